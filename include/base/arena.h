@@ -1,0 +1,32 @@
+/* Memory of one request: allocated piece by piece, freed at once. A reset arena keeps its first
+ * chunk, so that a warm request path does not allocate. Nothing from an arena is freed singly. */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include "base/macros.h"
+#include "base/span.h"
+
+struct arena_chunk;
+
+struct arena {
+    struct arena_chunk *first; /* kept by arena_reset */
+    struct arena_chunk *last;
+    size_t used_bytes; /* handed out since the last reset */
+};
+
+void arena_init(struct arena *a);
+void arena_done(struct arena *a);
+void arena_reset(struct arena *a);
+/* Aligned for any type; never NULL; not zeroed / zeroed. */
+void *arena_alloc(struct arena *a, size_t n) MUST_USE;
+void *arena_zero(struct arena *a, size_t n) MUST_USE;
+/* Extends the most recent allocation in place when it can, copies otherwise. */
+void *arena_grow(struct arena *a, void *old, size_t old_n, size_t n) MUST_USE;
+/* A copy, with a NUL behind it that is not counted. */
+struct span arena_copy(struct arena *a, struct span s);
+struct span arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#define ARENA_NEW(a, type) ((type *)arena_zero((a), sizeof(type)))
+#define ARENA_ARRAY(a, type, count) ((type *)arena_zero((a), sizeof(type) * (count)))
+
+#endif

@@ -1,0 +1,59 @@
+/* A growing byte buffer with a cap. Appending past the cap drops the append and sets `over`;
+ * callers append freely and look once, with buf_over(), at the end.
+ *
+ * Invariants: n <= size <= max; p is NULL exactly when size is 0. The bytes are not terminated
+ * (see buf_text). A zeroed struct with `max` set is a valid empty buffer. */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include "base/macros.h"
+#include "base/span.h"
+
+#include <stdarg.h>
+
+struct buf {
+    char *p;
+    size_t n;
+    size_t size;
+    size_t max;
+    bool over;
+};
+
+#define BUF_NO_CAP ((size_t)1 << 40)
+
+void buf_init(struct buf *b, size_t max);
+/* Frees the bytes; the buffer is empty and usable again with the same cap. NULL is allowed. */
+void buf_done(struct buf *b);
+/* Empties and clears `over`; keeps the memory. */
+void buf_clear(struct buf *b);
+/* Empties, and gives memory beyond keep_bytes back. */
+void buf_shrink(struct buf *b, size_t keep_bytes);
+bool buf_over(const struct buf *b);
+/* The content; valid until the next call that changes b. */
+struct span buf_span(const struct buf *b);
+/* The content with a NUL behind it, which is not counted in n. */
+const char *buf_text(struct buf *b);
+
+void buf_add(struct buf *b, struct span s);
+void buf_add_char(struct buf *b, char c);
+void buf_add_str(struct buf *b, const char *text);
+void buf_add_u64(struct buf *b, uint64_t value);
+void buf_add_i64(struct buf *b, int64_t value);
+void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void buf_vprintf(struct buf *b, const char *fmt, va_list args) PRINTF_LIKE(2, 0);
+/* Makes room for n more bytes and returns where they go; the caller fills up to n of them and
+ * calls buf_commit with how many. NULL when that would pass the cap (`over` is then set). */
+char *buf_reserve(struct buf *b, size_t n);
+void buf_commit(struct buf *b, size_t n);
+/* Drops bytes from the front, or everything from `n` on. */
+void buf_drop_front(struct buf *b, size_t n);
+void buf_truncate(struct buf *b, size_t n);
+/* Hands the bytes to the caller (mem_free), leaving b empty. NULL when empty. */
+char *buf_take(struct buf *b, size_t *out_n);
+
+/* Little-endian binary, for records. */
+void buf_add_le16(struct buf *b, uint16_t v);
+void buf_add_le32(struct buf *b, uint32_t v);
+void buf_add_le64(struct buf *b, uint64_t v);
+
+#endif

@@ -1,0 +1,114 @@
+/* Errors. A function that can fail returns `struct err *`, NULL on success; the compiler makes
+ * the caller look. An error carries its ErrorCode, its message and the places it passed, innermost
+ * first: that chain is Error.StackTrace (service.md, "Error entity").
+ *
+ *     struct err *thing_do(struct span input, struct thing **out_thing) MUST_USE;
+ *
+ *     TRY(thing_do(input, &thing));              pass it on
+ *     return ERR(ERR_UNKNOWN_ENTITY, "...");     make one
+ *
+ * Ownership: whoever receives an error passes it on, or frees it with err_free. */
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+#include "base/buf.h"
+#include "base/macros.h"
+#include "base/span.h"
+
+/* symbol, ErrorCode name, its number, HTTP status (protocol.md, section 5). Rows of one number are
+ * one ErrorCode that means another status in another place: the first is the one listed. */
+#define ERR_CODES(X)                                                                               \
+    X(ERR_NO_ERROR, "NoError", -1, 200)                                                            \
+    X(ERR_UNKNOWN, "Unknown", 0, 500)                                                              \
+    X(ERR_INVALID_URI_SYNTAX, "InvalidUriSyntax", 1, 400)                                          \
+    X(ERR_INVALID_META_VALUE, "InvalidMetaConditionValueType", 2, 400)                             \
+    X(ERR_INVALID_META_OPERATOR, "InvalidMetaConditionOperator", 3, 400)                           \
+    X(ERR_INVALID_META_SYNTAX, "InvalidMetaConditionSyntax", 4, 400)                               \
+    X(ERR_INVALID_META_KEY, "InvalidMetaConditionKey", 5, 400)                                     \
+    X(ERR_INVALID_CONDITION_SYNTAX, "InvalidConditionSyntax", 6, 400)                              \
+    X(ERR_INVALID_CONDITION_OPERATOR, "InvalidConditionOperator", 7, 400)                          \
+    X(ERR_INVALID_EVENT_SELECTOR, "InvalidEventSelector", 8, 400)                                  \
+    X(ERR_INVALID_CONDITION_VALUE, "InvalidConditionValueType", 9, 400)                            \
+    X(ERR_FAILED_JSON, "FailedJsonDeserialization", 10, 400)                                       \
+    X(ERR_DATA_SOURCE_FORMAT, "DataSourceFormat", 12, 400)                                         \
+    X(ERR_NO_DATA_SOURCE, "NoDataSource", 13, 400)                                                 \
+    X(ERR_UNSUPPORTED_CONTENT, "UnsupportedContent", 14, 415)                                      \
+    X(ERR_NOT_ACCEPTABLE, "NotAcceptable", 16, 406)                                                \
+    X(ERR_INVALID_ENUM_VALUE, "InvalidEnumValue", 19, 400)                                         \
+    X(ERR_UNKNOWN_RESOURCE, "UnknownResource", 100, 404)                                           \
+    X(ERR_AMBIGUOUS_RESOURCE, "AmbiguousResource", 102, 404)                                       \
+    X(ERR_AMBIGUOUS_MATCH, "AmbiguousMatch", 103, 400)                                             \
+    X(ERR_INVALID_ENTITY, "InvalidResourceEntity", 104, 400)                                       \
+    X(ERR_WRONG_RESOURCE_KIND, "WrongResourceKind", 108, 404)                                      \
+    X(ERR_UNKNOWN_PROPERTY, "UnknownProperty", 110, 404)                                           \
+    X(ERR_UNKNOWN_MEMBER, "UnknownProperty", 110, 400)                                             \
+    X(ERR_UNKNOWN_ENTITY, "UnknownEntity", 114, 404)                                               \
+    X(ERR_CONFLICT, "Conflict", 115, 409)                                                          \
+    X(ERR_PRECONDITION_FAILED, "PreconditionFailed", 116, 412)                                     \
+    X(ERR_PAYLOAD_TOO_LARGE, "PayloadTooLarge", 117, 413)                                          \
+    X(ERR_TOO_MANY_REQUESTS, "TooManyRequests", 118, 429)                                          \
+    X(ERR_OVERLOADED, "Overloaded", 119, 503)                                                      \
+    X(ERR_NOT_SIGNED_IN, "NotSignedIn", 210, 401)                                                  \
+    X(ERR_NOT_AUTHORIZED, "NotAuthorized", 211, 403)                                               \
+    X(ERR_METHOD_NOT_ALLOWED, "MethodNotAllowed", 214, 405)                                        \
+    X(ERR_UNKNOWN_METHOD, "MethodNotAllowed", 214, 501)                                            \
+    X(ERR_STORAGE_FAILURE, "StorageFailure", 300, 507)                                             \
+    X(ERR_INFINITE_LOOP, "InfiniteLoopDetected", 404, 508)
+
+enum err_code {
+#define ERR_AS_ENUM(symbol, name, number, status) symbol,
+    ERR_CODES(ERR_AS_ENUM)
+#undef ERR_AS_ENUM
+        ERR_CODE_COUNT
+};
+
+struct err_info {
+    struct span name;
+    int number;
+    int status;
+};
+
+const struct err_info *err_info(enum err_code code);
+
+struct err;
+
+/* fmt and arguments make the message. Callers use the macro. */
+struct err *err_make(enum err_code code, const char *function, const char *file, int line,
+                     const char *fmt, ...) PRINTF_LIKE(5, 6) MUST_USE;
+#define ERR(code, ...) err_make((code), __func__, __FILE__, __LINE__, __VA_ARGS__)
+
+/* Notes that e passed through a place, and returns it. */
+struct err *err_pass(struct err *e, const char *function, const char *file, int line) MUST_USE;
+
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        struct err *try_err_ = (call);                                                             \
+        if (try_err_ != NULL)                                                                      \
+            return err_pass(try_err_, __func__, __FILE__, __LINE__);                               \
+    } while (0)
+
+/* For functions with a cleanup label: sets `err_variable` and jumps. */
+#define TRY_GOTO(err_variable, call, label)                                                        \
+    do {                                                                                           \
+        struct err *try_err_ = (call);                                                             \
+        if (try_err_ != NULL) {                                                                    \
+            (err_variable) = err_pass(try_err_, __func__, __FILE__, __LINE__);                     \
+            goto label;                                                                            \
+        }                                                                                          \
+    } while (0)
+
+/* Puts text in front of the message: "Headers: " + message. Returns e. */
+struct err *err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3) MUST_USE;
+
+enum err_code err_code(const struct err *e);
+/* Valid UTF-8 whatever the arguments were (bad bytes become U+FFFD), as long as e lives. */
+struct span err_message(const struct err *e);
+/* `at <function> (<file>:<line>)` per line, innermost first; file without the source root. */
+void err_add_trace(const struct err *e, struct buf *b);
+/* Seconds for the Retry-After header; 0: none. */
+void err_set_retry_after(struct err *e, unsigned seconds);
+unsigned err_retry_after(const struct err *e);
+/* NULL is allowed. */
+void err_free(struct err *e);
+
+#endif

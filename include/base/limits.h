@@ -1,0 +1,52 @@
+/* The service's limits: one table of names, defaults, ranges and units, which the configuration
+ * is read by and the reference documents. protocol.md section 9, `Limits`. */
+#ifndef BASE_LIMITS_H
+#define BASE_LIMITS_H
+
+#include "base/span.h"
+
+/* member of struct limits, configuration name, default, least, most, unit, meaning */
+#define LIMITS(X)                                                                                  \
+    X(body_bytes, "BodyBytes", 1048576, 0, 1073741824, "bytes", "largest request body")            \
+    X(header_bytes, "HeaderBytes", 32768, 256, 1048576, "bytes", "largest request head")           \
+    X(uri_bytes, "UriBytes", 8192, 16, 1048576, "bytes", "longest request target")                 \
+    X(connections, "Connections", 10000, 1, 1000000, "connections", "open client connections")     \
+    X(header_seconds, "HeaderSeconds", 10, 1, 3600, "seconds", "time for a request head")          \
+    X(body_seconds, "BodySeconds", 30, 1, 3600, "seconds", "time for a request body")              \
+    X(idle_seconds, "IdleSeconds", 75, 1, 86400, "seconds", "time between requests")               \
+    X(pending_deliveries, "PendingDeliveries", 1000000, 1, 100000000, "deliveries",                \
+      "deliveries that are queued or waiting")                                                     \
+    X(memory_bytes, "MemoryBytes", 0, 0, INT64_MAX, "bytes",                                       \
+      "heap beyond which work is refused; 0: none")                                                \
+    X(shutdown_seconds, "ShutdownSeconds", 20, 0, 3600, "seconds", "time to drain after SIGTERM")  \
+    X(json_depth, "JsonDepth", 64, 1, 1000, "levels", "nesting of arrays and objects in a body")   \
+    X(json_nodes, "JsonNodes", 100000, 16, 10000000, "values",                                     \
+      "values and member names in a body")                                                         \
+    X(conditions, "Conditions", 64, 1, 10000, "conditions",                                        \
+      "conditions, or meta-conditions, in a target")                                               \
+    X(pipelined_requests, "PipelinedRequests", 64, 1, 10000, "requests",                           \
+      "answers a connection may be owed before it is read again")                                  \
+    X(output_bytes, "OutputBytes", 4194304, 65536, 1073741824, "bytes",                            \
+      "answers held for a client that does not read")
+
+struct limits {
+#define LIMIT_AS_MEMBER(member, name, value, least, most, unit, meaning) int64_t member;
+    LIMITS(LIMIT_AS_MEMBER)
+#undef LIMIT_AS_MEMBER
+};
+
+struct limit_info {
+    struct span name;
+    size_t offset; /* of the member in struct limits */
+    int64_t value; /* default */
+    int64_t least, most;
+    const char *unit;
+    const char *meaning;
+};
+
+extern const struct limit_info limits_table[];
+extern const size_t limits_count;
+
+void limits_init(struct limits *l); /* the defaults */
+
+#endif

@@ -1,0 +1,26 @@
+/* Log lines to standard error, one write each. Values of the caller are escaped, so that a line
+ * is always one line; secrets are never passed in. */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include "base/macros.h"
+
+#include <stdbool.h>
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+enum log_format { LOG_TEXT, LOG_JSON };
+
+/* Default: LOG_INFO, LOG_TEXT, standard error. */
+void log_configure(enum log_level level, enum log_format format);
+void log_to(int fd);
+bool log_enabled(enum log_level level);
+/* `area` is the module's name. Text: `2026-01-31T12:00:00.000Z info area: message`. */
+void log_line(enum log_level level, const char *area, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+#define log_debug(area, ...)                                                                       \
+    (log_enabled(LOG_DEBUG) ? log_line(LOG_DEBUG, area, __VA_ARGS__) : (void)0)
+#define log_info(area, ...) log_line(LOG_INFO, area, __VA_ARGS__)
+#define log_warn(area, ...) log_line(LOG_WARN, area, __VA_ARGS__)
+#define log_error(area, ...) log_line(LOG_ERROR, area, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,28 @@
+/* Small compile-time helpers. Nothing here has state. */
+#ifndef BASE_MACROS_H
+#define BASE_MACROS_H
+
+#include <stddef.h>
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/* The object that embeds `member`, from a pointer to that member. */
+#define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* The compiler objects when the result of such a function is dropped. */
+#define MUST_USE __attribute__((warn_unused_result))
+
+#define PRINTF_LIKE(fmt_index, args_index) __attribute__((format(printf, fmt_index, args_index)))
+
+/* Moves ownership out of a variable: yields its value and leaves NULL behind. */
+#define TAKE(ptr)                                                                                  \
+    __extension__({                                                                                \
+        __typeof__(ptr) taken_ = (ptr);                                                            \
+        (ptr) = NULL;                                                                              \
+        taken_;                                                                                    \
+    })
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#endif

@@ -1,0 +1,33 @@
+/* The process's heap, counted. Out of memory ends the process with a message: every size that
+ * comes from outside is bounded before it reaches this module. Libraries (libuv, curl, ...) use
+ * the allocator they bring; what they cannot get comes back as their error. */
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
+
+#include "base/macros.h"
+#include "base/span.h"
+
+#include <stddef.h>
+
+/* Never NULL, also for n = 0. Memory of mem_zero is zeroed, that of mem_alloc is not. */
+void *mem_alloc(size_t n) MUST_USE;
+void *mem_zero(size_t n) MUST_USE;
+/* Grows or shrinks; p may be NULL. */
+void *mem_resize(void *p, size_t n) MUST_USE;
+/* A NUL-terminated copy. */
+char *mem_string(struct span s) MUST_USE;
+/* NULL is allowed. */
+void mem_free(void *p);
+/* Zeroes n bytes in a way the compiler keeps: for secrets. */
+void mem_wipe(void *p, size_t n);
+
+#define NEW(type) ((type *)mem_zero(sizeof(type)))
+
+/* What is allocated now: usable bytes and number of blocks. */
+size_t mem_bytes(void);
+size_t mem_blocks(void);
+/* The nth allocation from now on fails as if the machine had no memory; 0 switches this off.
+ * For torture tests. */
+void mem_fail_at(size_t nth);
+
+#endif

@@ -1,0 +1,55 @@
+/* A span: bytes that somebody else owns. Not terminated, may hold NUL. {NULL, 0} is the absent
+ * span, {p, 0} an empty one; most callers treat both alike. */
+#ifndef BASE_SPAN_H
+#define BASE_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct span {
+    const char *p;
+    size_t n;
+};
+
+/* A span over a string literal, usable in initialisers. */
+#define SPAN(literal) ((struct span){"" literal, sizeof(literal) - 1})
+/* The same for static tables, where a compound literal is not constant. */
+#define SPAN_INIT(literal)                                                                         \
+    {                                                                                              \
+        "" literal, sizeof(literal) - 1                                                            \
+    }
+/* For "%.*s". */
+#define SPAN_FMT(s) (int)(s).n, (s).p
+
+struct span span_of(const char *p, size_t n);
+/* `text` may be NULL: the absent span. */
+struct span span_str(const char *text);
+
+bool span_eq(struct span a, struct span b);
+/* Equal when ASCII letters are folded; other bytes must be the same. */
+bool span_ieq(struct span a, struct span b);
+/* Bytewise order, a prefix before the longer one: <0, 0, >0. */
+int span_cmp(struct span a, struct span b);
+bool span_starts(struct span s, struct span prefix);
+bool span_istarts(struct span s, struct span prefix);
+bool span_ends(struct span s, struct span suffix);
+/* Offset of the first `c` at or after `from`, or s.n when there is none. */
+size_t span_find_char(struct span s, char c, size_t from);
+/* Offset of the first occurrence of `needle` (an empty one is found at 0), or SIZE_MAX. */
+size_t span_find(struct span s, struct span needle);
+/* The same with ASCII letters folded. */
+size_t span_ifind(struct span s, struct span needle);
+/* s[from, to); both are cut to the length of s. */
+struct span span_sub(struct span s, size_t from, size_t to);
+/* Without leading and trailing spaces and tabs. */
+struct span span_trim(struct span s);
+/* Cuts the part before the first `separator` off the front of *rest and returns it; without a
+ * separator the whole rest, and *rest becomes the absent span {NULL, 0}. */
+struct span span_split(struct span *rest, char separator);
+/* Decimal digits only, no sign, no blanks. False on overflow, emptiness or another character. */
+bool span_to_u64(struct span s, uint64_t *out_value);
+/* The same with an optional leading '-' or '+'. */
+bool span_to_i64(struct span s, int64_t *out_value);
+
+#endif
