@@ -1,0 +1,45 @@
+/* Names to addresses on the loop: c-ares with its sockets on uv_poll, /etc/hosts honoured, a cache
+ * that keeps answers for their TTL (bounded: 1 s to 1 h) and failures for a few seconds, at most
+ * 10 000 names, least recently used out first. Questions about one name at one time are one
+ * question. */
+#ifndef IO_RESOLVE_H
+#define IO_RESOLVE_H
+
+#include "io/loop.h"
+
+#include <netinet/in.h>
+
+#define RESOLVE_MAX_ADDRESSES 16
+
+struct resolve_result {
+    struct sockaddr_storage addresses[RESOLVE_MAX_ADDRESSES]; /* port 0; order to try them in */
+    unsigned count;
+    const char *error; /* when count is 0: in words, static */
+};
+
+struct resolver;
+
+struct resolve_query {
+    struct list_link link;
+    void (*on_done)(struct resolve_query *query, const struct resolve_result *result);
+    struct resolve_entry *entry;
+};
+
+struct resolve_options {
+    const char *hosts_file; /* NULL: /etc/hosts */
+    const char *servers;    /* "127.0.0.1:5353,..." NULL: the system's */
+    unsigned timeout_ms;    /* 0: 5000, all tries together */
+};
+
+struct err *resolver_new(struct loop *loop, const struct resolve_options *options,
+                         struct resolver **out_resolver) MUST_USE;
+/* Pending queries are dropped, their callbacks do not fire. */
+void resolver_free(struct resolver *r);
+/* Answered from the cache, a literal address, or the hosts file: true, *out_result is filled and
+ * on_done will not fire. False: on_done fires later, exactly once, unless cancelled. */
+bool resolve_start(struct resolver *r, struct resolve_query *query, struct span name,
+                   struct resolve_result *out_result);
+void resolve_cancel(struct resolver *r, struct resolve_query *query);
+size_t resolve_cached(const struct resolver *r);
+
+#endif
