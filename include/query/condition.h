@@ -1,0 +1,34 @@
+/* Conditions: a path, an operator and a literal, joined by AND (protocol.md, section 2). */
+#ifndef QUERY_CONDITION_H
+#define QUERY_CONDITION_H
+
+#include "query/literal.h"
+
+struct condition {
+    struct path path;
+    enum uri_op op;
+    struct literal literal;
+};
+
+struct conditions {
+    struct condition *items;
+    size_t count;
+};
+
+/* Types every condition against the shape. Errors as in path_parse and literal_parse, and
+ * ERR_INVALID_CONDITION_OPERATOR for an order of booleans, objects or arrays of declared type.
+ * Spans may point into `uri`. */
+struct err *conditions_parse(const struct uri_condition *conditions, size_t count,
+                             const struct shape *shape, struct arena *a,
+                             struct conditions *out_conditions) MUST_USE;
+/* True for no conditions. The arena is used for unescaping only. */
+bool conditions_hold(const struct conditions *c, struct json_value entity, struct arena *a);
+/* The literal of the first `path = literal` condition on that property, or NULL. */
+const struct literal *conditions_equal_to(const struct conditions *c, struct span property);
+/* Normal form, decoded-safe: keys in declared spelling, values percent-encoded, joined by '&';
+ * nothing for no conditions. */
+void conditions_add_normal(struct buf *b, const struct conditions *c);
+/* A deep copy that lives in its own arena: for stored selectors. */
+void conditions_copy(const struct conditions *c, struct arena *a, struct conditions *out_copy);
+
+#endif

@@ -1,0 +1,69 @@
+/* Meta-conditions (protocol.md, section 3): one table of names, value types and setters. */
+#ifndef QUERY_META_H
+#define QUERY_META_H
+
+#include "query/path.h"
+#include "query/uri.h"
+
+struct meta_order {
+    struct path path;
+    bool descending;
+};
+
+struct meta_rename {
+    struct path from;
+    struct span to;
+};
+
+struct meta_search {
+    struct span text;
+    bool has_property;
+    struct path property;
+    bool ignore_case; /* CI; default CS */
+    bool is_regex;
+    struct meta_regex *regex; /* compiled by PCRE2 */
+};
+
+struct meta {
+    bool is_unsafe;
+    bool has_limit;
+    int64_t limit;  /* 0: none at all; negative: no limit */
+    int64_t offset; /* negative: only the last n */
+    struct meta_order *orders;
+    size_t order_count;
+    struct path *selects;
+    size_t select_count;
+    struct path *adds;
+    size_t add_count;
+    struct meta_rename *renames;
+    size_t rename_count;
+    bool distinct;
+    struct meta_search *searches;
+    size_t search_count;
+    struct path *safeposts;
+    size_t safepost_count;
+};
+
+/* Errors as in protocol.md section 3: unknown name (lists the valid ones and the nearest), operator
+ * other than '=', wrong value type, bad search form or expression, a path taken away by rename. A
+ * name given twice is ERR_INVALID_META_SYNTAX, but for add, rename, order_asc, order_desc, search
+ * and search_regex. `add` may name hidden properties. A compiled expression lives outside the
+ * arena: call meta_done. */
+struct err *meta_parse(const struct uri_condition *metas, size_t count, const struct shape *shape,
+                       struct arena *a, struct meta *out_meta) MUST_USE;
+void meta_done(struct meta *m);
+/* Does anything but limit and offset change which entities come, or how? */
+bool meta_is_plain(const struct meta *m);
+/* True when the text matches. ERR_INVALID_META_SYNTAX: the match limit was reached. */
+struct err *meta_search_holds(const struct meta_search *s, struct span text, struct arena *a,
+                              bool *out_holds) MUST_USE;
+/* For svc.Admin listings and the reference: name, value type, meaning. */
+struct meta_info {
+    struct span name;
+    const char *value;
+    const char *meaning;
+};
+extern const struct meta_info meta_table[];
+extern const size_t meta_count;
+
+#endif

@@ -1,0 +1,45 @@
+/* Runs conditions and meta-conditions over a source of entities, in the order of protocol.md
+ * section 3: conditions, add, rename, select, distinct, search, order, offset, limit. Pure: nothing
+ * here knows where the entities come from. A plain query with a limit stops at it; an ordered one
+ * with a limit keeps only that many. */
+#ifndef QUERY_QUERY_H
+#define QUERY_QUERY_H
+
+#include "query/condition.h"
+#include "query/meta.h"
+
+struct query_item {
+    struct span json; /* the entity's text, or what add, rename and select made of it */
+    void *object;     /* the source's own */
+};
+
+struct query_source {
+    /* False at the end. The span must live as long as the query's arena, or be in it. */
+    bool (*next)(struct query_source *source, struct query_item *out_item);
+    /* The value of a hidden property as JSON text, for `add`; NULL: there are none. */
+    struct span (*hidden)(struct query_source *source, const struct query_item *item,
+                          const struct property *property, struct arena *a);
+};
+
+struct query {
+    const struct shape *shape;
+    struct conditions conditions;
+    struct meta meta;
+};
+
+struct query_result {
+    struct query_item *items; /* in the arena */
+    size_t count;
+    bool more; /* the limit cut something off */
+};
+
+/* conditions_parse and meta_parse in one. Call query_done afterwards. */
+struct err *query_parse(const struct uri *uri, const struct shape *shape, struct arena *a,
+                        struct query *out_query) MUST_USE;
+void query_done(struct query *q);
+/* With `objects_only` the shaping steps (add, rename, select) are left out: for PATCH, PUT and
+ * DELETE, which need to know which entities, not how they look. */
+struct err *query_run(const struct query *q, struct query_source *source, bool objects_only,
+                      struct arena *a, struct query_result *out_result) MUST_USE;
+
+#endif

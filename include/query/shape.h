@@ -1,0 +1,68 @@
+/* The shape of a resource's entities: a table of properties. The same table drives decoding,
+ * validation, encoding, conditions, select, add, listing and the reference documentation. */
+#ifndef QUERY_SHAPE_H
+#define QUERY_SHAPE_H
+
+#include "base/span.h"
+
+enum value_type {
+    TYPE_ANY, /* also: undeclared */
+    TYPE_STRING,
+    TYPE_INTEGER,
+    TYPE_NUMBER,
+    TYPE_BOOLEAN,
+    TYPE_DATETIME,
+    TYPE_OBJECT,
+    TYPE_ARRAY,
+    TYPE_COUNT
+};
+
+/* `string`, `integer`, ... as declarations write them. */
+struct span value_type_name(enum value_type type);
+/* ASCII case folded. */
+bool value_type_parse(struct span name, enum value_type *out_type);
+
+/* The allowed values of a string property, as in Kind, Method, ErrorCode, State. */
+struct enumeration {
+    const char *name;
+    const struct span *values;
+    size_t count;
+};
+/* The declared spelling of `text` (ASCII case folded), or the absent span. */
+struct span enumeration_find(const struct enumeration *e, struct span text);
+
+enum property_flags {
+    PROPERTY_REQUIRED = 1 << 0,
+    PROPERTY_READ_ONLY = 1 << 1, /* ignored on input */
+    PROPERTY_SECRET = 1 << 2,    /* shown only to keys that may write the resource */
+    PROPERTY_HIDDEN = 1 << 3,    /* computed, shown only when `add` asks for it */
+    PROPERTY_INDEXED = 1 << 4,   /* equality on it is answered from an index */
+    PROPERTY_WHOLE = 1 << 5,     /* an object that PATCH replaces instead of merging */
+    PROPERTY_ENTITY = 1 << 6     /* Id and ObjectNo: the store's, not the declaration's */
+};
+
+struct shape;
+
+struct property {
+    struct span name; /* in declared spelling */
+    enum value_type type;
+    unsigned flags;
+    const struct enumeration *values; /* strings only; NULL: any */
+    const struct shape *members;      /* of an object, or of an array's elements; NULL: any */
+    struct span default_json;         /* value when left out; the absent span: null */
+    struct span meaning;              /* one sentence for listings and documentation */
+};
+
+/* A dynamic shape has no properties and allows every member. */
+struct shape {
+    const struct property *properties;
+    size_t count;
+    bool dynamic;
+};
+
+/* ASCII case folded; NULL when there is none. */
+const struct property *shape_find(const struct shape *shape, struct span name);
+/* The property name most like `name`, for messages; the absent span when none is near. */
+struct span shape_nearest(const struct shape *shape, struct span name);
+
+#endif

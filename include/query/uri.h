@@ -1,0 +1,45 @@
+/* Request targets: /resource/conditions/meta-conditions (protocol.md, section 1). The target is
+ * split before it is decoded, so encoded delimiters are data. Pure functions over spans. */
+#ifndef QUERY_URI_H
+#define QUERY_URI_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+enum uri_op { URI_EQ, URI_NE, URI_LT, URI_GT, URI_LE, URI_GE };
+
+/* `=`, `!=`, ... */
+const char *uri_op_text(enum uri_op op);
+
+struct uri_condition {
+    struct span key; /* decoded */
+    enum uri_op op;
+    struct span value; /* decoded once; quotes still there */
+};
+
+struct uri {
+    struct span resource; /* decoded; the absent span for "", "_": Svc.AvailableResource */
+    struct uri_condition *conditions;
+    size_t condition_count;
+    struct uri_condition *metas; /* op is checked by meta_parse */
+    size_t meta_count;
+};
+
+/* `target` as received (origin-form, a leading '/?' allowed), below `base_path` ("/" or "/x").
+ * Everything it yields is in the target or in the arena. Errors: ERR_INVALID_URI_SYNTAX (parts,
+ * escapes, NUL, UTF-8, query string, more than max_conditions in a part),
+ * ERR_INVALID_CONDITION_SYNTAX (no operator, empty key), ERR_INVALID_META_SYNTAX likewise. Each
+ * message quotes the part that is wrong. */
+struct err *uri_parse(struct span target, struct span base_path, size_t max_conditions,
+                      struct arena *a, struct uri *out_uri) MUST_USE;
+
+/* Percent-decodes once. ERR_INVALID_URI_SYNTAX: bad escape, NUL, or not UTF-8 afterwards. */
+struct err *uri_decode(struct span text, struct arena *a, struct span *out_text) MUST_USE;
+/* Appends `text` with everything but unreserved characters and the sub-delimiters that have no
+ * meaning in a target percent-encoded; `=`, `!`, `<`, `>`, `/`, `&`, `%`, `#`, `?` always are. */
+void uri_add_encoded(struct buf *b, struct span text);
+/* Appends the normal form with `resource` as the name: values encoded, `_` for an empty part; three
+ * parts always when `all_parts`, otherwise trailing empty parts dropped. */
+void uri_add_normal(struct buf *b, const struct uri *uri, struct span resource, bool all_parts);
+
+#endif
