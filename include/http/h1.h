@@ -1,0 +1,67 @@
+/* HTTP/1.1 requests out of bytes (RFC 9112): llhttp does the parsing, the checks on top are
+ * stricter where it is lax. No sockets: bytes in, requests out, in any pieces. One parser a
+ * connection; one request at a time, reported when it is complete.
+ *
+ * llhttp 8.1.0 is older than some published fixes; h1.c lists each with the check that covers it.
+ */
+#ifndef HTTP_H1_H
+#define HTTP_H1_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/limits.h"
+
+#include <llhttp.h>
+
+struct h1_header {
+    struct span name, value; /* value trimmed; bytes as received */
+};
+
+struct h1_request {
+    struct span method; /* as received: `GET` */
+    struct span target; /* origin-form; of an absolute-form the path and on, as if it were */
+    const struct h1_header *headers;
+    size_t header_count;
+    struct span body;
+    bool has_body;   /* framed with Content-Length or chunked, though it may be empty */
+    bool keep_alive; /* the connection may carry another request after this one */
+    bool is_http10;
+};
+
+/* What is wrong with bytes that do not make a request: status 400, 408, 413, 414, 417, 431, 501,
+ * 505, and words for the client. The connection ends after that answer. */
+struct h1_failure {
+    int status;
+    const char *why; /* static */
+};
+
+enum h1_result {
+    H1_NEED_MORE, /* everything was taken, no request is complete */
+    H1_REQUEST,   /* h1_request() is valid until h1_next() */
+    H1_FAILED     /* h1_failure(); no more bytes are taken */
+};
+
+enum h1_phase { H1_IDLE, H1_HEAD, H1_BODY }; /* which time limit applies */
+
+struct h1;
+
+/* `limits` is borrowed. */
+struct h1 *h1_new(const struct limits *limits);
+void h1_free(struct h1 *p);
+/* Takes bytes up to the end of one request: *out_taken says how many. The rest is given again after
+ * h1_next(). */
+enum h1_result h1_feed(struct h1 *p, struct span bytes, size_t *out_taken);
+const struct h1_request *h1_request(const struct h1 *p);
+const struct h1_failure *h1_failure(const struct h1 *p);
+/* Drops the request and begins with the next one; memory beyond a small reserve is given back. */
+void h1_next(struct h1 *p);
+enum h1_phase h1_phase(const struct h1 *p);
+/* Bytes of the current phase received so far: for a minimum rate. */
+size_t h1_phase_bytes(const struct h1 *p);
+/* True once after the head of a request with `Expect: 100-continue` whose body is awaited: the
+ * caller sends the interim answer. Another expectation fails with 417. */
+bool h1_take_continue(struct h1 *p);
+/* First header of that name (ASCII case folded); the absent span when there is none. */
+struct span h1_find(const struct h1_request *r, struct span name);
+
+#endif

@@ -1,0 +1,24 @@
+/* Signatures of outgoing requests as in the Standard Webhooks specification: `v1,<base64>`
+ * HMAC-SHA256 for whsec_ secrets, `v1a,<base64>` ed25519 for whsk_ secrets, over
+ * `<webhook-id>.<webhook-timestamp>.<body>`. Arithmetic by libcrypto. */
+#ifndef SERVICE_SIGN_H
+#define SERVICE_SIGN_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* ERR_INVALID_ENTITY: no known prefix, not base64, a length out of range (whsec_: 24 to 64 bytes,
+ * whsk_: 32-byte seed or 64-byte key). The message never repeats the secret. */
+struct err *sign_check_secret(struct span secret) MUST_USE;
+/* Appends one signature per secret, separated by blanks: the webhook-signature value. The secrets
+ * have passed sign_check_secret. Key bytes are wiped. ERR_UNKNOWN when libcrypto fails. */
+struct err *sign_add(struct buf *b, const struct span *secrets, size_t count, struct span id,
+                     int64_t timestamp_s, struct span body) MUST_USE;
+/* Lower-case hex of SHA-256: API keys are stored so. */
+void sign_sha256_hex(struct span text, char out_hex[65]);
+/* 32 bytes. */
+void sign_sha256(struct span text, uint8_t out_digest[32]);
+/* Takes the same time wherever the bytes differ. */
+bool sign_equal(const void *a, const void *b, size_t n);
+
+#endif
