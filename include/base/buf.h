@@ -1,8 +1,9 @@
 /* A growing byte buffer with a cap. Appending past the cap drops the append and sets `over`;
  * callers append freely and look once, with buf_over(), at the end.
  *
- * Invariants: n <= size <= max; p is NULL exactly when size is 0. The bytes are not terminated
- * (see buf_text). A zeroed struct with `max` set is a valid empty buffer. */
+ * Invariants: n <= size <= max; p may be NULL only when size is 0. The bytes are not terminated
+ * (see buf_text). A zeroed struct with `max` set is a valid empty buffer. What is appended must not
+ * lie in the buffer itself. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
@@ -37,6 +38,8 @@ const char *buf_text(struct buf *b);
 void buf_add(struct buf *b, struct span s);
 void buf_add_char(struct buf *b, char c);
 void buf_add_str(struct buf *b, const char *text);
+/* Text of unknown origin as valid UTF-8: every byte that is not becomes U+FFFD. */
+void buf_add_utf8(struct buf *b, struct span s);
 void buf_add_u64(struct buf *b, uint64_t value);
 void buf_add_i64(struct buf *b, int64_t value);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);

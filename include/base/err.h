@@ -97,13 +97,15 @@ struct err *err_pass(struct err *e, const char *function, const char *file, int 
         }                                                                                          \
     } while (0)
 
-/* Puts text in front of the message: "Headers: " + message. Returns e. */
+/* Puts text in front of the message: "Headers: " + message. Returns e, which may have moved. */
 struct err *err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3) MUST_USE;
 
 enum err_code err_code(const struct err *e);
-/* Valid UTF-8 whatever the arguments were (bad bytes become U+FFFD), as long as e lives. */
+/* Valid UTF-8 whatever the arguments were (bad bytes become U+FFFD), cut at 10 000 characters; as
+ * long as e lives and is not prefixed. */
 struct span err_message(const struct err *e);
-/* `at <function> (<file>:<line>)` per line, innermost first; file without the source root. */
+/* `at <function> (<file>:<line>)` per line, innermost first; file without the source root. The last
+ * line is not ended. After 32 places no more are noted. */
 void err_add_trace(const struct err *e, struct buf *b);
 /* Seconds for the Retry-After header; 0: none. */
 void err_set_retry_after(struct err *e, unsigned seconds);

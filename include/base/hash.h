@@ -1,5 +1,5 @@
 /* Keyed hashing (SipHash-1-3, Aumasson and Bernstein) with a key drawn once per process, so that
- * nobody outside can choose colliding keys, and a stable 128-bit form for what is stored. */
+ * nobody outside can choose colliding keys; and checksums. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
@@ -16,5 +16,7 @@ void hash_set_key(uint64_t k0, uint64_t k1);
 /* CRC-32C (Castagnoli, RFC 3720 appendix B.4), continuing from `crc`; start with 0. Uses the
  * processor's instruction where there is one. */
 uint32_t hash_crc32c(uint32_t crc, const void *p, size_t n);
+/* The same on any processor. */
+uint32_t hash_crc32c_table(uint32_t crc, const void *p, size_t n);
 
 #endif

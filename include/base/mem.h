@@ -1,6 +1,6 @@
-/* The process's heap, counted. Out of memory ends the process with a message: every size that
- * comes from outside is bounded before it reaches this module. Libraries (libuv, curl, ...) use
- * the allocator they bring; what they cannot get comes back as their error. */
+/* The process's heap, counted. Out of memory prints one line to standard error and aborts: every
+ * size that comes from outside is bounded before it reaches this module. Libraries (libuv, curl,
+ * ...) use the allocator they bring; what they cannot get comes back as their error. */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
 

@@ -1,1 +1,193 @@
-typedef int svc_empty_arena;
+/* A chain of chunks, filled from the front. `last` is the chunk being filled; each new one is twice
+ * as big as it. What fits into no chunk of that size gets a chunk of its own, which is linked
+ * behind `last` without becoming it, so that the room left in `last` is still used. */
+#include "base/arena.h"
+
+#include "base/mem.h"
+#include "base/must.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    FIRST_CHUNK = 4 * 1024,
+    FIRST_CHUNK_MOST = 64 * 1024,
+    CHUNK_MOST = 1024 * 1024,
+    ALIGNMENT = _Alignof(max_align_t),
+};
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    size_t size; /* of the data */
+    size_t used;
+    _Alignas(max_align_t) char data[];
+};
+
+static struct arena_chunk *chunk_new(size_t size)
+{
+    struct arena_chunk *chunk = mem_alloc(sizeof(*chunk) + size);
+
+    chunk->next = NULL;
+    chunk->size = size;
+    chunk->used = 0;
+    return chunk;
+}
+
+/* A chunk whose block, with its head, is `bytes` long. */
+static struct arena_chunk *chunk_of_block(size_t bytes)
+{
+    return chunk_new(bytes - sizeof(struct arena_chunk));
+}
+
+static size_t block_bytes(const struct arena_chunk *chunk)
+{
+    return chunk->size + sizeof(*chunk);
+}
+
+static void free_chain(struct arena_chunk *chunk)
+{
+    while (chunk != NULL) {
+        struct arena_chunk *next = chunk->next;
+
+        mem_free(chunk);
+        chunk = next;
+    }
+}
+
+void arena_init(struct arena *a)
+{
+    *a = (struct arena){0};
+}
+
+void arena_done(struct arena *a)
+{
+    if (a == NULL)
+        return;
+    free_chain(a->first);
+    arena_init(a);
+}
+
+/* An arena that overflowed its first chunk gets one twice as big: after a few requests of a kind
+ * the chunk fits them. */
+void arena_reset(struct arena *a)
+{
+    struct arena_chunk *first = a->first;
+
+    if (first == NULL)
+        return;
+    if (first->next != NULL) {
+        size_t bytes = MIN(2 * block_bytes(first), FIRST_CHUNK_MOST);
+
+        free_chain(first);
+        first = chunk_of_block(bytes);
+    }
+    first->used = 0;
+    *a = (struct arena){.first = first, .last = first};
+}
+
+static struct arena_chunk *link_behind(struct arena_chunk *last, struct arena_chunk *chunk)
+{
+    chunk->next = last->next;
+    last->next = chunk;
+    return chunk;
+}
+
+/* The chunk that n more bytes go to. */
+static struct arena_chunk *chunk_for(struct arena *a, size_t n)
+{
+    size_t next_bytes;
+
+    if (a->first == NULL)
+        a->first = a->last = chunk_of_block(FIRST_CHUNK);
+    if (n <= a->last->size - a->last->used)
+        return a->last;
+    next_bytes = MIN(2 * block_bytes(a->last), CHUNK_MOST);
+    if (n > (next_bytes - sizeof(struct arena_chunk)) / 2)
+        return link_behind(a->last, chunk_new(n));
+    a->last = link_behind(a->last, chunk_of_block(next_bytes));
+    return a->last;
+}
+
+static size_t rounded(size_t n)
+{
+    MUST(n <= PTRDIFF_MAX / 2);
+    return (MAX(n, 1) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+}
+
+void *arena_alloc(struct arena *a, size_t n)
+{
+    size_t bytes = rounded(n);
+    struct arena_chunk *chunk = chunk_for(a, bytes);
+    char *p = chunk->data + chunk->used;
+
+    chunk->used += bytes;
+    a->used_bytes += bytes;
+    return p;
+}
+
+void *arena_zero(struct arena *a, size_t n)
+{
+    return memset(arena_alloc(a, n), 0, n);
+}
+
+/* True when `old` ends where the filled part of the current chunk ends, and is now n long. */
+static bool grow_in_place(struct arena *a, const char *old, size_t old_n, size_t n)
+{
+    struct arena_chunk *chunk = a->last;
+    size_t more = rounded(n) - rounded(old_n);
+
+    if (old + rounded(old_n) != chunk->data + chunk->used || more > chunk->size - chunk->used)
+        return false;
+    chunk->used += more;
+    a->used_bytes += more;
+    return true;
+}
+
+void *arena_grow(struct arena *a, void *old, size_t old_n, size_t n)
+{
+    void *grown;
+
+    if (old != NULL && (n <= old_n || grow_in_place(a, old, old_n, n)))
+        return old;
+    grown = arena_alloc(a, n);
+    if (old != NULL)
+        memcpy(grown, old, old_n);
+    return grown;
+}
+
+struct span arena_copy(struct arena *a, struct span s)
+{
+    char *copy = arena_alloc(a, s.n + 1);
+
+    if (s.n > 0)
+        memcpy(copy, s.p, s.n);
+    copy[s.n] = '\0';
+    return span_of(copy, s.n);
+}
+
+struct span arena_printf(struct arena *a, const char *fmt, ...)
+{
+    char small[256];
+    struct span text;
+    va_list args, again;
+    int n;
+
+    va_start(args, fmt);
+    va_copy(again, args);
+    n = vsnprintf(small, sizeof(small), fmt, args);
+    MUST(n >= 0);
+    text = span_of(small, (size_t)n);
+    if (text.n < sizeof(small)) {
+        text = arena_copy(a, text);
+    } else {
+        char *p = arena_alloc(a, text.n + 1);
+
+        vsnprintf(p, text.n + 1, fmt, again);
+        text.p = p;
+    }
+    va_end(again);
+    va_end(args);
+    return text;
+}

@@ -1,1 +1,238 @@
-typedef int svc_empty_buf;
+/* The block is always one byte longer than `size`, so that buf_text and vsnprintf have room for
+ * their NUL even at the cap. Sizes are 2^k - 1, which makes the blocks powers of two. */
+#include "base/buf.h"
+
+#include "base/mem.h"
+#include "base/must.h"
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LEAST_SIZE = 63 };
+
+void buf_init(struct buf *b, size_t max)
+{
+    *b = (struct buf){.max = max};
+}
+
+void buf_done(struct buf *b)
+{
+    if (b == NULL)
+        return;
+    mem_free(b->p);
+    buf_init(b, b->max);
+}
+
+void buf_clear(struct buf *b)
+{
+    b->n = 0;
+    b->over = false;
+}
+
+static void set_size(struct buf *b, size_t size)
+{
+    b->p = mem_resize(b->p, size + 1);
+    b->size = size;
+}
+
+void buf_shrink(struct buf *b, size_t keep_bytes)
+{
+    buf_clear(b);
+    if (b->size <= keep_bytes)
+        return;
+    if (keep_bytes == 0)
+        buf_done(b);
+    else
+        set_size(b, keep_bytes);
+}
+
+bool buf_over(const struct buf *b)
+{
+    return b->over;
+}
+
+struct span buf_span(const struct buf *b)
+{
+    return span_of(b->p, b->n);
+}
+
+const char *buf_text(struct buf *b)
+{
+    if (b->p == NULL)
+        return "";
+    b->p[b->n] = '\0';
+    return b->p;
+}
+
+char *buf_reserve(struct buf *b, size_t n)
+{
+    size_t need;
+
+    if (n > b->max - b->n) {
+        b->over = true;
+        return NULL;
+    }
+    need = b->n + n;
+    if (need > b->size || b->p == NULL)
+        set_size(b, MIN(b->max, MAX(need, MAX(2 * b->size + 1, LEAST_SIZE))));
+    return b->p + b->n;
+}
+
+void buf_commit(struct buf *b, size_t n)
+{
+    MUST(n <= b->size - b->n);
+    b->n += n;
+}
+
+void buf_add(struct buf *b, struct span s)
+{
+    char *to;
+
+    if (s.n == 0)
+        return;
+    to = buf_reserve(b, s.n);
+    if (to == NULL)
+        return;
+    memcpy(to, s.p, s.n);
+    b->n += s.n;
+}
+
+void buf_add_char(struct buf *b, char c)
+{
+    buf_add(b, span_of(&c, 1));
+}
+
+void buf_add_str(struct buf *b, const char *text)
+{
+    buf_add(b, span_str(text));
+}
+
+/* Length of the UTF-8 character that s begins with, 0 when it begins with none. */
+static size_t utf8_length(struct span s)
+{
+    unsigned char lead = (unsigned char)s.p[0];
+    size_t n = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+
+    return n <= s.n && text_is_utf8(span_of(s.p, n)) ? n : 0;
+}
+
+void buf_add_utf8(struct buf *b, struct span s)
+{
+    if (text_is_utf8(s)) {
+        buf_add(b, s);
+        return;
+    }
+    for (size_t i = 0; i < s.n && !b->over;) {
+        struct span rest = span_sub(s, i, s.n);
+        size_t n = utf8_length(rest);
+
+        buf_add(b, n > 0 ? span_of(rest.p, n) : SPAN("\xef\xbf\xbd"));
+        i += MAX(n, 1);
+    }
+}
+
+static void add_digits(struct buf *b, bool negative, uint64_t value)
+{
+    char digits[24];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    if (negative)
+        digits[--at] = '-';
+    buf_add(b, span_of(digits + at, sizeof(digits) - at));
+}
+
+void buf_add_u64(struct buf *b, uint64_t value)
+{
+    add_digits(b, false, value);
+}
+
+void buf_add_i64(struct buf *b, int64_t value)
+{
+    add_digits(b, value < 0, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    buf_vprintf(b, fmt, args);
+    va_end(args);
+}
+
+/* Most texts fit into the room there is; only the others are formatted twice. */
+void buf_vprintf(struct buf *b, const char *fmt, va_list args)
+{
+    va_list again;
+    size_t room = b->p != NULL ? b->size - b->n : 0;
+    int n;
+
+    va_copy(again, args);
+    n = vsnprintf(b->p != NULL ? b->p + b->n : NULL, b->p != NULL ? room + 1 : 0, fmt, args);
+    if (n < 0) {
+        b->over = true;
+    } else if ((size_t)n <= room) {
+        b->n += (size_t)n;
+    } else {
+        char *to = buf_reserve(b, (size_t)n);
+
+        if (to != NULL)
+            b->n += (size_t)vsnprintf(to, (size_t)n + 1, fmt, again);
+    }
+    va_end(again);
+}
+
+void buf_drop_front(struct buf *b, size_t n)
+{
+    MUST(n <= b->n);
+    if (n == 0)
+        return;
+    b->n -= n;
+    memmove(b->p, b->p + n, b->n);
+}
+
+void buf_truncate(struct buf *b, size_t n)
+{
+    MUST(n <= b->n);
+    b->n = n;
+}
+
+char *buf_take(struct buf *b, size_t *out_n)
+{
+    char *bytes = NULL;
+
+    *out_n = b->n;
+    if (b->n > 0)
+        bytes = TAKE(b->p);
+    buf_done(b);
+    return bytes;
+}
+
+static void add_le(struct buf *b, uint64_t v, size_t n)
+{
+    char bytes[8];
+
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (char)(v >> (8 * i));
+    buf_add(b, span_of(bytes, n));
+}
+
+void buf_add_le16(struct buf *b, uint16_t v)
+{
+    add_le(b, v, 2);
+}
+
+void buf_add_le32(struct buf *b, uint32_t v)
+{
+    add_le(b, v, 4);
+}
+
+void buf_add_le64(struct buf *b, uint64_t v)
+{
+    add_le(b, v, 8);
+}

@@ -1,1 +1,165 @@
-typedef int svc_empty_log;
+/* A line is put together in one buffer whose cap leaves room for the line's end: what of the
+ * message does not fit is cut at a character, and the end is appended whatever happened. */
+#include "base/log.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/datetime.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    LINE_BYTES = 4096,
+    END_BYTES = 8, /* of the longest end: an ellipsis, `"}` and the newline */
+};
+
+static struct {
+    enum log_level least;
+    enum log_format format;
+    int fd;
+} settings = {LOG_INFO, LOG_TEXT, STDERR_FILENO};
+
+static const char *const level_names[] = {
+    [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error"};
+
+static const struct log_form {
+    const char *time, *level, *area, *message; /* what stands in front of each */
+    const char *end;
+    bool escape_quotes;
+} forms[] = {
+    [LOG_TEXT] = {"", " ", " ", ": ", "\n", false},
+    [LOG_JSON] = {"{\"time\":\"", "\",\"level\":\"", "\",\"area\":\"", "\",\"message\":\"", "\"}\n",
+                  true},
+};
+
+void log_configure(enum log_level level, enum log_format format)
+{
+    settings.least = level;
+    settings.format = format;
+}
+
+void log_to(int fd)
+{
+    settings.fd = fd;
+}
+
+bool log_enabled(enum log_level level)
+{
+    return level >= settings.least;
+}
+
+static void add_time(struct buf *line)
+{
+    int64_t now_ns = clock_unix_ns();
+    struct instant now = datetime_from_unix_ns(now_ns);
+    struct datetime_parts t;
+
+    datetime_parts(now, &t);
+    buf_printf(line, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ", t.year, t.month, t.day, t.hour,
+               t.minute, t.second, (unsigned)(now.nanos / 1000000));
+}
+
+/* Length of the piece at the front of valid UTF-8 that is escaped as one, if it has to be. */
+static size_t char_bytes(struct span s)
+{
+    size_t n = 1;
+
+    while (n < s.n && ((unsigned char)s.p[n] & 0xc0) == 0x80)
+        n++;
+    return n;
+}
+
+/* Control characters of ASCII and of Latin-1 (U+0080 to U+009F): both move the cursors of
+ * terminals. */
+static bool is_control(struct span c)
+{
+    unsigned char first = (unsigned char)c.p[0];
+
+    return first < 0x20 || first == 0x7f ||
+           (first == 0xc2 && c.n == 2 && (unsigned char)c.p[1] < 0xa0);
+}
+
+static void add_escaped_char(struct buf *line, struct span c, bool escape_quotes)
+{
+    if (c.p[0] == '\n')
+        buf_add(line, SPAN("\\n"));
+    else if (c.p[0] == '\t')
+        buf_add(line, SPAN("\\t"));
+    else if (is_control(c))
+        buf_printf(line, "\\u%04x", (unsigned)(unsigned char)c.p[c.n - 1]);
+    else if (escape_quotes && (c.p[0] == '"' || c.p[0] == '\\'))
+        buf_printf(line, "\\%c", c.p[0]);
+    else
+        buf_add(line, c);
+}
+
+static void add_escaped(struct buf *line, struct span text, bool escape_quotes)
+{
+    while (text.n > 0 && !buf_over(line)) {
+        struct span c = span_sub(text, 0, char_bytes(text));
+
+        add_escaped_char(line, c, escape_quotes);
+        text = span_sub(text, c.n, text.n);
+    }
+}
+
+PRINTF_LIKE(3, 0)
+static void add_message(struct buf *line, bool escape_quotes, const char *fmt, va_list args)
+{
+    char raw[LINE_BYTES];
+    struct buf text = {.max = 3 * sizeof(raw)}; /* U+FFFD takes three bytes */
+    int n = vsnprintf(raw, sizeof(raw), fmt, args);
+
+    buf_add_utf8(&text, span_of(raw, n < 0 ? 0 : MIN((size_t)n, sizeof(raw) - 1)));
+    add_escaped(line, buf_span(&text), escape_quotes);
+    buf_done(&text);
+}
+
+static void add_end(struct buf *line, const char *end)
+{
+    bool cut = buf_over(line);
+
+    line->max = LINE_BYTES;
+    if (cut)
+        buf_add_str(line, "...");
+    buf_add_str(line, end);
+}
+
+/* Whoever reads our log may be slow or gone; neither may stop the service, so a line that two
+ * attempts do not get rid of is lost. */
+static void write_line(struct span line)
+{
+    ssize_t n = write(settings.fd, line.p, line.n);
+
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        n = write(settings.fd, line.p, line.n);
+    (void)n;
+}
+
+void log_line(enum log_level level, const char *area, const char *fmt, ...)
+{
+    const struct log_form *form = &forms[settings.format];
+    struct buf line = {.max = LINE_BYTES - END_BYTES};
+    int errno_before = errno;
+    va_list args;
+
+    if (!log_enabled(level))
+        return;
+    buf_add_str(&line, form->time);
+    add_time(&line);
+    buf_add_str(&line, form->level);
+    buf_add_str(&line, level_names[level]);
+    buf_add_str(&line, form->area);
+    buf_add_str(&line, area);
+    buf_add_str(&line, form->message);
+    va_start(args, fmt);
+    add_message(&line, form->escape_quotes, fmt, args);
+    va_end(args);
+    add_end(&line, form->end);
+    write_line(buf_span(&line));
+    buf_done(&line);
+    errno = errno_before;
+}

@@ -1,1 +1,55 @@
-typedef int svc_empty_reader;
+#include "base/reader.h"
+
+void reader_init(struct reader *r, struct span bytes)
+{
+    *r = (struct reader){.rest = bytes};
+}
+
+/* A failed reader has nothing left, so that every later read fails too. */
+struct span reader_bytes(struct reader *r, size_t n)
+{
+    struct span taken;
+
+    if (r->failed || n > r->rest.n) {
+        *r = (struct reader){.failed = true};
+        return span_of(NULL, 0);
+    }
+    taken = span_sub(r->rest, 0, n);
+    r->rest = span_sub(r->rest, n, r->rest.n);
+    return taken;
+}
+
+static uint64_t read_le(struct reader *r, size_t n)
+{
+    struct span bytes = reader_bytes(r, n);
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < bytes.n; i++)
+        value |= (uint64_t)(unsigned char)bytes.p[i] << (8 * i);
+    return value;
+}
+
+uint8_t reader_u8(struct reader *r)
+{
+    return (uint8_t)read_le(r, 1);
+}
+
+uint16_t reader_le16(struct reader *r)
+{
+    return (uint16_t)read_le(r, 2);
+}
+
+uint32_t reader_le32(struct reader *r)
+{
+    return (uint32_t)read_le(r, 4);
+}
+
+uint64_t reader_le64(struct reader *r)
+{
+    return read_le(r, 8);
+}
+
+bool reader_finished(const struct reader *r)
+{
+    return !r->failed && r->rest.n == 0;
+}

@@ -1,1 +1,170 @@
-typedef int svc_empty_span;
+#include "base/span.h"
+
+#include "base/macros.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+/* The absent span has no address to add to. */
+static const char *at(struct span s, size_t offset)
+{
+    return offset > 0 ? s.p + offset : s.p;
+}
+
+struct span span_of(const char *p, size_t n)
+{
+    return (struct span){p, n};
+}
+
+struct span span_str(const char *text)
+{
+    return (struct span){text, text != NULL ? strlen(text) : 0};
+}
+
+bool span_eq(struct span a, struct span b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+bool span_ieq(struct span a, struct span b)
+{
+    if (a.n != b.n)
+        return false;
+    for (size_t i = 0; i < a.n; i++) {
+        if (span_fold_char(a.p[i]) != span_fold_char(b.p[i]))
+            return false;
+    }
+    return true;
+}
+
+int span_cmp(struct span a, struct span b)
+{
+    size_t n = MIN(a.n, b.n);
+    int order = n > 0 ? memcmp(a.p, b.p, n) : 0;
+
+    return order != 0 ? order : (a.n > b.n) - (a.n < b.n);
+}
+
+bool span_starts(struct span s, struct span prefix)
+{
+    return s.n >= prefix.n && span_eq(span_of(s.p, prefix.n), prefix);
+}
+
+bool span_istarts(struct span s, struct span prefix)
+{
+    return s.n >= prefix.n && span_ieq(span_of(s.p, prefix.n), prefix);
+}
+
+bool span_ends(struct span s, struct span suffix)
+{
+    return s.n >= suffix.n && span_eq(span_of(at(s, s.n - suffix.n), suffix.n), suffix);
+}
+
+size_t span_find_char(struct span s, char c, size_t from)
+{
+    const char *found = from < s.n ? memchr(s.p + from, c, s.n - from) : NULL;
+
+    return found != NULL ? (size_t)(found - s.p) : s.n;
+}
+
+size_t span_find(struct span s, struct span needle)
+{
+    const char *found;
+
+    if (needle.n == 0)
+        return 0;
+    if (needle.n > s.n)
+        return SIZE_MAX;
+    found = memmem(s.p, s.n, needle.p, needle.n);
+    return found != NULL ? (size_t)(found - s.p) : SIZE_MAX;
+}
+
+static void fold_into(char *out, struct span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        out[i] = span_fold_char(s.p[i]);
+}
+
+/* Both are folded into copies, because memmem is linear where comparing at every offset is not. */
+size_t span_ifind(struct span s, struct span needle)
+{
+    char *folded;
+    size_t found;
+
+    if (needle.n == 0)
+        return 0;
+    if (needle.n > s.n)
+        return SIZE_MAX;
+    folded = mem_alloc(s.n + needle.n);
+    fold_into(folded, s);
+    fold_into(folded + s.n, needle);
+    found = span_find(span_of(folded, s.n), span_of(folded + s.n, needle.n));
+    mem_free(folded);
+    return found;
+}
+
+struct span span_sub(struct span s, size_t from, size_t to)
+{
+    size_t end = MIN(to, s.n);
+    size_t start = MIN(from, end);
+
+    return span_of(at(s, start), end - start);
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+struct span span_trim(struct span s)
+{
+    size_t from = 0;
+    size_t to = s.n;
+
+    while (from < to && is_blank(s.p[from]))
+        from++;
+    while (to > from && is_blank(s.p[to - 1]))
+        to--;
+    return span_sub(s, from, to);
+}
+
+struct span span_split(struct span *rest, char separator)
+{
+    struct span whole = *rest;
+    size_t cut = span_find_char(whole, separator, 0);
+
+    *rest = cut < whole.n ? span_sub(whole, cut + 1, whole.n) : span_of(NULL, 0);
+    return span_sub(whole, 0, cut);
+}
+
+bool span_to_u64(struct span s, uint64_t *out_value)
+{
+    uint64_t value = 0;
+
+    if (s.n == 0)
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned digit = (unsigned)(unsigned char)s.p[i] - '0';
+
+        if (digit > 9 || __builtin_mul_overflow(value, UINT64_C(10), &value) ||
+            __builtin_add_overflow(value, digit, &value))
+            return false;
+    }
+    *out_value = value;
+    return true;
+}
+
+bool span_to_i64(struct span s, int64_t *out_value)
+{
+    bool negative = s.n > 0 && s.p[0] == '-';
+    bool has_sign = negative || (s.n > 0 && s.p[0] == '+');
+    uint64_t size;
+
+    if (!span_to_u64(span_sub(s, has_sign, s.n), &size))
+        return false;
+    if (size > (uint64_t)INT64_MAX + negative)
+        return false;
+    /* Negated unsigned: the least value has no positive counterpart. */
+    *out_value = (int64_t)(negative ? -size : size);
+    return true;
+}
