@@ -5,14 +5,15 @@
 #include "base/macros.h"
 #include "base/must.h"
 
-static struct timer *as_timer(const struct heap_node *node)
+/* CONTAINER_OF for const. */
+static const struct timer *timer_of(const struct heap_node *node)
 {
-    return CONTAINER_OF(node, struct timer, node);
+    return (const void *)((const char *)node - offsetof(struct timer, node));
 }
 
 static bool fires_before(const struct heap_node *a, const struct heap_node *b)
 {
-    const struct timer *x = as_timer(a), *y = as_timer(b);
+    const struct timer *x = timer_of(a), *y = timer_of(b);
 
     if (x->deadline_ms != y->deadline_ms)
         return x->deadline_ms < y->deadline_ms;
@@ -23,7 +24,7 @@ static struct timer *earliest(const struct loop *loop)
 {
     struct heap_node *first = heap_first(&loop->timers);
 
-    return first == NULL ? NULL : as_timer(first);
+    return first == NULL ? NULL : CONTAINER_OF(first, struct timer, node);
 }
 
 static void on_alarm(uv_timer_t *alarm)
