@@ -1,1 +1,239 @@
-typedef int svc_empty_map;
+/* Open addressing with linear probing. `now` takes all new items; removing closes the gap by moving
+ * later items of the run back, so that churn leaves nothing behind.
+ *
+ * When `now` gets too full or too empty it becomes `old`, and every change moves a few slots of it
+ * to the new table, which is done long before that one could get full: MOVED_PER_CHANGE slots of at
+ * most 3/4 size items against twice (after a shrink: half, of 1/8) that size. `old` only loses
+ * items. Its slots before `moved` are stale and their items must not be looked at; they stay, as do
+ * removed ones (which then hold their own address), so that runs through them are not cut. */
+#include "base/map.h"
+
+#include "base/hash.h"
+#include "base/macros.h"
+#include "base/mem.h"
+#include "base/must.h"
+
+enum { LEAST_SIZE = 16, MOVED_PER_CHANGE = 8 };
+
+void map_init(struct map *m, map_key_fn *key_of)
+{
+    *m = (struct map){.key_of = key_of};
+}
+
+void map_done(struct map *m)
+{
+    if (m == NULL)
+        return;
+    mem_free(m->now.slots);
+    mem_free(m->old.slots);
+    map_init(m, m->key_of);
+}
+
+size_t map_count(const struct map *m)
+{
+    return m->now.used + m->old.used;
+}
+
+size_t map_bytes(const struct map *m)
+{
+    return (m->now.size + m->old.size) * sizeof(struct map_slot);
+}
+
+/* The size takes part, so that tables of two sizes have nothing in common: else adding the items of
+ * one map to another in the order of map_each would fill the other's slots in their order, in one
+ * ever longer run. */
+static size_t home_of(const struct map_table *t, uint64_t hash)
+{
+    return hash_mix(hash, t->size) & (t->size - 1);
+}
+
+static size_t next_of(const struct map_table *t, size_t i)
+{
+    return (i + 1) & (t->size - 1);
+}
+
+static bool is_removed(const struct map_slot *slot)
+{
+    return slot->item == slot;
+}
+
+/* The slot of t with that key, at or after `from` in the table; NULL when there is none. */
+static struct map_slot *find_slot(const struct map *m, const struct map_table *t, size_t from,
+                                  uint64_t hash, struct span key)
+{
+    size_t i;
+
+    if (t->used == 0)
+        return NULL;
+    for (i = home_of(t, hash); t->slots[i].item != NULL; i = next_of(t, i)) {
+        struct map_slot *slot = &t->slots[i];
+
+        if (i >= from && slot->hash == hash && !is_removed(slot) &&
+            span_eq(m->key_of(slot->item), key))
+            return slot;
+    }
+    return NULL;
+}
+
+static struct map_slot *find_now(const struct map *m, uint64_t hash, struct span key)
+{
+    return find_slot(m, &m->now, 0, hash, key);
+}
+
+static struct map_slot *find_old(const struct map *m, uint64_t hash, struct span key)
+{
+    return find_slot(m, &m->old, m->moved, hash, key);
+}
+
+void *map_find(const struct map *m, struct span key)
+{
+    uint64_t hash;
+    struct map_slot *slot;
+
+    if (map_count(m) == 0)
+        return NULL;
+    hash = hash_bytes(key);
+    slot = find_now(m, hash, key);
+    if (slot == NULL)
+        slot = find_old(m, hash, key);
+    return slot != NULL ? slot->item : NULL;
+}
+
+static void place(struct map_table *t, struct map_slot filled)
+{
+    size_t i = home_of(t, filled.hash);
+
+    MUST(t->used + 1 < t->size);
+    while (t->slots[i].item != NULL)
+        i = next_of(t, i);
+    t->slots[i] = filled;
+    t->used++;
+}
+
+static void move_some(struct map *m)
+{
+    size_t end = MIN(m->moved + MOVED_PER_CHANGE, m->old.size);
+
+    for (; m->moved < end; m->moved++) {
+        struct map_slot *slot = &m->old.slots[m->moved];
+
+        if (slot->item == NULL || is_removed(slot))
+            continue;
+        place(&m->now, *slot);
+        m->old.used--;
+    }
+    if (m->old.used == 0) {
+        mem_free(m->old.slots);
+        m->old = (struct map_table){0};
+        m->moved = 0;
+    }
+}
+
+static void set_size(struct map *m, size_t size)
+{
+    m->old = m->now;
+    m->moved = 0;
+    m->now = (struct map_table){.slots = mem_zero(size * sizeof(struct map_slot)), .size = size};
+}
+
+static bool is_moving(const struct map *m)
+{
+    return m->old.size > 0;
+}
+
+/* Keeps the table between 1/8 and 3/4 full, with `coming` items more. */
+static void fit(struct map *m, size_t coming)
+{
+    size_t size = m->now.size;
+
+    if (is_moving(m))
+        move_some(m);
+    else if (m->now.used + coming > size / 4 * 3)
+        set_size(m, MAX(2 * size, LEAST_SIZE));
+    else if (size > LEAST_SIZE && m->now.used < size / 8)
+        set_size(m, size / 2);
+}
+
+void *map_put(struct map *m, void *item)
+{
+    struct span key = m->key_of(item);
+    uint64_t hash = hash_bytes(key);
+    struct map_slot *slot;
+    void *before;
+
+    fit(m, 1);
+    slot = find_now(m, hash, key);
+    if (slot == NULL)
+        slot = find_old(m, hash, key);
+    if (slot == NULL) {
+        place(&m->now, (struct map_slot){hash, item});
+        return NULL;
+    }
+    before = slot->item;
+    slot->item = item;
+    return before;
+}
+
+void map_add(struct map *m, void *item)
+{
+    MUST(map_put(m, item) == NULL);
+}
+
+/* True when an item whose home is `home` may stand at `to`, though it stands at `at` now: when the
+ * way from home to `at` passes `to`. */
+static bool may_stand(const struct map_table *t, size_t home, size_t to, size_t at)
+{
+    size_t mask = t->size - 1;
+
+    return ((to - home) & mask) <= ((at - home) & mask);
+}
+
+static void close_gap(struct map_table *t, size_t gap)
+{
+    for (size_t i = next_of(t, gap); t->slots[i].item != NULL; i = next_of(t, i)) {
+        if (may_stand(t, home_of(t, t->slots[i].hash), gap, i)) {
+            t->slots[gap] = t->slots[i];
+            gap = i;
+        }
+    }
+    t->slots[gap] = (struct map_slot){0};
+    t->used--;
+}
+
+void *map_remove(struct map *m, struct span key)
+{
+    uint64_t hash = hash_bytes(key);
+    struct map_slot *slot;
+    void *item = NULL;
+
+    if (map_count(m) == 0)
+        return NULL;
+    fit(m, 0);
+    slot = find_now(m, hash, key);
+    if (slot != NULL) {
+        item = slot->item;
+        close_gap(&m->now, (size_t)(slot - m->now.slots));
+    } else if ((slot = find_old(m, hash, key)) != NULL) {
+        item = slot->item;
+        slot->item = slot;
+        m->old.used--;
+    }
+    return item;
+}
+
+static void each_of(const struct map_table *t, size_t from, void (*visit)(void *item, void *arg),
+                    void *arg)
+{
+    for (size_t i = from; i < t->size; i++) {
+        const struct map_slot *slot = &t->slots[i];
+
+        if (slot->item != NULL && !is_removed(slot))
+            visit(slot->item, arg);
+    }
+}
+
+void map_each(const struct map *m, void (*visit)(void *item, void *arg), void *arg)
+{
+    each_of(&m->now, 0, visit, arg);
+    each_of(&m->old, m->moved, visit, arg);
+}
