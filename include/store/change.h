@@ -1,0 +1,43 @@
+/* A change: records that take effect together or not at all. It is filled while a request is
+ * evaluated, when nothing has been changed yet, and carried out by turn_apply. Lives in the
+ * request's arena.
+ *
+ * Serials are known while it is filled, because nothing else can be appended in between: between
+ * change_init and turn_apply no other change is begun. */
+#ifndef STORE_CHANGE_H
+#define STORE_CHANGE_H
+
+#include "base/arena.h"
+#include "store/entity.h"
+
+struct turn;
+
+struct change_record {
+    unsigned kind;
+    uint32_t serials;
+    size_t offset, n; /* of the body in `bodies` */
+};
+
+struct change {
+    struct arena *arena;
+    struct buf bodies;
+    struct change_record *records; /* in the arena */
+    size_t count, size;
+    uint64_t first_serial, next_serial;
+    bool frees_space; /* deletions and outcomes: may use the space that is kept back for them */
+};
+
+void change_init(struct change *c, struct turn *turn, struct arena *a);
+/* Frees what is not in the arena; applied or not. */
+void change_done(struct change *c);
+/* Serial that the next record will get: an inserted entity's object_no, every record's version. */
+uint64_t change_next_serial(const struct change *c);
+/* Bodies are written straight into the change: fill *change_begin, then change_end. */
+struct buf *change_begin(struct change *c);
+void change_end(struct change *c, unsigned kind, uint32_t serials);
+/* The two records of the store itself. `json` already holds Id and ObjectNo. */
+void change_put_entity(struct change *c, struct span resource, const struct uuid *id,
+                       uint64_t object_no, struct span json);
+void change_delete_entity(struct change *c, struct span resource, const struct uuid *id);
+
+#endif

@@ -1,0 +1,22 @@
+/* A stored entity: its id, its numbers and its JSON text, which is served as it stands. */
+#ifndef STORE_ENTITY_H
+#define STORE_ENTITY_H
+
+#include "base/blob.h"
+#include "store/store.h"
+
+struct entity {
+    struct stored stored;
+    struct list_link order; /* in its collection, by object_no */
+    struct collection *collection;
+    struct uuid id;
+    uint64_t object_no;
+    uint64_t
+        version; /* serial of the last change: ETag, and what an answer that shows it waits for */
+    struct blob *json; /* replaced when the entity changes; answers hold their own reference */
+    void *attached;    /* the collection's observer's own, e.g. a webhook */
+};
+
+struct span entity_json(const struct entity *e);
+
+#endif

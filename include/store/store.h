@@ -1,0 +1,92 @@
+/* All state in memory. store_apply is the only thing that changes it, live and on replay alike: a
+ * change is encoded, applied and handed to the turn; a replay decodes and applies the same bytes.
+ * So the state after a restart equals the state before, which store_digest shows.
+ *
+ * The store keeps entities in collections itself. Other kinds of records belong to modules above,
+ * which register a handler each. It never calls the journal. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/list.h"
+#include "io/journal.h"
+#include "store/record.h"
+
+struct store;
+struct change;
+struct store_digest;
+
+/* In every object that a record stands for: which record holds it now. The journal is cleaned with
+ * this: the store's list of these is in record order, so its front is what the oldest segment still
+ * holds. */
+struct stored {
+    struct list_link link;
+    uint64_t serial; /* of the record */
+    uint32_t bytes;  /* in the journal, frame included */
+    uint16_t kind;   /* enum record_kind: whose object this is */
+};
+
+/* Where a record being applied came from. */
+struct store_origin {
+    uint64_t serial;
+    uint32_t bytes;
+    struct journal_place place;
+};
+
+/* A handler of one kind of record. */
+struct store_kind {
+    unsigned kind;
+    /* Changes the state. Live records always apply; on replay an error means that the journal and
+     * this program do not fit together, and refuses the journal. */
+    struct err *(*apply)(void *context, struct span body, const struct store_origin *origin);
+    /* Appends to `change` a record that stands for the object as it is now: the cleaner moves it.
+     * NULL for kinds whose records stand for no object (…_GONE). */
+    void (*move)(void *context, struct stored *stored, struct change *change);
+    /* Adds all objects of this kind: see store_digest_add. NULL: none of its own. */
+    void (*digest)(void *context, struct store_digest *digest);
+    /* After replay, kinds in the order of registration: link what was applied in any order. NULL:
+     * nothing to do. */
+    struct err *(*loaded)(void *context);
+};
+
+struct store *store_new(void);
+/* The objects of registered kinds must have been forgotten; entities are freed. NULL is allowed. */
+void store_free(struct store *s);
+void store_register(struct store *s, const struct store_kind *kind, void *context);
+
+/* Applies one record. */
+struct err *store_apply(struct store *s, unsigned kind, struct span body,
+                        const struct store_origin *origin) MUST_USE;
+/* Ends a replay: collections put themselves in order and tell their observers, then the handlers'
+ * `loaded` run. */
+struct err *store_loaded(struct store *s) MUST_USE;
+bool store_is_loaded(const struct store *s);
+
+/* For handlers: `stored` is now held by this record / by none. */
+void store_track(struct store *s, struct stored *stored, unsigned kind,
+                 const struct store_origin *origin);
+void store_forget(struct store *s, struct stored *stored);
+/* The object in the oldest record, NULL when there is none. */
+struct stored *store_oldest(struct store *s);
+/* Appends the record of that object to the change (for the cleaner). */
+void store_move(struct store *s, struct stored *stored, struct change *change);
+/* Bytes of all records that are still needed, and their number. */
+uint64_t store_live_bytes(const struct store *s);
+size_t store_live_count(const struct store *s);
+
+struct collection;
+/* The collection of a resource (full name, any case), made when it is not there yet. */
+struct collection *store_collection(struct store *s, struct span resource);
+struct collection *store_find_collection(struct store *s, struct span resource);
+void store_each_collection(struct store *s, void (*visit)(struct collection *c, void *arg),
+                           void *arg);
+
+/* A digest of the state that does not depend on order: two stores of the same content give the same
+ * numbers. */
+struct store_digest {
+    uint64_t sum;
+    uint64_t objects;
+};
+void store_digest_add(struct store_digest *digest, struct span what);
+struct store_digest store_digest(struct store *s);
+
+#endif

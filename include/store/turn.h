@@ -1,0 +1,49 @@
+/* The turn: what changed since the last turn end goes to the journal in one commit, and answers
+ * wait here until what they say is on disk. Also where the journal is cleaned, in small slices. */
+#ifndef STORE_TURN_H
+#define STORE_TURN_H
+
+#include "store/change.h"
+#include "store/store.h"
+
+struct turn;
+
+struct turn_options {
+    struct journal_options journal;
+    uint32_t clean_slice_bytes; /* moved a turn at most; 0: 64 KiB */
+};
+
+struct turn *turn_new(struct loop *loop, struct store *store);
+/* Opens the journal and replays it into the store, which is loaded afterwards. */
+struct err *turn_open(struct turn *t, const struct turn_options *options) MUST_USE;
+/* Commits what there is, waits for the disk (blocking), closes. NULL is allowed. */
+void turn_free(struct turn *t);
+
+/* Carries a change out: reserves the space (ERR_STORAGE_FAILURE, 507, and nothing has changed),
+ * applies every record, hands them to the journal. *out_serial is what an answer must wait for. An
+ * empty change is allowed: 0. */
+struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial) MUST_USE;
+
+/* Is everything up to this serial committed? 0 always is. */
+bool turn_is_committed(const struct turn *t, uint64_t serial);
+uint64_t turn_committed(const struct turn *t);
+
+/* Embedded in what waits. */
+struct turn_wait {
+    struct list_link link;
+    uint64_t serial;
+    void (*on_committed)(struct turn_wait *wait);
+};
+/* on_committed runs once `serial` is committed, in the order of serials, never from here; not for
+ * a serial that turn_is_committed. */
+void turn_wait(struct turn *t, struct turn_wait *wait, uint64_t serial);
+void turn_unwait(struct turn *t, struct turn_wait *wait);
+
+/* Called once, when the journal has failed: nothing is acknowledged from then on. */
+void turn_on_failed(struct turn *t, void (*on_failed)(void *context, const char *why),
+                    void *context);
+struct journal *turn_journal(struct turn *t);
+/* Reads a record's body back. */
+struct err *turn_read(struct turn *t, struct journal_place place, struct buf *out_body) MUST_USE;
+
+#endif
