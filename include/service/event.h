@@ -1,0 +1,74 @@
+/* Events: raised once, kept for a while, sent to the webhooks that match. Raising is one record
+ * that holds the payload and the matched webhooks: there is no state "stored but not queued". */
+#ifndef SERVICE_EVENT_H
+#define SERVICE_EVENT_H
+
+#include "base/blob.h"
+#include "base/map.h"
+#include "service/resource.h"
+#include "store/change.h"
+#include "store/turn.h"
+
+struct service;
+
+struct event {
+    struct stored stored;
+    struct list_link order; /* of the events that are kept, by object_no */
+    struct uuid id;
+    uint64_t object_no;
+    int64_t time_unix_ns;
+    struct span resource;     /* full name; owned with the event's block */
+    struct span content_type; /* of a binary payload; absent for entities */
+    struct blob *payload;     /* bytes as they are sent; NULL when only in the journal */
+    struct journal_place place;
+    uint32_t payload_bytes;
+    uint32_t deliveries; /* that refer to it */
+    uint8_t depth;
+    bool is_kept;  /* visible in Svc.Event */
+    bool is_known; /* false while a replayed delivery refers to an event not read yet */
+};
+
+struct events;
+
+struct events *events_new(struct service *service);
+void events_free(struct events *e);
+
+/* What an application raises. */
+struct event_draft {
+    struct resource *resource;  /* of kind event */
+    struct span payload;        /* JSON array, or bytes */
+    struct json_value entities; /* the payload parsed, for matching; absent for binary */
+    struct span content_type;   /* binary only */
+    uint8_t depth;
+};
+
+struct event_raised {
+    struct uuid id;
+    uint64_t object_no;
+    int64_t time_unix_ns;
+    uint32_t webhooks;
+};
+
+/* Adds the event's record to a change: matches, counts, bounds (ERR_OVERLOADED when the deliveries
+ * would pass PendingDeliveries, ERR_INFINITE_LOOP beyond depth 16). */
+struct err *event_raise(struct service *service, const struct event_draft *draft,
+                        struct change *change, struct event_raised *out_raised) MUST_USE;
+
+size_t events_count(const struct events *e); /* kept */
+struct event *events_find(const struct events *e, const struct uuid *id);
+struct event *events_find_no(const struct events *e, uint64_t object_no);
+struct event *events_first(const struct events *e);
+struct event *events_next(const struct events *e, const struct event *event);
+uint64_t events_version(const struct events *e);
+/* The payload, read back from the journal when it is not in memory. */
+struct err *event_payload(struct events *e, struct event *event,
+                          struct blob **out_payload) MUST_USE;
+/* For deliveries: refers to an event, known or still to come; releases it. */
+struct event *event_ref(struct events *e, uint64_t object_no);
+void event_unref(struct events *e, struct event *event);
+/* Appends the event as the JSON text of a Svc.Event entity. */
+struct err *event_add_json(struct events *e, struct event *event, struct buf *b) MUST_USE;
+/* Drops what is past its time or count, at most `max` of them: a change that the caller applies. */
+size_t events_expire(struct events *e, int64_t now_unix_ns, size_t max, struct change *change);
+
+#endif

@@ -1,0 +1,88 @@
+/* The evaluation of a request, without sockets. HTTP, local destinations, custom payload requests,
+ * Svc.Aggregator and the tests all come through request_run: there is no second path. */
+#ifndef SERVICE_REQUEST_H
+#define SERVICE_REQUEST_H
+
+#include "base/arena.h"
+#include "query/query.h"
+#include "query/uri.h"
+#include "service/access.h"
+#include "service/negotiate.h"
+#include "service/resource.h"
+#include "store/change.h"
+
+struct service;
+
+struct request_header {
+    struct span name, value;
+};
+
+struct request {
+    struct span method; /* as received */
+    struct span target;
+    const struct request_header *headers;
+    size_t header_count;
+    struct span body;
+    bool is_local;    /* made by the service itself */
+    uint8_t depth;    /* events that caused one another before this request; local ones only */
+    unsigned nesting; /* of requests within requests (Svc.Aggregator); at most 8 */
+};
+
+#define RESPONSE_MAX_HEADERS 24
+
+struct response {
+    int status;
+    struct request_header headers[RESPONSE_MAX_HEADERS]; /* spans in the arena or static */
+    size_t header_count;
+    struct span content_type; /* absent: no body */
+    struct buf body;          /* complete also for HEAD, which sends its length only */
+    struct arena arena;       /* of this evaluation: everything temporary */
+    uint64_t serial;          /* what must be committed before this answer may leave; 0: nothing */
+    enum err_code error;      /* ERR_NO_ERROR on success */
+};
+
+/* One response object is used again and again: a warm one does not allocate. */
+void response_init(struct response *r, size_t max_body_bytes);
+void response_done(struct response *r);
+/* First header of that name, the absent span when there is none. */
+struct span request_header(const struct request *r, struct span name);
+/* Values of all headers of that name joined by ", ". */
+struct span request_header_all(const struct request *r, struct span name, struct arena *a);
+struct span response_header(const struct response *r, struct span name);
+/* Controls, CR and LF are replaced by blanks; `value` is copied into the arena. */
+void response_add_header(struct response *r, struct span name, struct span value);
+
+/* Evaluates; `response` is emptied first and always filled. Errors become problem answers, are
+ * stored as Svc.Admin.Error (protocol.md, section 5), and nothing else has changed. Check order:
+ * protocol.md, section 4, last line. */
+void request_run(struct service *service, const struct request *request, struct response *response);
+/* The answer to bytes that are no request, or that the server refuses to evaluate: a problem
+ * answer, not stored. */
+void request_refuse(struct response *response, int status, enum err_code code, struct span message,
+                    unsigned retry_after_s);
+
+/* One evaluation, as the resources see it. */
+struct call {
+    struct service *service;
+    const struct request *request;
+    struct response *response;
+    struct arena *arena;
+    const struct access_key *key; /* NULL: all rights */
+    enum method method;
+    struct resource *resource;
+    struct uri uri;
+    struct query query;
+    struct negotiated out;
+    enum format in;
+    struct change change;
+    struct query_source *source; /* set by open */
+    struct span error_resource;  /* for Error.ResourceName; absent: <unknown> */
+    struct span normal_uri;
+};
+
+/* Carries call->change out and notes what the answer waits for. */
+struct err *call_apply(struct call *call) MUST_USE;
+/* The answer shows something of this version. */
+void call_shows(struct call *call, uint64_t version);
+
+#endif

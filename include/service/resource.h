@@ -1,0 +1,108 @@
+/* The registry of resources: built-in ones, and those that the application declares (protocol.md,
+ * sections 1 and 7). Names are found in full or by any dot-delimited suffix that belongs to one. */
+#ifndef SERVICE_RESOURCE_H
+#define SERVICE_RESOURCE_H
+
+#include "base/arena.h"
+#include "base/blob.h"
+#include "base/map.h"
+#include "service/matcher.h"
+#include "service/method.h"
+#include "service/schema.h"
+#include "store/collection.h"
+
+struct call;
+struct service;
+
+enum resource_kind { KIND_ENTITY, KIND_EVENT, KIND_BINARY, KIND_COUNT };
+extern const struct enumeration resource_kind_names; /* EntityResource, EventResource, ... */
+
+/* What a resource does its own way. Every member may be NULL: then crud.h does it, on the
+ * resource's collection. Errors end the request; nothing has been changed then. */
+struct resource_ops {
+    /* Entities that are in no collection: fills call->source. For GET, REPORT, HEAD, and for what
+     * PATCH and DELETE select from. */
+    struct err *(*open)(struct call *call);
+    /* Checks and normalises what is about to be stored; `old` is NULL for an insert. */
+    struct err *(*check)(struct call *call, struct draft *draft, const struct entity *old);
+    /* Adds further records to call->change, after the entity's own. `verb` is METHOD_POST for an
+     * insert, METHOD_PATCH for an update, METHOD_DELETE for a deletion; `json` is the new text (the
+     * old one for a deletion). */
+    struct err *(*stored)(struct call *call, enum method verb, struct span json);
+    /* Whole methods. */
+    struct err *(*get)(struct call *call);
+    struct err *(*post)(struct call *call);
+    struct err *(*patch)(struct call *call);
+    struct err *(*remove)(struct call *call);
+    /* Appends the entity as a key without write access may see it. */
+    void (*mask)(struct buf *b, struct span json, struct arena *a);
+};
+
+/* A built-in resource: one of these in one res_<name>.c file, and one line in res_table.h. */
+struct resource_definition {
+    struct span name;
+    struct span description;
+    enum resource_kind kind;
+    unsigned methods;
+    const struct shape *shape;
+    const struct resource_ops *ops;
+    bool is_stored; /* has a collection */
+};
+
+struct resource {
+    struct span name; /* full, declared spelling */
+    struct span folded;
+    struct span description;
+    enum resource_kind kind;
+    unsigned methods; /* closed under "GET brings REPORT and HEAD"; 0 for event resources */
+    const struct shape *shape;
+    const struct resource_ops *ops;
+    struct collection *collection; /* NULL when it stores nothing */
+    bool is_builtin;
+    /* Declared ones. */
+    struct arena arena;      /* what the declaration's spans point into */
+    struct span declaration; /* its JSON text, compact */
+    struct span events[3];   /* full names, declared: Inserted, Updated, Deleted; or absent */
+    struct span *indexes;
+    size_t index_count;
+    /* Event resources. */
+    struct matcher *matcher;
+    struct span payload_resource; /* name, or absent */
+    const struct shape
+        *payload_shape; /* never NULL for an event resource; dynamic when undeclared */
+    bool is_binary_event;
+    struct span content_type; /* of a binary resource, or of a binary event */
+    struct blob *content;     /* of a binary resource */
+};
+
+enum resource_event { EVENT_INSERTED, EVENT_UPDATED, EVENT_DELETED };
+
+struct resources {
+    struct map by_name;       /* struct resource */
+    struct map by_suffix;     /* struct resource_suffix */
+    struct resource **sorted; /* by name */
+    size_t count;
+};
+
+void resources_init(struct resources *r);
+/* Frees declared and built-in resources alike. */
+void resources_done(struct resources *r);
+/* Adds a built-in one. */
+struct resource *resources_add_builtin(struct resources *r, struct store *store,
+                                       const struct resource_definition *definition);
+/* Checks and adds declarations (a JSON array) as a whole: references among them may go either way.
+ * `directory` is where `File` names are looked up (NULL: File is not allowed). Errors
+ * ERR_INVALID_ENTITY, ERR_UNKNOWN_MEMBER, ERR_CONFLICT; messages name resource and member; nothing
+ * was added then. */
+struct err *resources_declare(struct resources *r, struct store *store,
+                              struct json_value declarations, const char *directory,
+                              struct arena *a) MUST_USE;
+
+/* ERR_UNKNOWN_RESOURCE `Svc could not locate any resource by '<name>'.`, ERR_AMBIGUOUS_RESOURCE
+ * lists the candidates. */
+struct err *resource_find(const struct resources *r, struct span name,
+                          struct resource **out_resource) MUST_USE;
+/* By exact full name, any case; NULL when there is none. */
+struct resource *resource_named(const struct resources *r, struct span name);
+
+#endif

@@ -1,0 +1,76 @@
+/* The service: everything a request may need, in one place. Made and unmade by service_new and
+ * service_free in exactly reverse order; nothing here is global. */
+#ifndef SERVICE_SERVICE_H
+#define SERVICE_SERVICE_H
+
+#include "base/limits.h"
+#include "io/fetch.h"
+#include "service/access.h"
+#include "service/delivery.h"
+#include "service/error_log.h"
+#include "service/event.h"
+#include "service/request.h"
+#include "service/resource.h"
+#include "service/webhook.h"
+#include "store/turn.h"
+
+/* Retention: member, configuration name, default, unit. */
+#define RETENTIONS(X)                                                                              \
+    X(error_days, "ErrorDays", 30, "days")                                                         \
+    X(errors, "Errors", 10000, "entities")                                                         \
+    X(log_days, "WebhookLogDays", 14, "days")                                                      \
+    X(log_entries, "WebhookLogEntries", 100000, "entities")                                        \
+    X(event_days, "EventDays", 1, "days")                                                          \
+    X(events, "Events", 100000, "events")
+
+struct retention {
+#define RETENTION_AS_MEMBER(member, name, value, unit) int64_t member;
+    RETENTIONS(RETENTION_AS_MEMBER)
+#undef RETENTION_AS_MEMBER
+};
+
+struct service_options {
+    struct limits limits;
+    struct retention retention;
+    const char *base_path;       /* "/" or "/x" */
+    const char **cors_origins;   /* NULL-terminated; NULL: none */
+    uint32_t delivery_in_flight; /* attempts under way in all */
+    struct fetch_options fetch;
+    struct egress_rules egress; /* moved into the service */
+    struct access access;       /* moved into the service */
+};
+
+struct service {
+    struct loop *loop;
+    struct store *store;
+    struct turn *turn;
+    struct limits limits;
+    struct retention retention;
+    struct span base_path;
+    const char **cors_origins;
+    uint32_t delivery_in_flight;
+    struct access access;
+    struct egress_rules egress;
+    struct resources resources;
+    struct resolver *resolver;
+    struct fetcher *fetcher;
+    struct events *events;
+    struct webhooks *webhooks;
+    struct deliveries *deliveries;
+    struct timer retention_timer;
+    bool is_draining;
+    const char *failed; /* why nothing is acknowledged any more; NULL: all is well */
+};
+
+/* Makes the service over an open loop; `declarations` (may be absent) are the configuration's
+ * Resources, File names relative to `directory`. The store is empty until service_open. */
+struct err *service_new(struct loop *loop, struct service_options *options,
+                        struct json_value declarations, const char *directory, struct arena *a,
+                        struct service **out_service) MUST_USE;
+/* Opens the journal, replays, links, begins to deliver. */
+struct err *service_open(struct service *s, const struct turn_options *options) MUST_USE;
+/* No new deliveries start; those under way may finish. */
+void service_drain(struct service *s);
+void service_free(struct service *s);
+
+#endif

@@ -1,0 +1,74 @@
+/* Webhooks: the checks at every write, and what is derived from a stored one (protocol.md, section
+ * 8; service.md, "Webhook entity"). */
+#ifndef SERVICE_WEBHOOK_H
+#define SERVICE_WEBHOOK_H
+
+#include "io/fetch.h"
+#include "service/event.h"
+#include "service/matcher.h"
+#include "service/request.h"
+#include "service/retry.h"
+
+/* Derived from the stored entity; small, because there may be a million. What only an attempt needs
+ * is read from the entity's text when it is made (webhook_read). */
+struct webhook {
+    struct matcher_entry entry; /* in its event resource's matcher, unless paused or broken */
+    struct entity *entity;
+    struct resource *event_resource; /* NULL: the selector's resource is not there */
+    struct lane *lane;               /* its deliveries; NULL while it has none */
+    bool is_paused;
+};
+
+struct webhooks;
+struct webhooks *webhooks_new(struct service *service);
+void webhooks_free(struct webhooks *w);
+struct webhook *webhook_find(const struct webhooks *w, const struct uuid *id);
+/* After resources changed: selectors are looked up again. */
+void webhooks_relink(struct webhooks *w);
+
+/* resource_ops.check and .mask of Svc.Admin.Webhook. */
+struct err *webhook_check(struct call *call, struct draft *draft,
+                          const struct entity *old) MUST_USE;
+void webhook_mask(struct buf *b, struct span json, struct arena *a);
+
+/* What an attempt needs. Spans live in the arena. */
+struct webhook_settings {
+    struct span method;
+    struct span destination; /* absolute URL, or a local target that begins with '/' */
+    bool is_local;
+    struct fetch_header *headers;
+    size_t header_count;
+    struct span content_type; /* of Headers; absent: JSON */
+    bool has_custom;
+    struct span custom_uri;
+    struct fetch_header *custom_headers;
+    size_t custom_header_count;
+    struct span custom_body; /* JSON text or absent */
+    bool break_on_error, break_on_no_content;
+    uint32_t timeout_ms;
+    struct retry_policy retry;
+    uint32_t max_in_flight;
+    double rate_per_second; /* 0: none */
+    bool ordered;
+    double disable_after_days;
+    struct span *secrets;
+    size_t secret_count;
+};
+struct err *webhook_read(const struct webhook *w, struct arena *a,
+                         struct webhook_settings *out_settings) MUST_USE;
+
+/* Adds to a change: pauses the webhook with this ErrorMessage. */
+struct err *webhook_pause(struct service *service, struct webhook *w, struct span why,
+                          struct change *change) MUST_USE;
+
+/* Selectors. `/Shop.PersonCreated/Name.Length>10`: ERR_INVALID_EVENT_SELECTOR,
+ * ERR_WRONG_RESOURCE_KIND, and what conditions_parse says. The normal form has the full name. */
+struct selector {
+    struct resource *resource;
+    struct conditions conditions;
+    struct span normal;
+};
+struct err *selector_parse(struct service *service, struct span text, struct arena *a,
+                           struct selector *out_selector) MUST_USE;
+
+#endif
