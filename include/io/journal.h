@@ -21,11 +21,14 @@ enum journal_fsync {
 #undef JOURNAL_AS_ENUM
 };
 
+/* Size of a segment file when the options do not say. */
+#define JOURNAL_SEGMENT_BYTES ((uint64_t)16 << 20)
+
 struct journal_options {
     const char *directory; /* made, mode 0700, when it does not exist */
     enum journal_fsync fsync;
     enum disk_engine engine;
-    uint64_t segment_bytes; /* multiple of 4096, at least 64 KiB; 0: 16 MiB */
+    uint64_t segment_bytes; /* multiple of 4096, at least 64 KiB; 0: JOURNAL_SEGMENT_BYTES */
 };
 
 struct journal_place {

@@ -19,10 +19,11 @@ struct collection;
 struct span collection_name(const struct collection *c);
 void collection_observe(struct collection *c, const struct collection_observer *observer,
                         void *context);
-/* Keeps an index on these top-level or nested properties (types from the shape, which must outlive
- * the collection or the next call); replaces the earlier set. Builds from what is there. */
-void collection_set_indexes(struct collection *c, const struct shape *shape,
-                            const struct span *properties, size_t count);
+/* Keeps an index on each of these properties, of declared scalar types; replaces the earlier set
+ * and is built from what is there. The shape must outlive the collection or the next call. Errors
+ * of path_parse; ERR_INVALID_ENTITY for a property that cannot be indexed. */
+struct err *collection_set_indexes(struct collection *c, const struct shape *shape,
+                                   const struct span *properties, size_t count) MUST_USE;
 
 size_t collection_count(const struct collection *c);
 /* Serial of the last change to any of its entities: what a list waits for. */
@@ -33,14 +34,15 @@ struct entity *collection_first(const struct collection *c);
 struct entity *collection_next(const struct collection *c, const struct entity *e);
 struct entity *collection_last(const struct collection *c);
 
-/* Candidates for conditions, the narrowest way there is: by `Id=`, by an indexed equality, or all
- * in order. What comes out still has to be tested against the conditions. */
+/* Candidates for conditions, the narrowest way there is: by `Id=`, by an indexed equality, or all,
+ * in order of insertion. What comes out still has to be tested against the conditions. The
+ * collection must not change during a walk. */
 struct collection_walk {
     struct collection *collection;
-    struct entity *next;        /* of a walk in order */
-    struct entity **candidates; /* of an index; borrowed, valid until the next change */
-    size_t candidate_count, candidate;
-    bool narrowed;
+    struct entity *next;
+    struct index_bucket *bucket; /* NULL: a walk over all, or over the one of an `Id=` */
+    size_t index_place;          /* which of the indexes it is a bucket of */
+    bool single;
 };
 void collection_walk(struct collection *c, const struct conditions *conditions,
                      struct collection_walk *out_walk);

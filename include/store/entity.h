@@ -14,7 +14,8 @@ struct entity {
     uint64_t
         version; /* serial of the last change: ETag, and what an answer that shows it waits for */
     struct blob *json; /* replaced when the entity changes; answers hold their own reference */
-    void *attached;    /* the collection's observer's own, e.g. a webhook */
+    struct index_node *indexed; /* one per index of the collection; NULL without indexes */
+    void *attached;             /* the collection's observer's own, e.g. a webhook */
 };
 
 struct span entity_json(const struct entity *e);

@@ -30,12 +30,13 @@ uint64_t turn_committed(const struct turn *t);
 
 /* Embedded in what waits. */
 struct turn_wait {
-    struct list_link link;
+    struct heap_node node;
     uint64_t serial;
+    uint64_t order; /* of arrival, among those of one serial */
     void (*on_committed)(struct turn_wait *wait);
 };
-/* on_committed runs once `serial` is committed, in the order of serials, never from here; not for
- * a serial that turn_is_committed. */
+/* on_committed runs once `serial` is committed, in the order of serials and then of arrival, never
+ * from here. Not for a serial that turn_is_committed. */
 void turn_wait(struct turn *t, struct turn_wait *wait, uint64_t serial);
 void turn_unwait(struct turn *t, struct turn_wait *wait);
 

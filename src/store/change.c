@@ -1,1 +1,75 @@
-typedef int svc_empty_change;
+#include "store/change.h"
+
+#include "base/must.h"
+#include "io/journal.h"
+#include "store/turn.h"
+
+#include <string.h>
+
+void change_init(struct change *c, struct turn *turn, struct arena *a)
+{
+    memset(c, 0, sizeof(*c));
+    c->arena = a;
+    buf_init(&c->bodies, BUF_NO_CAP);
+    c->first_serial = journal_next_serial(turn_journal(turn));
+    c->next_serial = c->first_serial;
+}
+
+void change_done(struct change *c)
+{
+    buf_done(&c->bodies);
+    c->count = 0;
+}
+
+uint64_t change_next_serial(const struct change *c)
+{
+    return c->next_serial;
+}
+
+struct buf *change_begin(struct change *c)
+{
+    if (c->count == c->size) {
+        size_t size = MAX(4, c->size * 2);
+
+        c->records = arena_grow(c->arena, c->records, c->size * sizeof(*c->records),
+                                size * sizeof(*c->records));
+        c->size = size;
+    }
+    c->records[c->count].offset = c->bodies.n;
+    return &c->bodies;
+}
+
+void change_end(struct change *c, unsigned kind, uint32_t serials)
+{
+    struct change_record *record = &c->records[c->count];
+
+    MUST(serials > 0);
+    record->kind = kind;
+    record->serials = serials;
+    record->n = c->bodies.n - record->offset;
+    c->next_serial += serials;
+    c->count++;
+}
+
+void change_put_entity(struct change *c, struct span resource, const struct uuid *id,
+                       uint64_t object_no, struct span json)
+{
+    const struct record_entity record = {
+        .resource = resource,
+        .id = *id,
+        .object_no = object_no,
+        .version = change_next_serial(c),
+        .json = json,
+    };
+
+    record_add_entity(change_begin(c), &record);
+    change_end(c, RECORD_ENTITY, 1);
+}
+
+void change_delete_entity(struct change *c, struct span resource, const struct uuid *id)
+{
+    const struct record_entity_gone record = {.resource = resource, .id = *id};
+
+    record_add_entity_gone(change_begin(c), &record);
+    change_end(c, RECORD_ENTITY_GONE, 1);
+}

@@ -1,1 +1,401 @@
-typedef int svc_empty_collection;
+#include "store/collection.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "store/change.h"
+#include "store/collection_inner.h"
+#include "store/index.h"
+
+#include <stdlib.h>
+
+struct collection {
+    struct list_link link; /* in the store */
+    struct store *store;
+    char *name, *folded;
+    size_t name_bytes;
+    struct map by_id;
+    struct list entities; /* by object_no once loaded */
+    bool is_unordered;    /* a replay met moved records: sorted when it ends */
+    uint64_t version;
+    uint64_t text_bytes;
+    const struct collection_observer *observer;
+    void *observer_context;
+    struct index **indexes;
+    size_t index_count;
+    struct arena scratch; /* for parsing entities, reset after each */
+};
+
+static struct entity *entity_at(struct list_link *link)
+{
+    return link == NULL ? NULL : CONTAINER_OF(link, struct entity, order);
+}
+
+static struct span entity_key(const void *item)
+{
+    const struct entity *e = item;
+
+    return uuid_key(&e->id);
+}
+
+struct collection *collection_new(struct store *s, struct span name, struct span folded)
+{
+    struct collection *c = NEW(struct collection);
+
+    c->store = s;
+    c->name = mem_string(name);
+    c->folded = mem_string(folded);
+    c->name_bytes = name.n;
+    map_init(&c->by_id, entity_key);
+    list_init(&c->entities);
+    arena_init(&c->scratch);
+    return c;
+}
+
+static struct json_value parse(struct collection *c, struct span json)
+{
+    static const struct json_limits no_limits = {1100, 1u << 28};
+    struct json_doc *doc = ARENA_NEW(&c->scratch, struct json_doc);
+    struct err *e = json_parse(json, &no_limits, &c->scratch, doc);
+
+    /* It was checked before it was stored, and the journal has a checksum. */
+    MUST(e == NULL);
+    return json_root(doc);
+}
+
+static void index_entity(struct collection *c, struct entity *e)
+{
+    struct json_value json;
+
+    if (c->index_count == 0)
+        return;
+    json = parse(c, entity_json(e));
+    e->indexed = mem_zero(c->index_count * sizeof(*e->indexed));
+    for (size_t i = 0; i < c->index_count; i++) {
+        e->indexed[i].entity = e;
+        index_add(c->indexes[i], &e->indexed[i], json);
+    }
+    arena_reset(&c->scratch);
+}
+
+static void unindex_entity(struct collection *c, struct entity *e)
+{
+    if (e->indexed == NULL)
+        return;
+    for (size_t i = 0; i < c->index_count; i++)
+        index_remove(c->indexes[i], &e->indexed[i]);
+    mem_free(e->indexed);
+    e->indexed = NULL;
+}
+
+static void drop_indexes(struct collection *c)
+{
+    LIST_EACH(&c->entities, at)
+        unindex_entity(c, entity_at(at));
+    for (size_t i = 0; i < c->index_count; i++)
+        index_free(c->indexes[i]);
+    mem_free(c->indexes);
+    c->indexes = NULL;
+    c->index_count = 0;
+}
+
+static void entity_free(struct collection *c, struct entity *e)
+{
+    unindex_entity(c, e);
+    store_forget(c->store, &e->stored);
+    list_remove(&c->entities, &e->order);
+    c->text_bytes -= e->json->n;
+    blob_unref(e->json);
+    mem_free(e);
+}
+
+void collection_free(struct collection *c)
+{
+    if (c == NULL)
+        return;
+    LIST_EACH(&c->entities, at)
+        entity_free(c, entity_at(at));
+    drop_indexes(c);
+    map_done(&c->by_id);
+    arena_done(&c->scratch);
+    mem_free(c->name);
+    mem_free(c->folded);
+    mem_free(c);
+}
+
+struct span collection_key(const void *collection)
+{
+    const struct collection *c = collection;
+
+    return span_of(c->folded, c->name_bytes);
+}
+
+struct list_link *collection_link(struct collection *c)
+{
+    return &c->link;
+}
+
+struct collection *collection_at(struct list_link *link)
+{
+    return CONTAINER_OF(link, struct collection, link);
+}
+
+struct span collection_name(const struct collection *c)
+{
+    return span_of(c->name, c->name_bytes);
+}
+
+void collection_observe(struct collection *c, const struct collection_observer *observer,
+                        void *context)
+{
+    c->observer = observer;
+    c->observer_context = context;
+}
+
+struct err *collection_set_indexes(struct collection *c, const struct shape *shape,
+                                   const struct span *properties, size_t count)
+{
+    struct index **indexes = count == 0 ? NULL : mem_zero(count * sizeof(struct index *));
+    struct err *e;
+
+    for (size_t i = 0; i < count; i++)
+        TRY_GOTO(e, index_new(shape, properties[i], &indexes[i]), failed);
+    drop_indexes(c);
+    c->indexes = indexes;
+    c->index_count = count;
+    /* During a replay the entities are indexed once, when it ends. */
+    if (store_is_loaded(c->store))
+        LIST_EACH(&c->entities, at)
+            index_entity(c, entity_at(at));
+    return NULL;
+
+failed:
+    for (size_t i = 0; i < count; i++)
+        index_free(indexes[i]);
+    mem_free(indexes);
+    return e;
+}
+
+static struct entity *insert(struct collection *c, const struct record_entity *record)
+{
+    struct entity *e = NEW(struct entity);
+    struct entity *last = collection_last(c);
+
+    e->collection = c;
+    e->id = record->id;
+    e->object_no = record->object_no;
+    if (last != NULL && last->object_no > e->object_no)
+        c->is_unordered = true;
+    list_push_back(&c->entities, &e->order);
+    map_add(&c->by_id, e);
+    return e;
+}
+
+void collection_put(struct collection *c, const struct record_entity *record,
+                    const struct store_origin *origin)
+{
+    struct entity *e = map_find(&c->by_id, uuid_key(&record->id));
+    struct blob *old_json = NULL;
+
+    if (e != NULL && e->version == record->version) {
+        store_track(c->store, &e->stored, RECORD_ENTITY, origin); /* it only moved */
+        return;
+    }
+    if (e == NULL)
+        e = insert(c, record);
+    else
+        old_json = TAKE(e->json);
+    c->text_bytes += record->json.n - (old_json == NULL ? 0 : old_json->n);
+    c->version = MAX(c->version, record->version);
+    e->version = record->version;
+    e->json = blob_new(record->json);
+    store_track(c->store, &e->stored, RECORD_ENTITY, origin);
+    if (store_is_loaded(c->store)) {
+        unindex_entity(c, e);
+        index_entity(c, e);
+        if (c->observer != NULL)
+            c->observer->put(c->observer_context, e, blob_span(old_json));
+    }
+    blob_unref(old_json);
+}
+
+void collection_remove(struct collection *c, const struct uuid *id,
+                       const struct store_origin *origin)
+{
+    struct entity *e = map_remove(&c->by_id, uuid_key(id));
+
+    c->version = MAX(c->version, origin->serial);
+    if (e == NULL)
+        return;
+    if (store_is_loaded(c->store) && c->observer != NULL)
+        c->observer->gone(c->observer_context, e);
+    entity_free(c, e);
+}
+
+void collection_move(void *store, struct stored *stored, struct change *change)
+{
+    struct entity *e = CONTAINER_OF(stored, struct entity, stored);
+    const struct record_entity record = {
+        .resource = collection_name(e->collection),
+        .id = e->id,
+        .object_no = e->object_no,
+        .version = e->version,
+        .json = entity_json(e),
+    };
+
+    (void)store;
+    record_add_entity(change_begin(change), &record);
+    change_end(change, RECORD_ENTITY, 1);
+}
+
+static int by_object_no(const void *a, const void *b)
+{
+    const struct entity *x = *(struct entity *const *)a, *y = *(struct entity *const *)b;
+
+    return (x->object_no > y->object_no) - (x->object_no < y->object_no);
+}
+
+static void sort_entities(struct collection *c)
+{
+    size_t count = list_count(&c->entities);
+    struct entity **all = mem_alloc(count * sizeof(struct entity *));
+
+    for (size_t i = 0; i < count; i++)
+        all[i] = entity_at(list_pop_front(&c->entities));
+    qsort(all, count, sizeof(struct entity *), by_object_no);
+    for (size_t i = 0; i < count; i++)
+        list_push_back(&c->entities, &all[i]->order);
+    mem_free(all);
+    c->is_unordered = false;
+}
+
+void collection_loaded(struct collection *c)
+{
+    if (c->is_unordered)
+        sort_entities(c);
+    LIST_EACH(&c->entities, at) {
+        struct entity *e = entity_at(at);
+
+        index_entity(c, e);
+        if (c->observer != NULL)
+            c->observer->put(c->observer_context, e, (struct span){NULL, 0});
+    }
+}
+
+void collection_digest(struct collection *c, struct store_digest *digest)
+{
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    LIST_EACH(&c->entities, at) {
+        const struct entity *e = entity_at(at);
+        const struct record_entity record = {.resource = collection_name(c),
+                                             .id = e->id,
+                                             .object_no = e->object_no,
+                                             .version = e->version,
+                                             .json = entity_json(e)};
+
+        buf_clear(&b);
+        record_add_entity(&b, &record);
+        store_digest_add(digest, buf_span(&b));
+    }
+    buf_done(&b);
+}
+
+size_t collection_count(const struct collection *c)
+{
+    return list_count(&c->entities);
+}
+
+uint64_t collection_version(const struct collection *c)
+{
+    return c->version;
+}
+
+struct entity *collection_find(const struct collection *c, const struct uuid *id)
+{
+    return map_find(&c->by_id, uuid_key(id));
+}
+
+struct entity *collection_first(const struct collection *c)
+{
+    return entity_at(list_first(&c->entities));
+}
+
+struct entity *collection_next(const struct collection *c, const struct entity *e)
+{
+    return entity_at(list_next(&c->entities, &e->order));
+}
+
+struct entity *collection_last(const struct collection *c)
+{
+    return entity_at(list_last(&c->entities));
+}
+
+/* `Id=` names one entity, or none: ids compare as text, so another spelling than ours is none. */
+static struct entity *find_by_literal(const struct collection *c, const struct literal *id)
+{
+    struct uuid uuid;
+
+    if (id->kind != LITERAL_STRING || !uuid_parse(id->text, &uuid))
+        return NULL;
+    return collection_find(c, &uuid);
+}
+
+void collection_walk(struct collection *c, const struct conditions *conditions,
+                     struct collection_walk *out_walk)
+{
+    const struct literal *id = conditions_equal_to(conditions, SPAN("Id"));
+    struct collection_walk walk = {.collection = c};
+
+    if (id != NULL) {
+        walk.single = true;
+        walk.next = find_by_literal(c, id);
+        *out_walk = walk;
+        return;
+    }
+    for (size_t i = 0; i < c->index_count; i++) {
+        struct index_bucket *bucket;
+
+        if (!index_find(c->indexes[i], conditions, &bucket))
+            continue;
+        if (walk.next != NULL && bucket != NULL &&
+            index_bucket_count(bucket) >= index_bucket_count(walk.bucket))
+            continue;
+        walk.bucket = bucket;
+        walk.index_place = i;
+        walk.single = bucket == NULL;
+        walk.next = bucket == NULL ? NULL : index_first(bucket);
+        if (walk.next == NULL)
+            break;
+    }
+    if (walk.bucket == NULL && !walk.single)
+        walk.next = collection_first(c);
+    *out_walk = walk;
+}
+
+struct entity *collection_walk_next(struct collection_walk *walk)
+{
+    struct entity *e = walk->next;
+
+    if (e == NULL)
+        return NULL;
+    if (walk->single)
+        walk->next = NULL;
+    else if (walk->bucket != NULL)
+        walk->next = index_next(walk->bucket, e, walk->index_place);
+    else
+        walk->next = collection_next(walk->collection, e);
+    return e;
+}
+
+uint64_t collection_bytes(const struct collection *c)
+{
+    uint64_t bytes = c->text_bytes + map_bytes(&c->by_id);
+
+    bytes += collection_count(c) * (sizeof(struct entity) + sizeof(struct blob) +
+                                    c->index_count * sizeof(struct index_node));
+    for (size_t i = 0; i < c->index_count; i++)
+        bytes += index_bytes(c->indexes[i]);
+    return bytes;
+}

@@ -1,1 +1,240 @@
-typedef int svc_empty_index;
+#include "store/index.h"
+
+#include "base/decimal.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/must.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct index_bucket {
+    char *key;
+    size_t key_bytes;
+    struct list nodes; /* struct index_node, by object_no unless is_unordered */
+    bool is_unordered; /* an older entity took this value later: sorted when next walked */
+};
+
+struct index {
+    struct arena arena; /* of the path */
+    struct path path;
+    struct map buckets;
+    struct buf key;       /* scratch */
+    struct arena scratch; /* of reading values, reset after each */
+};
+
+static struct span bucket_key(const void *item)
+{
+    const struct index_bucket *b = item;
+
+    return span_of(b->key, b->key_bytes);
+}
+
+static bool is_scalar(enum value_type type)
+{
+    return type == TYPE_STRING || type == TYPE_INTEGER || type == TYPE_NUMBER ||
+           type == TYPE_BOOLEAN || type == TYPE_DATETIME;
+}
+
+struct err *index_new(const struct shape *shape, struct span property, struct index **out_index)
+{
+    struct index *index = NEW(struct index);
+    struct err *e;
+
+    arena_init(&index->arena);
+    arena_init(&index->scratch);
+    map_init(&index->buckets, bucket_key);
+    buf_init(&index->key, BUF_NO_CAP);
+    TRY_GOTO(e, path_parse(arena_copy(&index->arena, property), shape, &index->arena, &index->path),
+             failed);
+    if (!is_scalar(index->path.type)) {
+        e = ERR(ERR_INVALID_ENTITY, "'%.*s' cannot be indexed: it is not a declared scalar",
+                SPAN_FMT(property));
+        goto failed;
+    }
+    *out_index = index;
+    return NULL;
+
+failed:
+    index_free(index);
+    return e;
+}
+
+void index_free(struct index *index)
+{
+    if (index == NULL)
+        return;
+    MUST(map_count(&index->buckets) == 0);
+    map_done(&index->buckets);
+    buf_done(&index->key);
+    arena_done(&index->scratch);
+    arena_done(&index->arena);
+    mem_free(index);
+}
+
+/* Values that `=` holds equal get one key: a letter for the kind, then its one spelling. */
+static void add_instant(struct buf *key, struct instant at)
+{
+    buf_add_char(key, 't');
+    buf_add_le64(key, (uint64_t)at.seconds);
+    buf_add_le32(key, at.nanos);
+}
+
+static void add_value(struct index *index, const struct value *value)
+{
+    struct instant at;
+
+    switch (value->kind) {
+    case VALUE_BOOLEAN:
+        buf_add_char(&index->key, value->boolean ? '1' : '0');
+        break;
+    case VALUE_NUMBER:
+        buf_add_char(&index->key, 'n');
+        decimal_add_canonical(&index->key, value->text);
+        break;
+    case VALUE_STRING:
+        if (index->path.type == TYPE_DATETIME && datetime_parse(value->text, &at)) {
+            add_instant(&index->key, at);
+            break;
+        }
+        buf_add_char(&index->key, 's');
+        buf_add(&index->key, value->text);
+        break;
+    case VALUE_NULL:
+    case VALUE_OBJECT:
+    case VALUE_ARRAY:
+        buf_add_char(&index->key, 'z');
+        break;
+    }
+}
+
+static void add_literal(struct buf *key, const struct literal *literal)
+{
+    switch (literal->kind) {
+    case LITERAL_NULL:
+        buf_add_char(key, 'z');
+        break;
+    case LITERAL_BOOLEAN:
+        buf_add_char(key, literal->boolean ? '1' : '0');
+        break;
+    case LITERAL_NUMBER:
+        buf_add_char(key, 'n');
+        decimal_add_canonical(key, literal->text);
+        break;
+    case LITERAL_STRING:
+        buf_add_char(key, 's');
+        buf_add(key, literal->text);
+        break;
+    case LITERAL_DATETIME:
+        add_instant(key, literal->instant);
+        break;
+    }
+}
+
+static struct index_bucket *bucket_get(struct index *index)
+{
+    struct span key = buf_span(&index->key);
+    struct index_bucket *bucket = map_find(&index->buckets, key);
+
+    if (bucket != NULL)
+        return bucket;
+    bucket = NEW(struct index_bucket);
+    bucket->key = mem_string(key);
+    bucket->key_bytes = key.n;
+    list_init(&bucket->nodes);
+    map_add(&index->buckets, bucket);
+    return bucket;
+}
+
+static struct index_node *node_at(struct list_link *link)
+{
+    return link == NULL ? NULL : CONTAINER_OF(link, struct index_node, link);
+}
+
+void index_add(struct index *index, struct index_node *node, struct json_value json)
+{
+    struct value value = path_read(&index->path, json, &index->scratch);
+    struct index_node *last;
+
+    buf_clear(&index->key);
+    add_value(index, &value);
+    node->bucket = bucket_get(index);
+    last = node_at(list_last(&node->bucket->nodes));
+    if (last != NULL && last->entity->object_no > node->entity->object_no)
+        node->bucket->is_unordered = true;
+    list_push_back(&node->bucket->nodes, &node->link);
+    arena_reset(&index->scratch);
+}
+
+void index_remove(struct index *index, struct index_node *node)
+{
+    struct index_bucket *bucket = node->bucket;
+
+    list_remove(&bucket->nodes, &node->link);
+    node->bucket = NULL;
+    if (!list_empty(&bucket->nodes))
+        return;
+    map_remove(&index->buckets, bucket_key(bucket));
+    mem_free(bucket->key);
+    mem_free(bucket);
+}
+
+bool index_find(struct index *index, const struct conditions *conditions,
+                struct index_bucket **out_bucket)
+{
+    const struct literal *literal = conditions_equal_to(conditions, index->path.text);
+
+    if (literal == NULL)
+        return false;
+    buf_clear(&index->key);
+    add_literal(&index->key, literal);
+    *out_bucket = map_find(&index->buckets, buf_span(&index->key));
+    return true;
+}
+
+static int by_object_no(const void *a, const void *b)
+{
+    const struct entity *x = (*(struct index_node *const *)a)->entity;
+    const struct entity *y = (*(struct index_node *const *)b)->entity;
+
+    return (x->object_no > y->object_no) - (x->object_no < y->object_no);
+}
+
+static void sort_bucket(struct index_bucket *bucket)
+{
+    size_t count = list_count(&bucket->nodes);
+    struct index_node **all = mem_alloc(count * sizeof(struct index_node *));
+
+    for (size_t i = 0; i < count; i++)
+        all[i] = node_at(list_pop_front(&bucket->nodes));
+    qsort(all, count, sizeof(struct index_node *), by_object_no);
+    for (size_t i = 0; i < count; i++)
+        list_push_back(&bucket->nodes, &all[i]->link);
+    mem_free(all);
+    bucket->is_unordered = false;
+}
+
+struct entity *index_first(struct index_bucket *bucket)
+{
+    if (bucket->is_unordered)
+        sort_bucket(bucket);
+    return node_at(list_first(&bucket->nodes))->entity;
+}
+
+struct entity *index_next(struct index_bucket *bucket, const struct entity *e, size_t index_place)
+{
+    struct index_node *next = node_at(list_next(&bucket->nodes, &e->indexed[index_place].link));
+
+    return next == NULL ? NULL : next->entity;
+}
+
+size_t index_bucket_count(const struct index_bucket *bucket)
+{
+    return list_count(&bucket->nodes);
+}
+
+uint64_t index_bytes(const struct index *index)
+{
+    return map_bytes(&index->buckets) +
+           map_count(&index->buckets) * (sizeof(struct index_bucket) + 32);
+}

@@ -1,1 +1,267 @@
-typedef int svc_empty_store;
+#include "store/store.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "base/text.h"
+#include "store/collection_inner.h"
+
+struct handler {
+    struct store_kind kind;
+    void *context;
+};
+
+struct store {
+    struct list live; /* struct stored, by serial of their records */
+    uint64_t live_bytes;
+    struct handler handlers[RECORD_KIND_END]; /* by kind */
+    unsigned order[RECORD_KIND_END];          /* kinds in the order of registration */
+    unsigned order_count;
+    struct map collections; /* by folded name */
+    struct list in_order;   /* the same, in the order in which they were made */
+    bool is_loaded;
+};
+
+static struct err *apply_entity(void *context, struct span body, const struct store_origin *origin)
+{
+    struct store *s = context;
+    struct record_entity record;
+
+    TRY(record_read_entity(body, &record));
+    collection_put(store_collection(s, record.resource), &record, origin);
+    return NULL;
+}
+
+static struct err *apply_entity_gone(void *context, struct span body,
+                                     const struct store_origin *origin)
+{
+    struct store *s = context;
+    struct record_entity_gone record;
+
+    TRY(record_read_entity_gone(body, &record));
+    collection_remove(store_collection(s, record.resource), &record.id, origin);
+    return NULL;
+}
+
+static void digest_collection(struct collection *c, void *digest)
+{
+    collection_digest(c, digest);
+}
+
+static void digest_entities(void *context, struct store_digest *digest)
+{
+    store_each_collection(context, digest_collection, digest);
+}
+
+static void load_collection(struct collection *c, void *arg)
+{
+    (void)arg;
+    collection_loaded(c);
+}
+
+static struct err *load_entities(void *context)
+{
+    store_each_collection(context, load_collection, NULL);
+    return NULL;
+}
+
+static const struct store_kind entity_kind = {
+    .kind = RECORD_ENTITY,
+    .apply = apply_entity,
+    .move = collection_move,
+    .digest = digest_entities,
+    .loaded = load_entities,
+};
+
+static const struct store_kind entity_gone_kind = {
+    .kind = RECORD_ENTITY_GONE,
+    .apply = apply_entity_gone,
+};
+
+struct store *store_new(void)
+{
+    struct store *s = NEW(struct store);
+
+    list_init(&s->live);
+    list_init(&s->in_order);
+    map_init(&s->collections, collection_key);
+    store_register(s, &entity_kind, s);
+    store_register(s, &entity_gone_kind, s);
+    return s;
+}
+
+void store_free(struct store *s)
+{
+    if (s == NULL)
+        return;
+    LIST_EACH(&s->in_order, at) {
+        list_remove(&s->in_order, at);
+        collection_free(collection_at(at));
+    }
+    MUST(list_empty(&s->live));
+    map_done(&s->collections);
+    mem_free(s);
+}
+
+void store_register(struct store *s, const struct store_kind *kind, void *context)
+{
+    MUST(kind->kind > 0 && kind->kind < RECORD_KIND_END);
+    MUST(s->handlers[kind->kind].kind.apply == NULL);
+    s->handlers[kind->kind] = (struct handler){*kind, context};
+    s->order[s->order_count++] = kind->kind;
+}
+
+struct err *store_apply(struct store *s, unsigned kind, struct span body,
+                        const struct store_origin *origin)
+{
+    const struct handler *h;
+
+    if (kind == 0 || kind >= RECORD_KIND_END || s->handlers[kind].kind.apply == NULL)
+        return ERR(ERR_STORAGE_FAILURE,
+                   "journal record %llu is of kind %u, which this version does not know",
+                   (unsigned long long)origin->serial, kind);
+    h = &s->handlers[kind];
+    return h->kind.apply(h->context, body, origin);
+}
+
+struct err *store_loaded(struct store *s)
+{
+    MUST(!s->is_loaded);
+    s->is_loaded = true;
+    for (unsigned i = 0; i < s->order_count; i++) {
+        const struct handler *h = &s->handlers[s->order[i]];
+
+        if (h->kind.loaded != NULL)
+            TRY(h->kind.loaded(h->context));
+    }
+    return NULL;
+}
+
+bool store_is_loaded(const struct store *s)
+{
+    return s->is_loaded;
+}
+
+static struct stored *stored_at(struct list_link *link)
+{
+    return CONTAINER_OF(link, struct stored, link);
+}
+
+void store_track(struct store *s, struct stored *stored, unsigned kind,
+                 const struct store_origin *origin)
+{
+    struct list_link *last;
+
+    store_forget(s, stored);
+    last = list_last(&s->live);
+    MUST(last == NULL || stored_at(last)->serial <= origin->serial);
+    stored->serial = origin->serial;
+    stored->bytes = origin->bytes;
+    stored->kind = (uint16_t)kind;
+    list_push_back(&s->live, &stored->link);
+    s->live_bytes += stored->bytes;
+}
+
+void store_forget(struct store *s, struct stored *stored)
+{
+    if (!list_linked(&stored->link))
+        return;
+    s->live_bytes -= stored->bytes;
+    list_remove(&s->live, &stored->link);
+}
+
+struct stored *store_oldest(struct store *s)
+{
+    struct list_link *first = list_first(&s->live);
+
+    return first == NULL ? NULL : stored_at(first);
+}
+
+void store_move(struct store *s, struct stored *stored, struct change *change)
+{
+    const struct handler *h = &s->handlers[stored->kind];
+
+    MUST(h->kind.move != NULL);
+    h->kind.move(h->context, stored, change);
+}
+
+uint64_t store_live_bytes(const struct store *s)
+{
+    return s->live_bytes;
+}
+
+size_t store_live_count(const struct store *s)
+{
+    return list_count(&s->live);
+}
+
+/* Resource names are at most a few hundred bytes: declarations and journal records bound them. */
+static struct collection *find_folded(struct store *s, struct span resource, struct buf *folded)
+{
+    char *room = buf_reserve(folded, resource.n);
+
+    if (room != NULL) {
+        text_fold_into(room, resource);
+        buf_commit(folded, resource.n);
+    }
+    return map_find(&s->collections, buf_span(folded));
+}
+
+struct collection *store_find_collection(struct store *s, struct span resource)
+{
+    struct buf folded;
+    struct collection *c;
+
+    buf_init(&folded, UINT16_MAX);
+    c = find_folded(s, resource, &folded);
+    buf_done(&folded);
+    return c;
+}
+
+struct collection *store_collection(struct store *s, struct span resource)
+{
+    struct buf folded;
+    struct collection *c;
+
+    buf_init(&folded, UINT16_MAX);
+    c = find_folded(s, resource, &folded);
+    if (c == NULL) {
+        c = collection_new(s, resource, buf_span(&folded));
+        map_add(&s->collections, c);
+        list_push_back(&s->in_order, collection_link(c));
+    }
+    buf_done(&folded);
+    return c;
+}
+
+void store_each_collection(struct store *s, void (*visit)(struct collection *c, void *arg),
+                           void *arg)
+{
+    LIST_EACH(&s->in_order, at)
+        visit(collection_at(at), arg);
+}
+
+/* FNV-1a with a final mix: not keyed, so that two processes agree. */
+void store_digest_add(struct store_digest *digest, struct span what)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < what.n; i++)
+        h = (h ^ (uint8_t)what.p[i]) * UINT64_C(0x100000001b3);
+    h = (h ^ (h >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+    digest->sum += h ^ (h >> 32);
+    digest->objects++;
+}
+
+struct store_digest store_digest(struct store *s)
+{
+    struct store_digest digest = {0, 0};
+
+    for (unsigned i = 0; i < s->order_count; i++) {
+        const struct handler *h = &s->handlers[s->order[i]];
+
+        if (h->kind.digest != NULL)
+            h->kind.digest(h->context, &digest);
+    }
+    return digest;
+}

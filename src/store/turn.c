@@ -1,1 +1,323 @@
-typedef int svc_empty_turn;
+/* The happy path of a change:
+ *
+ *   turn_apply    space is reserved, records go to the journal's gathering commit, each is applied
+ *   turn end      one write for all changes of the turn, unless one is under way: then they gather
+ *   on_commit     waits up to that serial are released: answers leave, deliveries start
+ *
+ * Failure modes: no space - turn_apply refuses and nothing has changed. A failed write or sync -
+ * the journal is closed for good, no wait is ever released, the owner is told once and ends the
+ * process.
+ *
+ * Cleaning. The store lists its objects in the order of the records that hold them. When sealed
+ * segments take more than half as much again as what is alive, the objects of the oldest segment
+ * are appended again, a slice a turn; when those moves are committed its file is deleted. */
+#include "store/turn.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/must.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_SLICE_BYTES 65536u
+/* Kept back so that deletions and outcomes find room on a full disk: bytes per object that may be
+ * deleted one day, at most a part of a segment. */
+#define KEPT_BYTES_PER_OBJECT 64u
+#define KEPT_BYTES_MOST ((size_t)4 << 20)
+
+struct turn {
+    struct loop *loop;
+    struct store *store;
+    struct journal *journal;
+    struct loop_hook at_turn_end;
+    struct loop_task clean_more; /* another turn soon, though nothing else happens */
+    struct heap waits;
+    uint64_t arrivals;
+    uint32_t slice_bytes;
+    uint64_t segment_bytes;
+    uint64_t moved_serial; /* the last move's; the oldest segment may go when it is committed */
+    struct arena scratch;
+    void (*on_failed)(void *context, const char *why);
+    void *on_failed_context;
+};
+
+static const struct turn_wait *wait_of(const struct heap_node *node)
+{
+    return (const struct turn_wait *)((const char *)node - offsetof(struct turn_wait, node));
+}
+
+static bool wait_less(const struct heap_node *a, const struct heap_node *b)
+{
+    const struct turn_wait *x = wait_of(a), *y = wait_of(b);
+
+    return x->serial != y->serial ? x->serial < y->serial : x->order < y->order;
+}
+
+static bool is_committed(const struct turn *t, uint64_t serial)
+{
+    return serial <= journal_committed_serial(t->journal);
+}
+
+static void release(struct turn *t, uint64_t serial)
+{
+    struct heap_node *first;
+
+    while ((first = heap_first(&t->waits)) != NULL && wait_of(first)->serial <= serial) {
+        struct turn_wait *wait = CONTAINER_OF(first, struct turn_wait, node);
+
+        heap_remove(&t->waits, first);
+        wait->on_committed(wait);
+    }
+}
+
+static struct err *on_replay(void *context, const struct segment_record *record,
+                             struct journal_place place)
+{
+    struct turn *t = context;
+    const struct store_origin origin = {
+        .serial = record->serial,
+        .bytes = (uint32_t)segment_record_bytes(record->body.n),
+        .place = place,
+    };
+
+    return store_apply(t->store, record->kind, record->body, &origin);
+}
+
+static void on_commit(void *context, uint64_t serial)
+{
+    release(context, serial);
+}
+
+static void on_failed(void *context, const char *what, int error_number)
+{
+    struct turn *t = context;
+    char why[256];
+
+    snprintf(why, sizeof(why), "%s: %s", what, strerror(error_number));
+    log_error("turn", "the journal has failed, nothing is acknowledged any more: %s", why);
+    if (t->on_failed != NULL)
+        t->on_failed(t->on_failed_context, why);
+}
+
+static bool wants_cleaning(struct turn *t)
+{
+    struct journal_stats stats;
+    uint64_t unsealed = 2 * t->segment_bytes;
+
+    if (journal_second_first_serial(t->journal) == 0)
+        return false;
+    journal_stats(t->journal, &stats);
+    if (stats.failed || stats.bytes <= unsealed)
+        return false;
+    return (stats.bytes - unsealed) * 2 > store_live_bytes(t->store) * 3;
+}
+
+/* Appends again what the oldest segment still holds, up to a slice. True when nothing is left. */
+static bool move_slice(struct turn *t, uint64_t before_serial)
+{
+    size_t moved = 0;
+
+    while (moved < t->slice_bytes) {
+        struct stored *oldest = store_oldest(t->store);
+        struct change change;
+        uint64_t serial;
+        struct err *e;
+
+        if (oldest == NULL || oldest->serial >= before_serial)
+            return true;
+        moved += oldest->bytes;
+        change_init(&change, t, &t->scratch);
+        change.frees_space = true;
+        store_move(t->store, oldest, &change);
+        e = turn_apply(t, &change, &serial);
+        change_done(&change);
+        arena_reset(&t->scratch);
+        if (e != NULL) { /* no room now: tried again when there is */
+            err_free(e);
+            return false;
+        }
+        t->moved_serial = serial;
+    }
+    return false;
+}
+
+static void clean(struct turn *t)
+{
+    uint64_t before_serial;
+    struct err *e;
+
+    if (!wants_cleaning(t))
+        return;
+    before_serial = journal_second_first_serial(t->journal);
+    if (!move_slice(t, before_serial)) {
+        if (!loop_posted(&t->clean_more))
+            loop_post(t->loop, &t->clean_more);
+        return;
+    }
+    if (!is_committed(t, t->moved_serial))
+        return; /* its commit ends in a turn that comes here again */
+    e = journal_drop_oldest(t->journal);
+    if (e != NULL) {
+        log_error("turn", "%.*s", SPAN_FMT(err_message(e)));
+        err_free(e);
+        return;
+    }
+    if (!loop_posted(&t->clean_more))
+        loop_post(t->loop, &t->clean_more);
+}
+
+static void on_turn_end(struct loop_hook *hook)
+{
+    struct turn *t = CONTAINER_OF(hook, struct turn, at_turn_end);
+
+    clean(t);
+    journal_commit(t->journal);
+}
+
+/* The turn that this task keeps awake does the work at its end. */
+static void on_clean_more(struct loop_task *task)
+{
+    (void)task;
+}
+
+struct turn *turn_new(struct loop *loop, struct store *store)
+{
+    struct turn *t = NEW(struct turn);
+
+    t->loop = loop;
+    t->store = store;
+    t->at_turn_end.run = on_turn_end;
+    t->clean_more.run = on_clean_more;
+    heap_init(&t->waits, wait_less);
+    arena_init(&t->scratch);
+    return t;
+}
+
+struct err *turn_open(struct turn *t, const struct turn_options *options)
+{
+    const struct journal_callbacks callbacks = {
+        .on_replay = on_replay,
+        .on_commit = on_commit,
+        .on_failed = on_failed,
+        .context = t,
+    };
+
+    t->slice_bytes =
+        options->clean_slice_bytes == 0 ? DEFAULT_SLICE_BYTES : options->clean_slice_bytes;
+    TRY(journal_open(t->loop, &options->journal, &callbacks, &t->journal));
+    t->segment_bytes = options->journal.segment_bytes == 0 ? JOURNAL_SEGMENT_BYTES
+                                                           : options->journal.segment_bytes;
+    loop_add_hook(t->loop, &t->at_turn_end);
+    return store_loaded(t->store);
+}
+
+void turn_free(struct turn *t)
+{
+    if (t == NULL)
+        return;
+    if (t->journal != NULL)
+        loop_remove_hook(t->loop, &t->at_turn_end);
+    loop_unpost(t->loop, &t->clean_more);
+    journal_close(t->journal);
+    heap_done(&t->waits);
+    arena_done(&t->scratch);
+    mem_free(t);
+}
+
+static size_t change_bytes(const struct change *c)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < c->count; i++)
+        bytes += segment_record_bytes(c->records[i].n);
+    return bytes;
+}
+
+static size_t kept_bytes(const struct turn *t, const struct change *c)
+{
+    size_t bytes = (store_live_count(t->store) + c->count) * KEPT_BYTES_PER_OBJECT;
+
+    return c->frees_space ? 0 : MIN(bytes, MIN(KEPT_BYTES_MOST, t->segment_bytes / 4));
+}
+
+struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
+{
+    struct span bodies = buf_span(&c->bodies);
+    struct journal_record *records;
+    struct journal_place *places;
+    uint64_t serial;
+
+    if (c->count == 0) {
+        *out_serial = 0;
+        return NULL;
+    }
+    MUST(c->first_serial == journal_next_serial(t->journal));
+    TRY(journal_reserve(t->journal, change_bytes(c), kept_bytes(t, c)));
+    records = ARENA_ARRAY(c->arena, struct journal_record, c->count);
+    places = ARENA_ARRAY(c->arena, struct journal_place, c->count);
+    for (size_t i = 0; i < c->count; i++) {
+        const struct change_record *r = &c->records[i];
+
+        records[i] = (struct journal_record){
+            .kind = (uint16_t)r->kind,
+            .serials = r->serials,
+            .body = span_sub(bodies, r->offset, r->offset + r->n),
+        };
+    }
+    serial = journal_append(t->journal, records, c->count, places);
+    for (size_t i = 0; i < c->count; i++) {
+        const struct store_origin origin = {
+            .serial = serial,
+            .bytes = (uint32_t)segment_record_bytes(records[i].body.n),
+            .place = places[i],
+        };
+        struct err *e = store_apply(t->store, records[i].kind, records[i].body, &origin);
+
+        MUST(e == NULL); /* we have just encoded it */
+        *out_serial = serial;
+        serial += records[i].serials;
+    }
+    return NULL;
+}
+
+bool turn_is_committed(const struct turn *t, uint64_t serial)
+{
+    return is_committed(t, serial);
+}
+
+uint64_t turn_committed(const struct turn *t)
+{
+    return journal_committed_serial(t->journal);
+}
+
+void turn_wait(struct turn *t, struct turn_wait *wait, uint64_t serial)
+{
+    MUST(!is_committed(t, serial));
+    wait->serial = serial;
+    wait->order = t->arrivals++;
+    heap_add(&t->waits, &wait->node);
+}
+
+void turn_unwait(struct turn *t, struct turn_wait *wait)
+{
+    if (heap_holds(&wait->node))
+        heap_remove(&t->waits, &wait->node);
+}
+
+void turn_on_failed(struct turn *t, void (*on_failed_fn)(void *context, const char *why),
+                    void *context)
+{
+    t->on_failed = on_failed_fn;
+    t->on_failed_context = context;
+}
+
+struct journal *turn_journal(struct turn *t)
+{
+    return t->journal;
+}
+
+struct err *turn_read(struct turn *t, struct journal_place place, struct buf *out_body)
+{
+    return journal_read(t->journal, place, out_body);
+}

@@ -1,0 +1,38 @@
+/* An index: from the value of one declared scalar property to the entities that have it, in order
+ * of insertion. Adding, removing and finding take constant time whatever the number of entities of
+ * one value. A part of collection. */
+#ifndef STORE_INDEX_H
+#define STORE_INDEX_H
+
+#include "query/condition.h"
+#include "store/entity.h"
+
+struct index;
+
+/* An entity's place in one index. */
+struct index_node {
+    struct list_link link; /* in its bucket */
+    struct entity *entity;
+    struct index_bucket *bucket;
+};
+
+/* ERR_INVALID_ENTITY: the property is not a declared string, integer, number, boolean or datetime.
+ */
+struct err *index_new(const struct shape *shape, struct span property,
+                      struct index **out_index) MUST_USE;
+/* The nodes must have been removed. NULL is allowed. */
+void index_free(struct index *index);
+/* `json` is the entity's text, parsed. */
+void index_add(struct index *index, struct index_node *node, struct json_value json);
+void index_remove(struct index *index, struct index_node *node);
+/* The bucket of the literal that the conditions demand this property to equal: false when they
+ * demand none. *out_bucket is NULL when no entity has that value. */
+bool index_find(struct index *index, const struct conditions *conditions,
+                struct index_bucket **out_bucket);
+/* In order of insertion. */
+struct entity *index_first(struct index_bucket *bucket);
+struct entity *index_next(struct index_bucket *bucket, const struct entity *e, size_t index_place);
+size_t index_bucket_count(const struct index_bucket *bucket);
+uint64_t index_bytes(const struct index *index);
+
+#endif

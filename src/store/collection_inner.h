@@ -1,0 +1,23 @@
+/* What the store alone may do with a collection. */
+#ifndef STORE_COLLECTION_INNER_H
+#define STORE_COLLECTION_INNER_H
+
+#include "store/collection.h"
+
+struct collection *collection_new(struct store *s, struct span name, struct span folded);
+/* Frees the entities too; observers are not told. */
+void collection_free(struct collection *c);
+struct span collection_key(const void *collection); /* folded name */
+struct list_link *collection_link(struct collection *c);
+struct collection *collection_at(struct list_link *link);
+
+void collection_put(struct collection *c, const struct record_entity *record,
+                    const struct store_origin *origin);
+/* An id that is not there is nothing to do: its entity's record may have been cleaned away. */
+void collection_remove(struct collection *c, const struct uuid *id,
+                       const struct store_origin *origin);
+void collection_move(void *store, struct stored *stored, struct change *change);
+void collection_loaded(struct collection *c);
+void collection_digest(struct collection *c, struct store_digest *digest);
+
+#endif
