@@ -9,13 +9,14 @@
 struct tcp_listener;
 struct tcp_conn;
 
-/* `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` (both families), `unix:PATH`. */
+/* `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` (both families), `unix:PATH`. Each means itself:
+ * `[::]` takes no IPv4. */
 struct tcp_address {
     char text[160]; /* as given, normalised */
     bool is_unix;
-    bool is_loopback;
-    char host[128]; /* or the path */
-    uint16_t port;  /* 0: the kernel chooses */
+    bool is_loopback; /* not set for a UNIX socket */
+    char host[128];   /* or the path */
+    uint16_t port;    /* 0: the kernel chooses */
 };
 
 /* Error ERR_UNKNOWN with a message that names the address and what is wrong with it. */
@@ -26,8 +27,11 @@ struct err *tcp_parse_address(struct span text, struct tcp_address *out_address)
 typedef void tcp_accept_fn(void *context, struct tcp_conn *conn);
 
 /* Listens; SO_REUSEADDR, TCP_NODELAY on what is accepted, backlog 1024; a stale UNIX socket file is
- * replaced when nobody answers on it, its mode is 0660. When accept fails for want of descriptors
- * the listener rests 100 ms, logs once a minute, and goes on; it never spins. */
+ * replaced when nobody answers on it, its mode is 0660, and it is removed by tcp_listener_close.
+ * localhost with port 0 has the same port in both families; without IPv6 it is 127.0.0.1 alone.
+ * When accept fails for want of descriptors the listener rests 100 ms, logs once a minute, and goes
+ * on; it never spins, and clients wait in the kernel's queue meanwhile. ERR_UNKNOWN names the
+ * address and the reason. */
 struct err *tcp_listen(struct loop *loop, const struct tcp_address *address,
                        tcp_accept_fn *on_accept, void *context,
                        struct tcp_listener **out_listener) MUST_USE;
@@ -70,18 +74,19 @@ struct tcp_callbacks {
     void (*on_close)(void *context, enum tcp_close_reason reason);
 };
 
-/* Begins reading. */
+/* Begins reading. `callbacks` are borrowed until on_close: a static table. */
 void tcp_start(struct tcp_conn *conn, const struct tcp_callbacks *callbacks, void *context);
 /* Back-pressure: no on_read until resumed. */
 void tcp_pause(struct tcp_conn *conn);
 void tcp_resume(struct tcp_conn *conn);
 /* Sends now what the kernel takes; the rest is copied and sent when it can. Errors of the socket
- * arrive as on_close. */
+ * arrive as on_close. After tcp_finish or tcp_close nothing is sent. */
 void tcp_write(struct tcp_conn *conn, struct span bytes);
 /* Bytes that the kernel has not taken yet. */
 size_t tcp_pending(const struct tcp_conn *conn);
 /* Closes after what is pending has been sent: half-closes, reads and drops for up to 1 s so that
- * the client gets the answer rather than a reset (RFC 9112 section 9.6), then closes. */
+ * the client gets the answer rather than a reset (RFC 9112 section 9.6), then closes. Only on_close
+ * follows. How long to wait for a client that does not read is the owner's to say: tcp_close. */
 void tcp_finish(struct tcp_conn *conn, enum tcp_close_reason reason);
 /* Closes now; the first reason counts. */
 void tcp_close(struct tcp_conn *conn, enum tcp_close_reason reason);

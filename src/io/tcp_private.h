@@ -1,0 +1,31 @@
+/* What the files of `tcp` share: tcp_address.c reads addresses, tcp_listener.c listens and accepts,
+ * tcp.c holds the connections. */
+#ifndef IO_TCP_PRIVATE_H
+#define IO_TCP_PRIVATE_H
+
+#include "io/tcp.h"
+
+#include <netinet/in.h>
+#include <sys/un.h>
+
+#define TCP_SOCKETS_MOST 2 /* of one address: localhost is two families */
+
+struct tcp_sockaddr {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+        struct sockaddr_un local; /* the largest */
+    };
+    socklen_t n;
+};
+
+/* What to bind to for an address of tcp_parse_address. Returns how many. */
+unsigned tcp_sockaddrs(const struct tcp_address *address,
+                       struct tcp_sockaddr out_addresses[TCP_SOCKETS_MOST]);
+void tcp_sockaddr_set_port(struct tcp_sockaddr *address, uint16_t port);
+
+/* A connection over an accepted socket, which it owns from now on. */
+struct tcp_conn *tcp_conn_new(struct loop *loop, int fd, const struct tcp_sockaddr *peer);
+
+#endif
