@@ -15,5 +15,7 @@ uint64_t rng_below(uint64_t bound);
 double rng_unit(void);
 /* Tests: everything, rng_secret too, follows from this seed from now on. */
 void rng_seed(uint64_t seed);
+/* Tests: back to the kernel's randomness. */
+void rng_real(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* Open addressing with linear probing. `now` takes all new items; removing closes the gap by moving
  * later items of the run back, so that churn leaves nothing behind.
  *
- * When `now` gets too full or too empty it becomes `old`, and every change moves a few slots of it
- * to the new table, which is done long before that one could get full: MOVED_PER_CHANGE slots of at
- * most 3/4 size items against twice (after a shrink: half, of 1/8) that size. `old` only loses
+ * When `now` gets too full or too empty it becomes `old`, and every change moves a few items of it
+ * to the new table. That is done long before the new one is too full: by then a growth from n slots
+ * has at most 3n/4 + n/8 items in 2n slots, a shrink n/8 + n/32 items in n/2. `old` only loses
  * items. Its slots before `moved` are stale and their items must not be looked at; they stay, as do
  * removed ones (which then hold their own address), so that runs through them are not cut. */
 #include "base/map.h"
@@ -13,7 +13,13 @@
 #include "base/mem.h"
 #include "base/must.h"
 
-enum { LEAST_SIZE = 16, MOVED_PER_CHANGE = 8 };
+enum {
+    LEAST_SIZE = 16,
+    /* Per change. A full table is moved by items, a sparse one by slots. */
+    ITEMS_MOVED = 8,
+    SLOTS_WALKED = 64,
+    SLOTS_RELEASED = 16384,
+};
 
 void map_init(struct map *m, map_key_fn *key_of)
 {
@@ -112,9 +118,10 @@ static void place(struct map_table *t, struct map_slot filled)
 
 static void move_some(struct map *m)
 {
-    size_t end = MIN(m->moved + MOVED_PER_CHANGE, m->old.size);
+    size_t end = MIN(m->moved + SLOTS_WALKED, m->old.size);
+    size_t least_used = m->old.used - MIN(m->old.used, ITEMS_MOVED);
 
-    for (; m->moved < end; m->moved++) {
+    for (; m->moved < end && m->old.used > least_used; m->moved++) {
         struct map_slot *slot = &m->old.slots[m->moved];
 
         if (slot->item == NULL || is_removed(slot))
@@ -122,11 +129,20 @@ static void move_some(struct map *m)
         place(&m->now, *slot);
         m->old.used--;
     }
-    if (m->old.used == 0) {
+}
+
+/* The kernel takes its time to take back a large block, so that goes by slices as well. */
+static void release_some(struct map *m)
+{
+    if (m->old.size <= SLOTS_RELEASED) {
         mem_free(m->old.slots);
         m->old = (struct map_table){0};
         m->moved = 0;
+        return;
     }
+    m->old.size -= SLOTS_RELEASED;
+    m->old.slots = mem_resize(m->old.slots, m->old.size * sizeof(struct map_slot));
+    m->moved = m->old.size;
 }
 
 static void set_size(struct map *m, size_t size)
@@ -136,18 +152,15 @@ static void set_size(struct map *m, size_t size)
     m->now = (struct map_table){.slots = mem_zero(size * sizeof(struct map_slot)), .size = size};
 }
 
-static bool is_moving(const struct map *m)
-{
-    return m->old.size > 0;
-}
-
 /* Keeps the table between 1/8 and 3/4 full, with `coming` items more. */
 static void fit(struct map *m, size_t coming)
 {
     size_t size = m->now.size;
 
-    if (is_moving(m))
+    if (m->old.used > 0)
         move_some(m);
+    else if (m->old.size > 0)
+        release_some(m);
     else if (m->now.used + coming > size / 4 * 3)
         set_size(m, MAX(2 * size, LEAST_SIZE));
     else if (size > LEAST_SIZE && m->now.used < size / 8)

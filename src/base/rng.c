@@ -129,3 +129,8 @@ void rng_seed(uint64_t seed)
     }
     generator.seeded = generator.fixed = true;
 }
+
+void rng_real(void)
+{
+    generator.seeded = generator.fixed = false;
+}
