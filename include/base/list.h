@@ -34,6 +34,10 @@ struct list_link *list_pop_front(struct list *l);
 /* Appends all of `from`, which is empty afterwards. */
 void list_take_all(struct list *to, struct list *from);
 
+/* Sorts, keeping the order of equals: O(n log n), without memory. Already sorted: O(n). */
+typedef bool list_less_fn(const struct list_link *a, const struct list_link *b);
+void list_sort(struct list *l, list_less_fn *less);
+
 /* Walks a list; the current element may be removed inside. */
 #define LIST_EACH(list_ptr, cursor)                                                                \
     for (struct list_link *cursor = list_first(list_ptr),                                          \

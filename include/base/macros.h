@@ -9,6 +9,9 @@
 /* The object that embeds `member`, from a pointer to that member. */
 #define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
+#define CONTAINER_OF_CONST(ptr, type, member)                                                      \
+    ((const type *)(const void *)((const char *)(ptr)-offsetof(type, member)))
+
 /* The compiler objects when the result of such a function is dropped. */
 #define MUST_USE __attribute__((warn_unused_result))
 

@@ -17,13 +17,14 @@ struct event {
     struct uuid id;
     uint64_t object_no;
     int64_t time_unix_ns;
-    struct span resource;     /* full name; owned with the event's block */
-    struct span content_type; /* of a binary payload; absent for entities */
-    struct blob *payload;     /* bytes as they are sent; NULL when only in the journal */
-    struct journal_place place;
-    uint32_t payload_bytes;
-    uint32_t deliveries; /* that refer to it */
-    uint8_t depth;
+    struct span resource;     /* full name; in `owned` */
+    struct span content_type; /* of a binary payload; in `owned` */
+    char *owned;
+    struct blob *payload; /* a JSON array of entities, or the bytes of a binary payload */
+    uint32_t webhooks;    /* that it matched when it was raised */
+    uint32_t deliveries;  /* that refer to it */
+    uint8_t depth;        /* how many events caused one another before it */
+    bool is_binary;
     bool is_kept;  /* visible in Svc.Event */
     bool is_known; /* false while a replayed delivery refers to an event not read yet */
 };
@@ -60,15 +61,13 @@ struct event *events_find_no(const struct events *e, uint64_t object_no);
 struct event *events_first(const struct events *e);
 struct event *events_next(const struct events *e, const struct event *event);
 uint64_t events_version(const struct events *e);
-/* The payload, read back from the journal when it is not in memory. */
-struct err *event_payload(struct events *e, struct event *event,
-                          struct blob **out_payload) MUST_USE;
 /* For deliveries: refers to an event, known or still to come; releases it. */
 struct event *event_ref(struct events *e, uint64_t object_no);
 void event_unref(struct events *e, struct event *event);
-/* Appends the event as the JSON text of a Svc.Event entity. */
-struct err *event_add_json(struct events *e, struct event *event, struct buf *b) MUST_USE;
-/* Drops what is past its time or count, at most `max` of them: a change that the caller applies. */
-size_t events_expire(struct events *e, int64_t now_unix_ns, size_t max, struct change *change);
+/* Appends the event as the JSON text of a Svc.Event entity: Id, Resource, Time, ContentType,
+ * Payload (an array of entities; base64 text for a binary one), Webhooks, ObjectNo. */
+void event_add_json(const struct event *event, struct buf *b);
+/* No longer keeps this event: adds the record to a change. What deliveries still need stays. */
+void event_forget(struct change *change, const struct event *event);
 
 #endif

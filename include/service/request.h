@@ -52,6 +52,12 @@ struct span response_header(const struct response *r, struct span name);
 /* Controls, CR and LF are replaced by blanks; `value` is copied into the arena. */
 void response_add_header(struct response *r, struct span name, struct span value);
 
+/* Empties it for the next answer; keeps a reasonable amount of memory. */
+void response_reset(struct response *r);
+/* A problem body (RFC 9457) with Svc-info; `instance` may be absent. Other headers are kept. */
+void response_set_problem(struct response *r, int status, enum err_code code, struct span message,
+                          struct span instance);
+
 /* Evaluates; `response` is emptied first and always filled. Errors become problem answers, are
  * stored as Svc.Admin.Error (protocol.md, section 5), and nothing else has changed. Check order:
  * protocol.md, section 4, last line. */
@@ -76,8 +82,8 @@ struct call {
     enum format in;
     struct change change;
     struct query_source *source; /* set by open */
-    struct span error_resource;  /* for Error.ResourceName; absent: <unknown> */
-    struct span normal_uri;
+    bool uri_is_parsed;
+    struct span error_resource; /* for Error.ResourceName; absent: <unknown> */
 };
 
 /* Carries call->change out and notes what the answer waits for. */

@@ -34,6 +34,8 @@ struct resource_ops {
     struct err *(*post)(struct call *call);
     struct err *(*patch)(struct call *call);
     struct err *(*remove)(struct call *call);
+    /* The method POST reads the body itself, whatever its Content-Type. */
+    bool reads_raw_body;
     /* Appends the entity as a key without write access may see it. */
     void (*mask)(struct buf *b, struct span json, struct arena *a);
 };

@@ -47,10 +47,10 @@ struct record_entity_gone {
     struct uuid id;
 };
 
-/* RECORD_EVENT: 16 id, u64 object_no, i64 time, u8 flags (1 binary, 2 hidden), u8 depth, text16
- * resource, text16 content_type, u32 n, n x 16 webhook ids, bytes32 payload.
+/* RECORD_EVENT: 16 id, u64 object_no, i64 time, u8 flags (1 binary, 2 hidden), u8 depth, u32
+ * matched, text16 resource, text16 content_type, u32 n, n x 16 webhook ids, bytes32 payload.
  * The deliveries to the n webhooks have object_no + 1 ... object_no + n; the record takes 1 + n
- * serials. A moved event names no webhooks: its deliveries have records of their own. */
+ * serials. A moved event names no webhooks (n is 0): its deliveries have records of their own. */
 struct record_event {
     struct uuid id;
     uint64_t object_no;
@@ -58,6 +58,7 @@ struct record_event {
     bool is_binary; /* payload is a byte stream of `content_type`, else a JSON array of entities */
     bool is_hidden; /* no longer kept; only its deliveries still need it */
     uint8_t depth;  /* how many events caused one another before it */
+    uint32_t matched; /* webhooks when it was raised */
     struct span resource;
     struct span content_type;
     struct span webhooks; /* n x 16 bytes */

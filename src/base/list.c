@@ -98,3 +98,60 @@ void list_take_all(struct list *to, struct list *from)
     to->count += from->count;
     list_init(from);
 }
+
+/* Merges two chains that end in NULL and are linked by `next` only. */
+static struct list_link *merge(struct list_link *a, struct list_link *b, list_less_fn *less)
+{
+    struct list_link head = {NULL, NULL};
+    struct list_link *tail = &head;
+
+    while (a != NULL && b != NULL) {
+        struct list_link **from = less(b, a) ? &b : &a;
+
+        tail->next = *from;
+        tail = *from;
+        *from = (*from)->next;
+    }
+    tail->next = a != NULL ? a : b;
+    return head.next;
+}
+
+static bool is_sorted(const struct list *l, list_less_fn *less)
+{
+    for (const struct list_link *at = list_first(l); at != NULL; at = list_next(l, at)) {
+        const struct list_link *next = list_next(l, at);
+
+        if (next != NULL && less(next, at))
+            return false;
+    }
+    return true;
+}
+
+void list_sort(struct list *l, list_less_fn *less)
+{
+    /* runs[i] is a sorted chain of 2^i links, or NULL: a counter in binary. */
+    struct list_link *runs[64] = {NULL};
+    struct list_link *link, *all = NULL;
+
+    if (is_sorted(l, less))
+        return;
+    while ((link = list_pop_front(l)) != NULL) {
+        size_t i = 0;
+
+        link->next = NULL;
+        for (; runs[i] != NULL; i++) {
+            link = merge(runs[i], link, less);
+            runs[i] = NULL;
+        }
+        runs[i] = link;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++)
+        if (runs[i] != NULL)
+            all = merge(runs[i], all, less);
+    while (all != NULL) {
+        link = all;
+        all = all->next;
+        link->prev = link->next = NULL;
+        list_push_back(l, link);
+    }
+}

@@ -1,1 +1,278 @@
-typedef int svc_empty_sign;
+/* HMAC takes the signed text in pieces, so that a body is not copied; ed25519 reads its text twice
+ * and needs it in one piece. */
+#include "service/sign.h"
+
+#include "base/arena.h"
+#include "base/macros.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "base/text.h"
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+
+#include <stdio.h>
+
+enum {
+    SHA256_BYTES = 32,
+    SEED_BYTES = 32,
+    PUBLIC_BYTES = 32,
+    KEY_PAIR_BYTES = SEED_BYTES + PUBLIC_BYTES, /* the seed, then the public key */
+    SIGNATURE_BYTES_MOST = 64,
+    HMAC_KEY_LEAST = 24,
+    HMAC_KEY_MOST = 64,
+};
+
+/* What libcrypto says of its latest failure; its queue of errors is emptied. */
+static struct err *crypto_failed(const char *doing)
+{
+    char why[256];
+
+    ERR_error_string_n(ERR_peek_last_error(), why, sizeof(why));
+    ERR_clear_error();
+    return ERR(ERR_UNKNOWN, "libcrypto failed to %s: %s", doing, why);
+}
+
+/* ---- ed25519 ---- */
+
+static struct err *open_pair(struct span key, EVP_PKEY **out_pair)
+{
+    EVP_PKEY *pair =
+        EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, (const uint8_t *)key.p, SEED_BYTES);
+
+    if (pair == NULL)
+        return crypto_failed("read an ed25519 key");
+    *out_pair = pair;
+    return NULL;
+}
+
+/* The second half of a whole key is the public key of the first: with another one there, receivers
+ * would check against a key that never signs. */
+static struct err *check_pair(struct span key)
+{
+    uint8_t public_key[PUBLIC_BYTES];
+    size_t n = sizeof(public_key);
+    EVP_PKEY *pair;
+    bool known;
+
+    if (key.n == SEED_BYTES)
+        return NULL;
+    TRY(open_pair(key, &pair));
+    known = EVP_PKEY_get_raw_public_key(pair, public_key, &n) == 1;
+    EVP_PKEY_free(pair);
+    if (!known)
+        return crypto_failed("derive an ed25519 public key");
+    if (!sign_equal(public_key, key.p + SEED_BYTES, PUBLIC_BYTES))
+        return ERR(ERR_INVALID_ENTITY,
+                   "A whsk_ secret holds a public key that does not belong to its seed.");
+    return NULL;
+}
+
+static struct err *sign_ed25519(struct span key, const struct span *parts, size_t count,
+                                uint8_t *out, size_t *out_n)
+{
+    EVP_MD_CTX *md = NULL;
+    EVP_PKEY *pair = NULL;
+    struct buf text;
+    struct err *e = NULL;
+
+    buf_init(&text, BUF_NO_CAP);
+    for (size_t i = 0; i < count; i++)
+        buf_add(&text, parts[i]);
+    TRY_GOTO(e, open_pair(key, &pair), out);
+    md = EVP_MD_CTX_new();
+    if (md == NULL || EVP_DigestSignInit(md, NULL, NULL, NULL, pair) != 1 ||
+        EVP_DigestSign(md, out, out_n, (const uint8_t *)text.p, text.n) != 1)
+        e = crypto_failed("sign with ed25519");
+out:
+    EVP_MD_CTX_free(md);
+    EVP_PKEY_free(pair);
+    buf_done(&text);
+    return e;
+}
+
+/* ---- HMAC ---- */
+
+static struct err *accept_key(struct span key)
+{
+    (void)key;
+    return NULL;
+}
+
+static bool hmac_update(EVP_MAC_CTX *mac, const struct span *parts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (EVP_MAC_update(mac, (const uint8_t *)parts[i].p, parts[i].n) != 1)
+            return false;
+    return true;
+}
+
+static struct err *sign_hmac(struct span key, const struct span *parts, size_t count, uint8_t *out,
+                             size_t *out_n)
+{
+    char digest[] = "SHA256";
+    OSSL_PARAM params[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+        OSSL_PARAM_construct_end(),
+    };
+    EVP_MAC *algorithm = EVP_MAC_fetch(NULL, OSSL_MAC_NAME_HMAC, NULL);
+    EVP_MAC_CTX *mac = EVP_MAC_CTX_new(algorithm);
+    struct err *e = NULL;
+
+    if (mac == NULL || EVP_MAC_init(mac, (const uint8_t *)key.p, key.n, params) != 1 ||
+        !hmac_update(mac, parts, count) || EVP_MAC_final(mac, out, out_n, *out_n) != 1)
+        e = crypto_failed("sign with HMAC");
+    EVP_MAC_CTX_free(mac);
+    EVP_MAC_free(algorithm);
+    return e;
+}
+
+/* ---- secrets ---- */
+
+struct scheme {
+    struct span prefix;
+    struct span version;
+    size_t lengths[2]; /* of the key */
+    bool between;      /* any length from the first to the second */
+    const char *wanted;
+    struct err *(*check)(struct span key);
+    /* *out_n comes in as the room there is. */
+    struct err *(*sign)(struct span key, const struct span *parts, size_t count, uint8_t *out,
+                        size_t *out_n);
+};
+
+static const struct scheme schemes[] = {
+    {
+        .prefix = SPAN_INIT("whsec_"),
+        .version = SPAN_INIT("v1,"),
+        .lengths = {HMAC_KEY_LEAST, HMAC_KEY_MOST},
+        .between = true,
+        .wanted = "24 to 64 bytes",
+        .check = accept_key,
+        .sign = sign_hmac,
+    },
+    {
+        .prefix = SPAN_INIT("whsk_"),
+        .version = SPAN_INIT("v1a,"),
+        .lengths = {SEED_BYTES, KEY_PAIR_BYTES},
+        .wanted = "a seed of 32 bytes or a key of 64",
+        .check = check_pair,
+        .sign = sign_ed25519,
+    },
+};
+
+struct key {
+    const struct scheme *scheme;
+    struct arena memory; /* of the bytes */
+    struct span bytes;
+};
+
+static const struct scheme *scheme_of(struct span secret)
+{
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
+        if (span_starts(secret, schemes[i].prefix))
+            return &schemes[i];
+    return NULL;
+}
+
+static bool length_fits(const struct scheme *scheme, size_t n)
+{
+    if (scheme->between)
+        return n >= scheme->lengths[0] && n <= scheme->lengths[1];
+    return n == scheme->lengths[0] || n == scheme->lengths[1];
+}
+
+static void key_done(struct key *key)
+{
+    /* The bytes lie in the key's own arena, which hands them out as a span. */
+    mem_wipe((void *)(uintptr_t)key->bytes.p, key->bytes.n);
+    arena_done(&key->memory);
+}
+
+static struct err *key_open(struct key *key, struct span secret)
+{
+    struct span digits;
+
+    *key = (struct key){.scheme = scheme_of(secret)};
+    if (key->scheme == NULL)
+        return ERR(ERR_INVALID_ENTITY, "A secret must begin with whsec_ or whsk_.");
+    digits = span_sub(secret, key->scheme->prefix.n, secret.n);
+    if (!text_from_base64(digits, &key->memory, &key->bytes))
+        return ERR(ERR_INVALID_ENTITY, "A %.*s secret is not base64.",
+                   SPAN_FMT(key->scheme->prefix));
+    if (!length_fits(key->scheme, key->bytes.n))
+        return ERR(ERR_INVALID_ENTITY, "A %.*s secret has %zu bytes, but must have %s.",
+                   SPAN_FMT(key->scheme->prefix), key->bytes.n, key->scheme->wanted);
+    return NULL;
+}
+
+struct err *sign_check_secret(struct span secret)
+{
+    struct key key;
+    struct err *e;
+
+    TRY_GOTO(e, key_open(&key, secret), out);
+    e = key.scheme->check(key.bytes);
+out:
+    key_done(&key);
+    return e;
+}
+
+static struct err *add_signature(struct buf *b, struct span secret, const struct span *parts,
+                                 size_t count)
+{
+    uint8_t signature[SIGNATURE_BYTES_MOST];
+    size_t n = sizeof(signature);
+    struct key key;
+    struct err *e;
+
+    TRY_GOTO(e, key_open(&key, secret), out);
+    TRY_GOTO(e, key.scheme->sign(key.bytes, parts, count, signature, &n), out);
+    buf_add(b, key.scheme->version);
+    text_add_base64(b, span_of((const char *)signature, n));
+out:
+    key_done(&key);
+    return e;
+}
+
+struct err *sign_add(struct buf *b, const struct span *secrets, size_t count, struct span id,
+                     int64_t timestamp_s, struct span body)
+{
+    char time[32];
+    int time_bytes = snprintf(time, sizeof(time), ".%lld.", (long long)timestamp_s);
+    struct span parts[] = {id, span_of(time, (size_t)time_bytes), body};
+
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            buf_add_char(b, ' ');
+        TRY(add_signature(b, secrets[i], parts, ARRAY_LEN(parts)));
+    }
+    return NULL;
+}
+
+/* ---- digests ---- */
+
+void sign_sha256(struct span text, uint8_t out_digest[32])
+{
+    MUST(EVP_Digest(text.p, text.n, out_digest, NULL, EVP_sha256(), NULL) == 1);
+}
+
+void sign_sha256_hex(struct span text, char out_hex[65])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t digest[SHA256_BYTES];
+
+    sign_sha256(text, digest);
+    for (size_t i = 0; i < sizeof(digest); i++) {
+        out_hex[2 * i] = digits[digest[i] >> 4];
+        out_hex[2 * i + 1] = digits[digest[i] & 15];
+    }
+    out_hex[2 * sizeof(digest)] = '\0';
+}
+
+bool sign_equal(const void *a, const void *b, size_t n)
+{
+    return CRYPTO_memcmp(a, b, n) == 0;
+}

@@ -7,8 +7,6 @@
 #include "store/collection_inner.h"
 #include "store/index.h"
 
-#include <stdlib.h>
-
 struct collection {
     struct list_link link; /* in the store */
     struct store *store;
@@ -16,7 +14,6 @@ struct collection {
     size_t name_bytes;
     struct map by_id;
     struct list entities; /* by object_no once loaded */
-    bool is_unordered;    /* a replay met moved records: sorted when it ends */
     uint64_t version;
     uint64_t text_bytes;
     const struct collection_observer *observer;
@@ -179,13 +176,10 @@ failed:
 static struct entity *insert(struct collection *c, const struct record_entity *record)
 {
     struct entity *e = NEW(struct entity);
-    struct entity *last = collection_last(c);
 
     e->collection = c;
     e->id = record->id;
     e->object_no = record->object_no;
-    if (last != NULL && last->object_no > e->object_no)
-        c->is_unordered = true;
     list_push_back(&c->entities, &e->order);
     map_add(&c->by_id, e);
     return e;
@@ -248,31 +242,16 @@ void collection_move(void *store, struct stored *stored, struct change *change)
     change_end(change, RECORD_ENTITY, 1);
 }
 
-static int by_object_no(const void *a, const void *b)
+static bool comes_before(const struct list_link *a, const struct list_link *b)
 {
-    const struct entity *x = *(struct entity *const *)a, *y = *(struct entity *const *)b;
-
-    return (x->object_no > y->object_no) - (x->object_no < y->object_no);
-}
-
-static void sort_entities(struct collection *c)
-{
-    size_t count = list_count(&c->entities);
-    struct entity **all = mem_alloc(count * sizeof(struct entity *));
-
-    for (size_t i = 0; i < count; i++)
-        all[i] = entity_at(list_pop_front(&c->entities));
-    qsort(all, count, sizeof(struct entity *), by_object_no);
-    for (size_t i = 0; i < count; i++)
-        list_push_back(&c->entities, &all[i]->order);
-    mem_free(all);
-    c->is_unordered = false;
+    return CONTAINER_OF_CONST(a, struct entity, order)->object_no <
+           CONTAINER_OF_CONST(b, struct entity, order)->object_no;
 }
 
 void collection_loaded(struct collection *c)
 {
-    if (c->is_unordered)
-        sort_entities(c);
+    /* A replay meets moved records late. */
+    list_sort(&c->entities, comes_before);
     LIST_EACH(&c->entities, at) {
         struct entity *e = entity_at(at);
 

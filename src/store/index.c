@@ -5,9 +5,6 @@
 #include "base/mem.h"
 #include "base/must.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct index_bucket {
     char *key;
     size_t key_bytes;
@@ -192,32 +189,17 @@ bool index_find(struct index *index, const struct conditions *conditions,
     return true;
 }
 
-static int by_object_no(const void *a, const void *b)
+static bool comes_before(const struct list_link *a, const struct list_link *b)
 {
-    const struct entity *x = (*(struct index_node *const *)a)->entity;
-    const struct entity *y = (*(struct index_node *const *)b)->entity;
-
-    return (x->object_no > y->object_no) - (x->object_no < y->object_no);
-}
-
-static void sort_bucket(struct index_bucket *bucket)
-{
-    size_t count = list_count(&bucket->nodes);
-    struct index_node **all = mem_alloc(count * sizeof(struct index_node *));
-
-    for (size_t i = 0; i < count; i++)
-        all[i] = node_at(list_pop_front(&bucket->nodes));
-    qsort(all, count, sizeof(struct index_node *), by_object_no);
-    for (size_t i = 0; i < count; i++)
-        list_push_back(&bucket->nodes, &all[i]->link);
-    mem_free(all);
-    bucket->is_unordered = false;
+    return CONTAINER_OF_CONST(a, struct index_node, link)->entity->object_no <
+           CONTAINER_OF_CONST(b, struct index_node, link)->entity->object_no;
 }
 
 struct entity *index_first(struct index_bucket *bucket)
 {
     if (bucket->is_unordered)
-        sort_bucket(bucket);
+        list_sort(&bucket->nodes, comes_before);
+    bucket->is_unordered = false;
     return node_at(list_first(&bucket->nodes))->entity;
 }
 

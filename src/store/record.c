@@ -132,6 +132,7 @@ void record_add_event(struct buf *b, const struct record_event *r)
     buf_add_le64(b, (uint64_t)r->time_unix_ns);
     add_u8(b, (uint8_t)((r->is_binary ? EVENT_BINARY : 0) | (r->is_hidden ? EVENT_HIDDEN : 0)));
     add_u8(b, r->depth);
+    buf_add_le32(b, r->matched);
     add_text16(b, r->resource);
     add_text16(b, r->content_type);
     buf_add_le32(b, (uint32_t)(r->webhooks.n / sizeof(struct uuid)));
@@ -153,6 +154,7 @@ struct err *record_read_event(struct span body, struct record_event *out)
     e.is_binary = (flags & EVENT_BINARY) != 0;
     e.is_hidden = (flags & EVENT_HIDDEN) != 0;
     e.depth = reader_u8(&r);
+    e.matched = reader_le32(&r);
     e.resource = read_text16(&r);
     e.content_type = read_text16(&r);
     e.webhooks = reader_bytes(&r, (size_t)reader_le32(&r) * sizeof(struct uuid));

@@ -93,6 +93,7 @@ static struct err *dump_event(struct buf *b, struct span body)
     dump_time(b, "time", r.time_unix_ns);
     dump_number(b, "depth", r.depth);
     dump_number(b, "hidden", r.is_hidden);
+    dump_number(b, "matched", r.matched);
     dump_text(b, "resource", r.resource);
     dump_text(b, "content_type", r.content_type);
     dump_webhooks(b, r.webhooks);

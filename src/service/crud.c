@@ -1,0 +1,356 @@
+/* POST, PATCH, PUT and DELETE on stored entities. Each builds one change and carries it out last:
+ * an error anywhere leaves everything as it was. */
+#include "service/crud.h"
+
+#include "base/json.h"
+#include "base/must.h"
+#include "service/crud_inner.h"
+#include "service/payload.h"
+#include "service/service.h"
+
+/* NDJSON becomes an array: a comma between lines that are not blank. Line numbers in messages stay
+ * right because no line break is dropped. */
+static struct span array_of_lines(struct call *call)
+{
+    struct span rest = call->request->body;
+    struct buf b;
+    struct span copy;
+    bool first = true;
+
+    buf_init(&b, call->request->body.n * 2 + 2);
+    buf_add_char(&b, '[');
+    while (rest.p != NULL) {
+        struct span line = span_split(&rest, '\n');
+        bool blank = span_trim(line).n == 0 || span_eq(span_trim(line), SPAN("\r"));
+
+        if (!blank && !first)
+            buf_add_char(&b, ',');
+        first = first && blank;
+        buf_add(&b, line);
+        buf_add_char(&b, '\n');
+    }
+    buf_add_char(&b, ']');
+    copy = arena_copy(call->arena, buf_span(&b));
+    buf_done(&b);
+    return copy;
+}
+
+struct err *crud_body(struct call *call, struct json_doc *out_doc)
+{
+    const struct limits *limits = &call->service->limits;
+    const struct json_limits bounds = {(uint32_t)limits->json_depth, (uint32_t)limits->json_nodes};
+    struct span text = call->request->body;
+
+    if (span_trim(text).n == 0)
+        return ERR(ERR_NO_DATA_SOURCE, "%.*s on '%.*s' needs a body, and there is none",
+                   SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
+    if (call->in == FORMAT_NDJSON)
+        text = array_of_lines(call);
+    return json_parse(text, &bounds, call->arena, out_doc);
+}
+
+struct err *crud_check_several(const struct call *call, size_t count)
+{
+    if (count <= 1 || call->query.meta.is_unsafe)
+        return NULL;
+    return ERR(ERR_AMBIGUOUS_MATCH,
+               "%zu entities of '%.*s' match, and %.*s of several needs the meta-condition "
+               "unsafe=true",
+               count, SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
+}
+
+static void add_info(struct call *call, size_t count, const char *verb)
+{
+    response_add_header(call->response, SPAN("Svc-info"),
+                        arena_printf(call->arena, "%zu %s %s '%.*s'", count,
+                                     count == 1 ? "entity" : "entities", verb,
+                                     SPAN_FMT(call->resource->name)));
+}
+
+struct err *crud_answer_changed(struct call *call, int status, const char *verb,
+                                const struct span *items, size_t count)
+{
+    struct response *response = call->response;
+    struct span *visible;
+
+    response->status = status;
+    add_info(call, count, verb);
+    if (negotiate_prefers_minimal(request_header_all(call->request, SPAN("Prefer"), call->arena))) {
+        response_add_header(response, SPAN("Preference-Applied"), SPAN("return=minimal"));
+        return NULL;
+    }
+    visible = ARENA_ARRAY(call->arena, struct span, count);
+    for (size_t i = 0; i < count; i++)
+        visible[i] = crud_visible(call, items[i]);
+    response->content_type = span_str(format_media_type(call->out.format));
+    payload_add_list(&response->body, visible, count, call->out.format, call->out.indent,
+                     call->arena);
+    return NULL;
+}
+
+/* Encodes a checked draft into the change, and gives its text. */
+static struct err *store_draft(struct call *call, struct draft *draft, const struct entity *old,
+                               struct span *out_json)
+{
+    const struct resource_ops *ops = call->resource->ops;
+    struct change *change = &call->change;
+    struct uuid id = old != NULL ? old->id : uuid_new();
+    uint64_t object_no = old != NULL ? old->object_no : change_next_serial(change);
+    struct buf text;
+    struct span json;
+
+    buf_init(&text, BUF_NO_CAP);
+    schema_encode(&text, draft, &id, object_no);
+    json = arena_copy(call->arena, buf_span(&text));
+    buf_done(&text);
+    change_put_entity(change, call->resource->name, &id, object_no, json);
+    if (ops->stored != NULL)
+        TRY(ops->stored(call, old != NULL ? METHOD_PATCH : METHOD_POST, json));
+    *out_json = json;
+    return NULL;
+}
+
+static struct json_value parse_stored(struct call *call, const struct entity *e)
+{
+    static const struct json_limits no_limits = {1100, 1u << 28};
+    struct json_doc *doc = ARENA_NEW(call->arena, struct json_doc);
+    struct err *error = json_parse(entity_json(e), &no_limits, call->arena, doc);
+
+    MUST(error == NULL); /* it was checked before it was stored */
+    return json_root(doc);
+}
+
+/* Decodes one input object over an old entity (NULL: an insert) and stores it. */
+static struct err *write_entity(struct call *call, struct json_value input,
+                                const struct entity *old, enum schema_mode mode,
+                                struct span *out_json)
+{
+    struct json_value old_json = {NULL, NULL};
+    struct draft draft;
+
+    if (old != NULL)
+        old_json = parse_stored(call, old);
+    TRY(schema_decode(call->resource->shape, input, old_json, mode, call->arena, &draft));
+    if (call->resource->ops->check != NULL)
+        TRY(call->resource->ops->check(call, &draft, old));
+    return store_draft(call, &draft, old, out_json);
+}
+
+/* The literal that holds for exactly this value. */
+static struct literal literal_of(const struct value *value, enum value_type type)
+{
+    struct literal literal = {.kind = LITERAL_NULL, .text = value->text, .quoted = true};
+
+    switch (value->kind) {
+    case VALUE_BOOLEAN:
+        literal.kind = LITERAL_BOOLEAN;
+        literal.boolean = value->boolean;
+        break;
+    case VALUE_NUMBER:
+        literal.kind = LITERAL_NUMBER;
+        break;
+    case VALUE_STRING:
+        literal.kind = LITERAL_STRING;
+        if (type == TYPE_DATETIME && datetime_parse(value->text, &literal.instant))
+            literal.kind = LITERAL_DATETIME;
+        break;
+    case VALUE_NULL:
+    case VALUE_OBJECT:
+    case VALUE_ARRAY:
+        break;
+    }
+    return literal;
+}
+
+/* The entity that a safepost input stands for, or NULL: equal on all the paths. */
+static struct err *find_safepost(struct call *call, struct json_value input,
+                                 struct entity **out_entity)
+{
+    const struct meta *meta = &call->query.meta;
+    struct conditions same = {ARENA_ARRAY(call->arena, struct condition, meta->safepost_count),
+                              meta->safepost_count};
+    struct collection_walk walk;
+    struct entity *found = NULL, *e;
+
+    for (size_t i = 0; i < same.count; i++) {
+        const struct path *path = &meta->safeposts[i];
+        struct value value = path_read(path, input, call->arena);
+
+        same.items[i] = (struct condition){*path, URI_EQ, literal_of(&value, path->type)};
+    }
+    collection_walk(call->resource->collection, &same, &walk);
+    while ((e = collection_walk_next(&walk)) != NULL) {
+        if (!conditions_hold(&same, parse_stored(call, e), call->arena))
+            continue;
+        if (found != NULL)
+            return ERR(ERR_AMBIGUOUS_MATCH,
+                       "safepost: several entities of '%.*s' have the values given",
+                       SPAN_FMT(call->resource->name));
+        found = e;
+    }
+    *out_entity = found;
+    return NULL;
+}
+
+struct posted {
+    struct span *texts;
+    size_t count, inserted;
+};
+
+static struct err *post_one(struct call *call, struct json_value input, struct posted *posted)
+{
+    struct entity *old = NULL;
+
+    if (call->query.meta.safepost_count > 0)
+        TRY(find_safepost(call, input, &old));
+    TRY(write_entity(call, input, old, old != NULL ? SCHEMA_PATCH : SCHEMA_INSERT,
+                     &posted->texts[posted->count]));
+    posted->inserted += old == NULL;
+    posted->count++;
+    return NULL;
+}
+
+static struct err *post_all(struct call *call, struct json_value array, struct posted *posted)
+{
+    for (struct json_value v = json_first(array); json_exists(v); v = json_next(array, v)) {
+        struct err *e = post_one(call, v, posted);
+
+        if (e != NULL)
+            return err_prefix(e, "entity %zu: ", posted->count);
+    }
+    return NULL;
+}
+
+/* The id of a stored text: its first member. */
+static struct span id_of(struct span json)
+{
+    return span_sub(json, sizeof("{\"Id\":\"") - 1, sizeof("{\"Id\":\"") - 1 + UUID_TEXT_BYTES);
+}
+
+static void add_location(struct call *call, const struct posted *posted)
+{
+    struct span base = call->service->base_path;
+
+    if (posted->inserted != 1 || posted->count != 1)
+        return;
+    response_add_header(call->response, SPAN("Location"),
+                        arena_printf(call->arena, "%.*s/%.*s/Id=%.*s",
+                                     SPAN_FMT(span_eq(base, SPAN("/")) ? SPAN("") : base),
+                                     SPAN_FMT(call->resource->name),
+                                     SPAN_FMT(id_of(posted->texts[0]))));
+}
+
+struct err *crud_insert(struct call *call)
+{
+    struct json_doc doc;
+    struct json_value root;
+    struct posted posted = {NULL, 0, 0};
+    bool is_array;
+
+    TRY(crud_body(call, &doc));
+    root = json_root(&doc);
+    is_array = json_type(root) == JSON_ARRAY;
+    posted.texts = ARENA_ARRAY(call->arena, struct span, is_array ? json_count(root) : 1);
+    if (is_array)
+        TRY(post_all(call, root, &posted));
+    else
+        TRY(post_one(call, root, &posted));
+    TRY(call_apply(call));
+    add_location(call, &posted);
+    if (posted.inserted == 0 && posted.count > 0)
+        return crud_answer_changed(call, 200, "updated in", posted.texts, posted.count);
+    return crud_answer_changed(call, posted.inserted > 0 ? 201 : 200, "inserted into", posted.texts,
+                               posted.count);
+}
+
+static struct err *body_object(struct call *call, struct json_value *out_object)
+{
+    struct json_doc *doc = ARENA_NEW(call->arena, struct json_doc);
+
+    TRY(crud_body(call, doc));
+    if (json_type(json_root(doc)) != JSON_OBJECT)
+        return ERR(ERR_INVALID_ENTITY, "%.*s takes one JSON object as its body",
+                   SPAN_FMT(method_name(call->method)));
+    *out_object = json_root(doc);
+    return NULL;
+}
+
+struct err *crud_patch(struct call *call)
+{
+    struct json_value input;
+    struct query_result found;
+    struct span *texts;
+
+    TRY(crud_select(call, true, &found));
+    TRY(body_object(call, &input));
+    if (found.count == 0)
+        return ERR(ERR_UNKNOWN_ENTITY, "no entity of '%.*s' matches",
+                   SPAN_FMT(call->resource->name));
+    TRY(crud_check_several(call, found.count));
+    texts = ARENA_ARRAY(call->arena, struct span, found.count);
+    for (size_t i = 0; i < found.count; i++) {
+        const struct entity *e = found.items[i].object;
+
+        TRY(crud_check_if_match(call, e));
+        TRY(write_entity(call, input, e, SCHEMA_PATCH, &texts[i]));
+    }
+    TRY(call_apply(call));
+    return crud_answer_changed(call, 200, "updated in", texts, found.count);
+}
+
+struct err *crud_put(struct call *call)
+{
+    struct json_value input;
+    struct query_result found;
+    const struct entity *old = NULL;
+    struct posted posted;
+
+    TRY(crud_select(call, true, &found));
+    TRY(body_object(call, &input));
+    if (found.count > 1)
+        return ERR(ERR_AMBIGUOUS_MATCH, "%zu entities of '%.*s' match, PUT replaces one",
+                   found.count, SPAN_FMT(call->resource->name));
+    if (found.count == 0 && conditions_equal_to(&call->query.conditions, SPAN("Id")) != NULL)
+        return ERR(ERR_UNKNOWN_ENTITY,
+                   "no entity of '%.*s' has this Id, and ids are given by the server",
+                   SPAN_FMT(call->resource->name));
+    if (found.count == 1)
+        old = found.items[0].object;
+    TRY(crud_check_if_match(call, old));
+    posted = (struct posted){ARENA_ARRAY(call->arena, struct span, 1), 1, old == NULL};
+    TRY(write_entity(call, input, old, old != NULL ? SCHEMA_REPLACE : SCHEMA_INSERT,
+                     &posted.texts[0]));
+    TRY(call_apply(call));
+    add_location(call, &posted);
+    return crud_answer_changed(call, old != NULL ? 200 : 201,
+                               old != NULL ? "updated in" : "inserted into", posted.texts, 1);
+}
+
+struct err *crud_answer_deleted(struct call *call, size_t count)
+{
+    call->response->status = 200;
+    call->response->content_type = SPAN("application/json");
+    buf_printf(&call->response->body, "{\"Count\":%zu}", count);
+    add_info(call, count, "deleted from");
+    return NULL;
+}
+
+struct err *crud_delete(struct call *call)
+{
+    const struct resource_ops *ops = call->resource->ops;
+    struct query_result found;
+
+    TRY(crud_select(call, true, &found));
+    TRY(crud_check_several(call, found.count));
+    call->change.frees_space = true;
+    for (size_t i = 0; i < found.count; i++) {
+        const struct entity *e = found.items[i].object;
+
+        TRY(crud_check_if_match(call, e));
+        change_delete_entity(&call->change, call->resource->name, &e->id);
+        if (ops->stored != NULL)
+            TRY(ops->stored(call, METHOD_DELETE, entity_json(e)));
+    }
+    TRY(call_apply(call));
+    return crud_answer_deleted(call, found.count);
+}

@@ -1,0 +1,14 @@
+/* Shared by the files of crud. */
+#ifndef SERVICE_CRUD_INNER_H
+#define SERVICE_CRUD_INNER_H
+
+#include "service/crud.h"
+
+/* May the call's key see secrets of this resource? */
+bool crud_sees_secrets(const struct call *call);
+/* The text as the caller may see it. */
+struct span crud_visible(const struct call *call, struct span json);
+/* If-Match against the entity; ERR_PRECONDITION_FAILED. `e` NULL: there is no entity. */
+struct err *crud_check_if_match(const struct call *call, const struct entity *e) MUST_USE;
+
+#endif

@@ -1,0 +1,218 @@
+/* GET, HEAD and REPORT: from the resource's source through the query to the answer. */
+#include "base/json.h"
+#include "base/must.h"
+#include "service/crud_inner.h"
+#include "service/payload.h"
+#include "service/service.h"
+
+struct collection_source {
+    struct query_source source;
+    struct collection_walk walk;
+    const struct call *call;
+    bool masks;
+};
+
+bool crud_sees_secrets(const struct call *call)
+{
+    struct span name = call->resource->name;
+
+    return access_allows(call->key, name, METHOD_POST) ||
+           access_allows(call->key, name, METHOD_PATCH) ||
+           access_allows(call->key, name, METHOD_PUT);
+}
+
+struct span crud_visible(const struct call *call, struct span json)
+{
+    struct buf masked;
+    struct span copy;
+
+    if (call->resource->ops->mask == NULL || crud_sees_secrets(call))
+        return json;
+    buf_init(&masked, BUF_NO_CAP);
+    call->resource->ops->mask(&masked, json, call->arena);
+    copy = arena_copy(call->arena, buf_span(&masked));
+    buf_done(&masked);
+    return copy;
+}
+
+/* Masking comes before the conditions, so that nobody can guess a secret by asking for it. */
+static bool next_entity(struct query_source *source, struct query_item *out_item)
+{
+    struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+    struct entity *e = collection_walk_next(&s->walk);
+
+    if (e == NULL)
+        return false;
+    out_item->json = s->masks ? crud_visible(s->call, entity_json(e)) : entity_json(e);
+    out_item->object = e;
+    return true;
+}
+
+static void open_collection(struct call *call)
+{
+    struct collection_source *s = ARENA_NEW(call->arena, struct collection_source);
+
+    MUST(call->resource->collection != NULL);
+    s->source.next = next_entity;
+    s->call = call;
+    s->masks = call->resource->ops->mask != NULL && !crud_sees_secrets(call);
+    collection_walk(call->resource->collection, &call->query.conditions, &s->walk);
+    call->source = &s->source;
+    if (s->walk.single && s->walk.next != NULL)
+        call_shows(call, s->walk.next->version);
+    else
+        call_shows(call, collection_version(call->resource->collection));
+}
+
+struct err *crud_select(struct call *call, bool objects_only, struct query_result *out_result)
+{
+    if (call->resource->ops->open != NULL)
+        TRY(call->resource->ops->open(call));
+    else
+        open_collection(call);
+    return query_run(&call->query, call->source, objects_only, call->arena, out_result);
+}
+
+static size_t is_unfiltered(const struct call *call)
+{
+    const struct meta *meta = &call->query.meta;
+
+    return call->resource->ops->open == NULL && call->query.conditions.count == 0 &&
+           meta_is_plain(meta) && !meta->has_limit && meta->offset == 0;
+}
+
+static struct err *answer_report(struct call *call)
+{
+    struct response *response = call->response;
+    struct query_result result;
+    size_t count;
+
+    if (is_unfiltered(call)) {
+        count = collection_count(call->resource->collection);
+        call_shows(call, collection_version(call->resource->collection));
+    } else {
+        TRY(crud_select(call, true, &result));
+        count = result.count;
+    }
+    response->status = 200;
+    response->content_type = span_str(format_media_type(call->out.format));
+    if (call->out.format == FORMAT_CSV) {
+        buf_printf(&response->body, "Count\r\n%zu\r\n", count);
+        return NULL;
+    }
+    buf_printf(&response->body,
+               call->out.format == FORMAT_JSON ? "[{\"Count\":%zu}]" : "{\"Count\":%zu}\n", count);
+    return NULL;
+}
+
+/* The tag names the entity's version, which is why only the entity itself carries one, not what
+ * select, rename or another format made of it. */
+static struct span etag_of(const struct call *call, const struct query_result *result)
+{
+    const struct entity *e;
+
+    if (call->resource->collection == NULL || result->count != 1 ||
+        call->out.format != FORMAT_JSON || !meta_is_plain(&call->query.meta))
+        return (struct span){NULL, 0};
+    e = result->items[0].object;
+    return arena_printf(call->arena, "\"%llx%s%s\"", (unsigned long long)e->version,
+                        call->out.indent > 0 ? "-i" : "", crud_sees_secrets(call) ? "" : "-m");
+}
+
+struct err *crud_check_if_match(const struct call *call, const struct entity *e)
+{
+    struct span wanted = request_header_all(call->request, SPAN("If-Match"), call->arena);
+    struct span tag;
+
+    if (wanted.p == NULL)
+        return NULL;
+    if (e == NULL)
+        return ERR(ERR_PRECONDITION_FAILED, "If-Match: '%.*s' has no such entity",
+                   SPAN_FMT(call->resource->name));
+    tag = arena_printf(call->arena, "\"%llx\"", (unsigned long long)e->version);
+    if (negotiate_etag_listed(wanted, tag, false))
+        return NULL;
+    return ERR(ERR_PRECONDITION_FAILED, "If-Match: the entity has changed, its tag is now %.*s",
+               SPAN_FMT(tag));
+}
+
+static void add_meta(struct buf *b, struct span name, struct span value)
+{
+    if (b->n > 0)
+        buf_add_char(b, '&');
+    buf_add(b, name);
+    buf_add_char(b, '=');
+    uri_add_encoded(b, value);
+}
+
+/* The same request with the offset moved on by one page. */
+static void add_pager(struct call *call)
+{
+    const struct meta *meta = &call->query.meta;
+    struct span next_offset =
+        arena_printf(call->arena, "%lld", (long long)(meta->offset + meta->limit));
+    struct uri uri = call->uri;
+    struct buf target, metas;
+
+    buf_init(&target, BUF_NO_CAP);
+    buf_init(&metas, BUF_NO_CAP);
+    uri.meta_count = 0;
+    for (size_t i = 0; i < call->uri.meta_count; i++)
+        if (!span_ieq(call->uri.metas[i].key, SPAN("offset")))
+            add_meta(&metas, call->uri.metas[i].key, call->uri.metas[i].value);
+    add_meta(&metas, SPAN("offset"), next_offset);
+    uri_add_normal(&target, &uri, call->resource->name, false);
+    if (uri.condition_count == 0)
+        buf_add_str(&target, "/_");
+    buf_add_char(&target, '/');
+    buf_add(&target, buf_span(&metas));
+    response_add_header(call->response, SPAN("Svc-pager"), buf_span(&target));
+    response_add_header(
+        call->response, SPAN("Link"),
+        arena_printf(call->arena, "<%.*s>; rel=\"next\"", SPAN_FMT(buf_span(&target))));
+    buf_done(&target);
+    buf_done(&metas);
+}
+
+struct err *crud_answer_items(struct call *call, const struct query_result *result)
+{
+    struct response *response = call->response;
+    struct span etag = etag_of(call, result);
+    struct span *texts;
+
+    response_add_header(response, SPAN("Svc-count"),
+                        arena_printf(call->arena, "%zu", result->count));
+    if (result->count == 0) {
+        response->status = 204;
+        return NULL;
+    }
+    if (etag.p != NULL) {
+        struct span known = request_header_all(call->request, SPAN("If-None-Match"), call->arena);
+
+        response_add_header(response, SPAN("ETag"), etag);
+        if (known.p != NULL && negotiate_etag_listed(known, etag, true)) {
+            response->status = 304;
+            return NULL;
+        }
+    }
+    if (result->more && call->query.meta.limit > 0 && call->query.meta.offset >= 0)
+        add_pager(call);
+    texts = ARENA_ARRAY(call->arena, struct span, result->count);
+    for (size_t i = 0; i < result->count; i++)
+        texts[i] = result->items[i].json;
+    response->status = 200;
+    response->content_type = span_str(format_media_type(call->out.format));
+    payload_add_list(&response->body, texts, result->count, call->out.format, call->out.indent,
+                     call->arena);
+    return NULL;
+}
+
+struct err *crud_read(struct call *call)
+{
+    struct query_result result;
+
+    if (call->method == METHOD_REPORT)
+        return answer_report(call);
+    TRY(crud_select(call, false, &result));
+    return crud_answer_items(call, &result);
+}

@@ -1,0 +1,147 @@
+#include "service/error_log.h"
+
+#include "base/clock.h"
+#include "base/datetime.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "service/mask.h"
+#include "service/service.h"
+
+enum { TEXT_MAX_SCALARS = 10000 };
+
+static const struct span resource_name = SPAN_INIT("Svc.Admin.Error");
+
+bool error_log_keeps(enum err_code code)
+{
+    switch (code) {
+    case ERR_NOT_SIGNED_IN:
+    case ERR_NOT_AUTHORIZED:
+    case ERR_TOO_MANY_REQUESTS:
+    case ERR_OVERLOADED:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void add_member(struct buf *b, const char *name, struct span text)
+{
+    json_add_name(b, span_str(name));
+    json_add_string(b, text_cut(text, TEXT_MAX_SCALARS));
+}
+
+/* `/<resource>/<conditions>/<meta-conditions>`, or the target as received when it has no parts. */
+static void add_uri(struct buf *b, const struct call *call)
+{
+    struct span name = call->resource != NULL ? call->resource->name : call->uri.resource;
+    struct buf uri;
+
+    buf_init(&uri, BUF_NO_CAP);
+    if (call->uri_is_parsed)
+        uri_add_normal(&uri, &call->uri, name, true);
+    else
+        buf_add(&uri, call->request->target);
+    add_member(b, "Uri", buf_span(&uri));
+    buf_done(&uri);
+}
+
+static void add_headers(struct buf *b, const struct request *r)
+{
+    struct buf all;
+
+    buf_init(&all, BUF_NO_CAP);
+    for (size_t i = 0; i < r->header_count; i++) {
+        const struct request_header *h = &r->headers[i];
+
+        if (i > 0)
+            buf_add_str(&all, " | ");
+        buf_add(&all, h->name);
+        buf_add_str(&all, ": ");
+        buf_add(&all, mask_header_value(h->name, h->value));
+    }
+    add_member(b, "Headers", buf_span(&all));
+    mem_wipe(all.p, all.n);
+    buf_done(&all);
+}
+
+static void add_body(struct buf *b, const struct request *r)
+{
+    struct buf encoded;
+
+    if (r->body.p == NULL || r->body.n == 0) {
+        json_add_name(b, SPAN("Body"));
+        buf_add_str(b, "null");
+        return;
+    }
+    if (text_is_utf8(r->body)) {
+        add_member(b, "Body", r->body);
+        return;
+    }
+    buf_init(&encoded, BUF_NO_CAP);
+    buf_add_str(&encoded, "base64:");
+    /* Four characters for three bytes: more than this would be cut again. */
+    text_add_base64(&encoded, span_sub(r->body, 0, (TEXT_MAX_SCALARS - 7) / 4 * 3));
+    add_member(b, "Body", buf_span(&encoded));
+    buf_done(&encoded);
+}
+
+static void add_trace(struct buf *b, const struct err *e)
+{
+    struct buf trace;
+
+    buf_init(&trace, BUF_NO_CAP);
+    err_add_trace(e, &trace);
+    add_member(b, "StackTrace", buf_span(&trace));
+    buf_done(&trace);
+}
+
+static void add_entity(struct buf *b, const struct call *call, const struct err *e,
+                       const struct uuid *id, uint64_t object_no)
+{
+    struct span resource = call->error_resource;
+
+    buf_add_str(b, "{\"Id\":\"");
+    uuid_add(b, id);
+    buf_add_str(b, "\",\"Time\":\"");
+    datetime_add(b, clock_unix_ns());
+    buf_add_char(b, '"');
+    add_member(b, "ResourceName", resource.p == NULL ? SPAN("<unknown>") : resource);
+    add_member(b, "Action", call->request->method);
+    add_member(b, "ErrorCode", err_info(err_code(e))->name);
+    add_trace(b, e);
+    add_member(b, "Message", err_message(e));
+    add_uri(b, call);
+    add_headers(b, call->request);
+    add_body(b, call->request);
+    json_add_name(b, SPAN("ObjectNo"));
+    buf_add_u64(b, object_no);
+    buf_add_char(b, '}');
+}
+
+struct span error_log_store(struct call *call, const struct err *e)
+{
+    struct turn *turn = call->service->turn;
+    struct uuid id = uuid_new();
+    struct change change;
+    struct buf json;
+    struct err *failed;
+    char text[UUID_TEXT_BYTES + 1];
+    uint64_t serial;
+
+    change_init(&change, turn, call->arena);
+    buf_init(&json, BUF_NO_CAP);
+    add_entity(&json, call, e, &id, change_next_serial(&change));
+    change_put_entity(&change, resource_name, &id, change_next_serial(&change), buf_span(&json));
+    failed = turn_apply(turn, &change, &serial);
+    change_done(&change);
+    buf_done(&json);
+    if (failed != NULL) {
+        log_warn("error", "an error could not be stored: %.*s", SPAN_FMT(err_message(failed)));
+        err_free(failed);
+        return (struct span){NULL, 0};
+    }
+    uuid_text(&id, text);
+    return arena_printf(call->arena, "/%.*s/id=%s", SPAN_FMT(resource_name), text);
+}

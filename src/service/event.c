@@ -1,0 +1,388 @@
+/* An event's life: raised (one record with payload and matched webhooks, which also makes the
+ * deliveries), kept for Svc.Event until retention forgets it, freed when no delivery needs it
+ * either.
+ *
+ * After cleaning, records may be replayed in another order than they were written first: a delivery
+ * may come before its event. event_ref then makes a stub that the event's own record fills. */
+#include "service/event.h"
+
+#include "base/clock.h"
+#include "base/datetime.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "base/text.h"
+#include "service/service.h"
+
+#include <string.h>
+
+enum { MAX_DEPTH = 16 };
+
+struct events {
+    struct service *service;
+    struct map by_id; /* kept ones */
+    struct map by_no; /* all */
+    struct list kept; /* by object_no once loaded */
+    uint64_t version;
+};
+
+static struct event *event_at(struct list_link *link)
+{
+    return link == NULL ? NULL : CONTAINER_OF(link, struct event, order);
+}
+
+static struct span id_key(const void *item)
+{
+    const struct event *event = item;
+
+    return uuid_key(&event->id);
+}
+
+static struct span no_key(const void *item)
+{
+    const struct event *event = item;
+
+    return span_of((const char *)&event->object_no, sizeof(event->object_no));
+}
+
+static void event_free(struct events *e, struct event *event)
+{
+    store_forget(e->service->store, &event->stored);
+    map_remove(&e->by_no, no_key(event));
+    blob_unref(event->payload);
+    mem_free(event->owned);
+    mem_free(event);
+}
+
+static void stop_keeping(struct events *e, struct event *event)
+{
+    if (!event->is_kept)
+        return;
+    event->is_kept = false;
+    list_remove(&e->kept, &event->order);
+    map_remove(&e->by_id, id_key(event));
+}
+
+static struct event *stub_new(struct events *e, uint64_t object_no)
+{
+    struct event *event = NEW(struct event);
+
+    event->object_no = object_no;
+    map_add(&e->by_no, event);
+    return event;
+}
+
+static void fill(struct events *e, struct event *event, const struct record_event *r)
+{
+    event->is_known = true;
+    event->id = r->id;
+    event->time_unix_ns = r->time_unix_ns;
+    event->depth = r->depth;
+    event->is_binary = r->is_binary;
+    event->webhooks = r->matched;
+    event->payload = blob_new(r->payload);
+    event->owned = mem_alloc(r->resource.n + r->content_type.n);
+    memcpy(event->owned, r->resource.p, r->resource.n);
+    memcpy(event->owned + r->resource.n, r->content_type.p, r->content_type.n);
+    event->resource = span_of(event->owned, r->resource.n);
+    event->content_type = span_of(event->owned + r->resource.n, r->content_type.n);
+    if (r->is_hidden)
+        return;
+    event->is_kept = true;
+    list_push_back(&e->kept, &event->order);
+    map_add(&e->by_id, event);
+}
+
+static struct err *apply_event(void *context, struct span body, const struct store_origin *origin)
+{
+    struct events *e = context;
+    struct record_event r;
+    struct event *event;
+    struct uuid webhook;
+
+    TRY(record_read_event(body, &r));
+    event = events_find_no(e, r.object_no);
+    if (event == NULL)
+        event = stub_new(e, r.object_no);
+    store_track(e->service->store, &event->stored, RECORD_EVENT, origin);
+    if (event->is_known)
+        return NULL; /* it only moved */
+    fill(e, event, &r);
+    e->version = MAX(e->version, origin->serial);
+    for (size_t at = 0; at < r.webhooks.n; at += sizeof(webhook)) {
+        memcpy(&webhook, r.webhooks.p + at, sizeof(webhook));
+        delivery_create(e->service->deliveries, &webhook, event,
+                        r.object_no + 1 + at / sizeof(webhook), origin);
+    }
+    return NULL;
+}
+
+static struct err *apply_event_gone(void *context, struct span body,
+                                    const struct store_origin *origin)
+{
+    struct events *e = context;
+    uint64_t object_no;
+    struct event *event;
+
+    TRY(record_read_number(body, &object_no));
+    e->version = MAX(e->version, origin->serial);
+    event = events_find_no(e, object_no);
+    if (event == NULL)
+        return NULL;
+    stop_keeping(e, event);
+    if (event->deliveries == 0)
+        event_free(e, event);
+    return NULL;
+}
+
+static struct record_event record_of(const struct event *event)
+{
+    return (struct record_event){
+        .id = event->id,
+        .object_no = event->object_no,
+        .time_unix_ns = event->time_unix_ns,
+        .is_binary = event->is_binary,
+        .is_hidden = !event->is_kept,
+        .depth = event->depth,
+        .matched = event->webhooks,
+        .resource = event->resource,
+        .content_type = event->content_type,
+        .payload = blob_span(event->payload),
+    };
+}
+
+static void move_event(void *context, struct stored *stored, struct change *change)
+{
+    const struct record_event record = record_of(CONTAINER_OF(stored, struct event, stored));
+
+    (void)context;
+    record_add_event(change_begin(change), &record);
+    change_end(change, RECORD_EVENT, 1);
+}
+
+/* Hidden events are not counted: when they go depends on when their deliveries are dropped. */
+static void digest_events(void *context, struct store_digest *digest)
+{
+    struct events *e = context;
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    for (struct event *event = events_first(e); event != NULL; event = events_next(e, event)) {
+        const struct record_event record = record_of(event);
+
+        buf_clear(&b);
+        record_add_event(&b, &record);
+        store_digest_add(digest, buf_span(&b));
+    }
+    buf_done(&b);
+}
+
+static bool comes_before(const struct list_link *a, const struct list_link *b)
+{
+    return CONTAINER_OF_CONST(a, struct event, order)->object_no <
+           CONTAINER_OF_CONST(b, struct event, order)->object_no;
+}
+
+static struct err *loaded(void *context)
+{
+    struct events *e = context;
+
+    list_sort(&e->kept, comes_before);
+    return NULL;
+}
+
+static const struct store_kind event_kind = {
+    .kind = RECORD_EVENT,
+    .apply = apply_event,
+    .move = move_event,
+    .digest = digest_events,
+    .loaded = loaded,
+};
+
+static const struct store_kind event_gone_kind = {
+    .kind = RECORD_EVENT_GONE,
+    .apply = apply_event_gone,
+};
+
+struct events *events_new(struct service *service)
+{
+    struct events *e = NEW(struct events);
+
+    e->service = service;
+    map_init(&e->by_id, id_key);
+    map_init(&e->by_no, no_key);
+    list_init(&e->kept);
+    store_register(service->store, &event_kind, e);
+    store_register(service->store, &event_gone_kind, e);
+    return e;
+}
+
+void events_free(struct events *e)
+{
+    if (e == NULL)
+        return;
+    LIST_EACH(&e->kept, at) {
+        struct event *event = event_at(at);
+
+        stop_keeping(e, event);
+        MUST(event->deliveries == 0); /* deliveries are freed first */
+        event_free(e, event);
+    }
+    MUST(map_count(&e->by_no) == 0);
+    map_done(&e->by_id);
+    map_done(&e->by_no);
+    mem_free(e);
+}
+
+/* Collects the webhooks that an event is to be sent to. */
+struct matched {
+    struct buf ids;
+    uint32_t count;
+};
+
+static void on_found(void *context, struct matcher_entry *entry)
+{
+    struct matched *matched = context;
+    const struct webhook *w = CONTAINER_OF(entry, struct webhook, entry);
+
+    buf_add(&matched->ids, uuid_key(&w->entity->id));
+    matched->count++;
+}
+
+static struct err *check_room(struct service *service, uint32_t matched)
+{
+    int64_t most = service->limits.pending_deliveries;
+    struct err *e;
+
+    if (deliveries_pending(service->deliveries) + matched <= (size_t)most)
+        return NULL;
+    e = ERR(ERR_OVERLOADED, "the limit PendingDeliveries (%lld) is reached", (long long)most);
+    err_set_retry_after(e, 5);
+    return e;
+}
+
+static void add_record(struct change *change, const struct event_draft *draft,
+                       const struct matched *matched, const struct event_raised *raised)
+{
+    const struct record_event record = {
+        .id = raised->id,
+        .object_no = raised->object_no,
+        .time_unix_ns = raised->time_unix_ns,
+        .is_binary = draft->resource->is_binary_event,
+        .depth = draft->depth,
+        .matched = matched->count,
+        .resource = draft->resource->name,
+        .content_type = draft->content_type,
+        .webhooks = buf_span(&matched->ids),
+        .payload = draft->payload,
+    };
+
+    record_add_event(change_begin(change), &record);
+    change_end(change, RECORD_EVENT, 1 + matched->count);
+}
+
+struct err *event_raise(struct service *service, const struct event_draft *draft,
+                        struct change *change, struct event_raised *out_raised)
+{
+    struct matched matched = {.count = 0};
+    struct event_raised raised = {
+        .id = uuid_new(),
+        .object_no = change_next_serial(change),
+        .time_unix_ns = clock_unix_ns(),
+    };
+    struct err *e;
+
+    if (draft->depth > MAX_DEPTH)
+        return ERR(ERR_INFINITE_LOOP,
+                   "'%.*s' would be the %uth event in a chain of events that cause one another",
+                   SPAN_FMT(draft->resource->name), draft->depth + 1u);
+    buf_init(&matched.ids, BUF_NO_CAP);
+    matcher_match(draft->resource->matcher, draft->entities, change->arena, on_found, &matched);
+    raised.webhooks = matched.count;
+    e = check_room(service, matched.count);
+    if (e == NULL) {
+        add_record(change, draft, &matched, &raised);
+        change->frees_space = false;
+        *out_raised = raised;
+    }
+    buf_done(&matched.ids);
+    return e;
+}
+
+size_t events_count(const struct events *e)
+{
+    return list_count(&e->kept);
+}
+
+struct event *events_find(const struct events *e, const struct uuid *id)
+{
+    return map_find(&e->by_id, uuid_key(id));
+}
+
+struct event *events_find_no(const struct events *e, uint64_t object_no)
+{
+    return map_find(&e->by_no, span_of((const char *)&object_no, sizeof(object_no)));
+}
+
+struct event *events_first(const struct events *e)
+{
+    return event_at(list_first(&e->kept));
+}
+
+struct event *events_next(const struct events *e, const struct event *event)
+{
+    return event_at(list_next(&e->kept, &event->order));
+}
+
+uint64_t events_version(const struct events *e)
+{
+    return e->version;
+}
+
+struct event *event_ref(struct events *e, uint64_t object_no)
+{
+    struct event *event = events_find_no(e, object_no);
+
+    if (event == NULL)
+        event = stub_new(e, object_no);
+    event->deliveries++;
+    return event;
+}
+
+void event_unref(struct events *e, struct event *event)
+{
+    MUST(event->deliveries > 0);
+    event->deliveries--;
+    if (event->deliveries == 0 && !event->is_kept)
+        event_free(e, event);
+}
+
+void event_forget(struct change *change, const struct event *event)
+{
+    record_add_number(change_begin(change), event->object_no);
+    change_end(change, RECORD_EVENT_GONE, 1);
+}
+
+void event_add_json(const struct event *event, struct buf *b)
+{
+    buf_add_str(b, "{\"Id\":\"");
+    uuid_add(b, &event->id);
+    buf_add_str(b, "\",\"Resource\":");
+    json_add_string(b, event->resource);
+    buf_add_str(b, ",\"Time\":\"");
+    datetime_add(b, event->time_unix_ns);
+    buf_add_str(b, "\",\"ContentType\":");
+    json_add_string(b, event->is_binary ? event->content_type : SPAN("application/json"));
+    buf_add_str(b, ",\"Payload\":");
+    if (event->is_binary) {
+        buf_add_char(b, '"');
+        text_add_base64(b, blob_span(event->payload));
+        buf_add_char(b, '"');
+    } else {
+        buf_add(b, blob_span(event->payload));
+    }
+    buf_add_str(b, ",\"Webhooks\":");
+    buf_add_u64(b, event->webhooks);
+    buf_add_str(b, ",\"ObjectNo\":");
+    buf_add_u64(b, event->object_no);
+    buf_add_char(b, '}');
+}

@@ -1,0 +1,63 @@
+#include "service/mask.h"
+
+static const struct span secret_headers[] = {
+    SPAN_INIT("Authorization"),
+    SPAN_INIT("Proxy-Authorization"),
+    SPAN_INIT("Cookie"),
+    SPAN_INIT("X-Api-Key"),
+};
+
+bool mask_is_secret_header(struct span name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(secret_headers); i++)
+        if (span_ieq(name, secret_headers[i]))
+            return true;
+    return false;
+}
+
+struct span mask_header_value(struct span name, struct span value)
+{
+    if (span_ieq(name, SPAN("Authorization")))
+        return SPAN("apikey " MASK);
+    return mask_is_secret_header(name) ? SPAN(MASK) : value;
+}
+
+void mask_add_headers(struct buf *b, struct json_value headers, struct arena *a)
+{
+    if (json_type(headers) != JSON_OBJECT) {
+        buf_add_str(b, "null");
+        return;
+    }
+    buf_add_char(b, '{');
+    for (struct json_member m = json_first_member(headers); json_exists(m.name);
+         m = json_next_member(headers, m)) {
+        struct span name = json_string(m.name, a);
+
+        json_add_name(b, name);
+        if (mask_is_secret_header(name) && json_type(m.value) != JSON_NULL)
+            json_add_string(b, SPAN(MASK));
+        else
+            json_add_compact(b, m.value);
+    }
+    buf_add_char(b, '}');
+}
+
+void mask_add_restored(struct buf *b, struct json_value headers, struct json_value old,
+                       struct arena *a)
+{
+    buf_add_char(b, '{');
+    for (struct json_member m = json_first_member(headers); json_exists(m.name);
+         m = json_next_member(headers, m)) {
+        struct span name = json_string(m.name, a);
+        struct json_value value = m.value;
+
+        if (json_type(value) == JSON_STRING && span_eq(json_string(value, a), SPAN(MASK))) {
+            struct json_value kept = json_member_fold(old, name);
+
+            value = json_exists(kept) ? kept : value;
+        }
+        json_add_name(b, name);
+        json_add_compact(b, value);
+    }
+    buf_add_char(b, '}');
+}

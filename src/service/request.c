@@ -1,0 +1,200 @@
+/* The steps of an evaluation, in the order in which protocol.md section 4 wants them checked:
+ * key, URI, resource, method, rights, conditions, negotiation; then the resource's own work. The
+ * first error ends it and becomes the answer. */
+#include "service/request.h"
+
+#include "base/must.h"
+#include "service/cors.h"
+#include "service/crud.h"
+#include "service/error_log.h"
+#include "service/service.h"
+#include "service/status.h"
+
+#include <string.h>
+
+static struct err *find_resource(struct call *call)
+{
+    struct service *s = call->service;
+    struct span name = call->uri.resource;
+
+    if (name.p == NULL)
+        name = SPAN("Svc.AvailableResource");
+    TRY(resource_find(&s->resources, name, &call->resource));
+    call->error_resource = call->resource->name;
+    return NULL;
+}
+
+static struct err *check_method(struct call *call)
+{
+    if (call->method == METHOD_OTHER)
+        return ERR(ERR_UNKNOWN_METHOD, "the method '%.*s' is not known to this server",
+                   SPAN_FMT(call->request->method));
+    if (call->method == METHOD_OPTIONS || (call->resource->methods & METHOD_BIT(call->method)) != 0)
+        return NULL;
+    return ERR(ERR_METHOD_NOT_ALLOWED, "'%.*s' does not support %.*s",
+               SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
+}
+
+static bool lists_resources(const struct call *call)
+{
+    return span_ieq(call->resource->name, SPAN("Svc.AvailableResource"));
+}
+
+static struct err *check_rights(const struct call *call)
+{
+    if (lists_resources(call) || access_allows(call->key, call->resource->name, call->method))
+        return NULL;
+    return ERR(ERR_NOT_AUTHORIZED, "the API key may not use %.*s on '%.*s'",
+               SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
+}
+
+static struct err *negotiate(struct call *call)
+{
+    const struct request *r = call->request;
+    bool takes_entities =
+        call->method == METHOD_POST || call->method == METHOD_PATCH || call->method == METHOD_PUT;
+
+    if (call->resource->kind != KIND_BINARY)
+        TRY(negotiate_accept(request_header_all(r, SPAN("Accept"), call->arena), &call->out));
+    if (!takes_entities || call->resource->ops->reads_raw_body)
+        return NULL;
+    return negotiate_content_type(request_header(r, SPAN("Content-Type")),
+                                  call->method == METHOD_POST, &call->in);
+}
+
+typedef struct err *method_fn(struct call *call);
+
+static struct err *execute(struct call *call)
+{
+    static method_fn *const generic[METHOD_COUNT] = {
+        [METHOD_GET] = crud_read,  [METHOD_POST] = crud_insert,   [METHOD_PATCH] = crud_patch,
+        [METHOD_PUT] = crud_put,   [METHOD_DELETE] = crud_delete, [METHOD_REPORT] = crud_read,
+        [METHOD_HEAD] = crud_read,
+    };
+    const struct resource_ops *ops = call->resource->ops;
+    method_fn *own = NULL;
+
+    switch (call->method) {
+    case METHOD_GET:
+    case METHOD_HEAD:
+    case METHOD_REPORT:
+        own = ops->get;
+        break;
+    case METHOD_POST:
+        own = ops->post;
+        break;
+    case METHOD_PATCH:
+        own = ops->patch;
+        break;
+    case METHOD_DELETE:
+        own = ops->remove;
+        break;
+    default:
+        break;
+    }
+    return own != NULL ? own(call) : generic[call->method](call);
+}
+
+static struct err *evaluate(struct call *call)
+{
+    struct service *s = call->service;
+    const struct request *r = call->request;
+
+    call->method = method_parse(r->method);
+    if (span_eq(r->method, SPAN("OPTIONS")))
+        call->method = METHOD_OPTIONS;
+    if (call->method != METHOD_OPTIONS)
+        TRY(access_sign_in(&s->access, request_header(r, SPAN("Authorization")), call->arena,
+                           &call->key));
+    TRY(uri_parse(r->target, s->base_path, (size_t)s->limits.conditions, call->arena, &call->uri));
+    call->uri_is_parsed = true;
+    TRY(find_resource(call));
+    TRY(check_method(call));
+    if (call->method == METHOD_OPTIONS)
+        return cors_answer_options(call);
+    TRY(check_rights(call));
+    TRY(query_parse(&call->uri, call->resource->shape, call->arena, &call->query));
+    TRY(negotiate(call));
+    TRY(execute(call));
+    if (buf_over(&call->response->body))
+        return ERR(ERR_PAYLOAD_TOO_LARGE,
+                   "the answer would be larger than the limit OutputBytes (%zu bytes): ask for "
+                   "fewer entities with limit and offset",
+                   call->response->body.max);
+    return NULL;
+}
+
+static void add_challenge(struct call *call, const struct err *e)
+{
+    struct response *response = call->response;
+    struct buf allow;
+
+    switch (err_code(e)) {
+    case ERR_NOT_SIGNED_IN:
+        response_add_header(response, SPAN("WWW-Authenticate"), SPAN("apikey realm=\"Svc\""));
+        break;
+    case ERR_METHOD_NOT_ALLOWED:
+        buf_init(&allow, 256);
+        method_add_list(&allow, call->resource->methods);
+        response_add_header(response, SPAN("Allow"), buf_span(&allow));
+        buf_done(&allow);
+        break;
+    default:
+        break;
+    }
+    if (err_retry_after(e) > 0)
+        response_add_header(response, SPAN("Retry-After"),
+                            arena_printf(call->arena, "%u", err_retry_after(e)));
+}
+
+static void answer_error(struct call *call, const struct err *e)
+{
+    struct response *response = call->response;
+    struct span link = {NULL, 0};
+
+    response->header_count = 0;
+    response->serial = 0;
+    if (call->method != METHOD_OPTIONS && error_log_keeps(err_code(e)))
+        link = error_log_store(call, e);
+    response_set_problem(response, err_info(err_code(e))->status, err_code(e), err_message(e),
+                         link);
+    if (link.p != NULL)
+        response_add_header(response, SPAN("ErrorInfo"), link);
+    add_challenge(call, e);
+}
+
+void request_run(struct service *service, const struct request *request, struct response *response)
+{
+    struct call call;
+    struct err *e;
+
+    response_reset(response);
+    memset(&call, 0, sizeof(call));
+    call.service = service;
+    call.request = request;
+    call.response = response;
+    call.arena = &response->arena;
+    change_init(&call.change, service->turn, call.arena);
+    e = evaluate(&call);
+    change_done(&call.change);
+    query_done(&call.query);
+    if (e != NULL)
+        answer_error(&call, e);
+    err_free(e);
+    cors_add_headers(&call);
+    response_add_header(response, SPAN("Svc-version"), SPAN(SVCD_VERSION));
+}
+
+struct err *call_apply(struct call *call)
+{
+    uint64_t serial;
+
+    TRY(turn_apply(call->service->turn, &call->change, &serial));
+    call_shows(call, serial);
+    return NULL;
+}
+
+void call_shows(struct call *call, uint64_t version)
+{
+    call->response->serial = MAX(call->response->serial, version);
+}
