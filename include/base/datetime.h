@@ -18,8 +18,9 @@ struct datetime_parts { /* in UTC */
 };
 
 /* `YYYY-MM-DD`, or that with `T` (or `t`, or one space) and `hh:mm[:ss[.fraction]]` and an optional
- * zone: `Z`, `+hh:mm`, `-hh:mm`, `+hhmm`, `+hh`. No zone means UTC. Fraction: 1 to 18 digits, those
- * after the ninth are dropped. `24:00:00` and second 60 are not accepted. */
+ * zone: `Z` (or `z`), `+hh:mm`, `-hh:mm`, `+hhmm`, `+hh`. No zone means UTC. Fraction: 1 to 18
+ * digits, those after the ninth are dropped. `24:00:00` and second 60 are not accepted, nor what is
+ * outside of the years 0001 to 9999 in UTC. */
 bool datetime_parse(struct span s, struct instant *out_instant);
 int datetime_cmp(struct instant a, struct instant b);
 void datetime_parts(struct instant at, struct datetime_parts *out_parts);

@@ -8,27 +8,35 @@
 
 /* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool text_is_utf8(struct span s);
+/* Bytes of the well-formed character that s begins with, 1 to 4; 0 when there is none. */
+size_t text_utf8_bytes(struct span s);
 /* Number of Unicode scalar values of valid UTF-8. */
 size_t text_scalar_count(struct span s);
 /* The longest prefix with at most max scalar values, cut on a character boundary. */
 struct span text_cut(struct span s, size_t max_scalars);
-/* Appends one scalar value as UTF-8. */
+/* Appends, or writes to `out`, one scalar value as UTF-8; what is no scalar value as U+FFFD.
+ * text_put_scalar returns the number of bytes, 1 to 4. */
 void text_add_scalar(struct buf *b, uint32_t scalar);
+size_t text_put_scalar(char out[4], uint32_t scalar);
 
 void text_add_hex(struct buf *b, struct span bytes); /* lower case */
 /* Both cases accepted. `out` takes s.n / 2 bytes. False unless s is whole pairs of hex digits. */
 bool text_from_hex(struct span s, uint8_t *out);
 /* RFC 4648 section 4, with padding. */
 void text_add_base64(struct buf *b, struct span bytes);
-/* Padding required, no other characters. False when malformed; out is then untouched. */
+/* Padding required, no other characters, unused bits zero. False when malformed; out is then
+ * untouched. */
 bool text_from_base64(struct span s, struct arena *a, struct span *out_bytes);
 
 /* ASCII letters in lower case, the rest as it is. */
 struct span text_fold(struct arena *a, struct span s);
 void text_fold_into(char *out, struct span s); /* s.n bytes */
 
-/* Of `count` names, the one most like `name`, ASCII case folded, by Damerau-Levenshtein distance;
- * the absent span when none is within max(2, n / 3) edits. The first wins among equals. */
+#define TEXT_NEAREST_BYTES 128
+
+/* Of `count` names, the one most like `name`, ASCII case folded, by Damerau-Levenshtein distance
+ * (optimal string alignment); the absent span when none is within max(2, n / 3) edits. The first
+ * wins among equals. Names longer than TEXT_NEAREST_BYTES are like nothing. */
 struct span text_nearest(struct span name, const struct span *names, size_t count);
 
 #endif

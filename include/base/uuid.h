@@ -15,7 +15,7 @@ struct uuid {
  * back, the previous one plus a random step. */
 struct uuid uuid_new(void);
 /* A version 7 UUID made of a time and a serial number: the same input gives the same UUID, and
- * uuid_serial gives the number back. `salt` fills the 12 bits of rand_a. */
+ * uuid_serial gives the number back. The low 12 bits of `salt` are rand_a; `serial` < 2^62. */
 struct uuid uuid_from_serial(int64_t unix_ns, uint16_t salt, uint64_t serial);
 uint64_t uuid_serial(const struct uuid *u);
 /* Canonical form: lower case, hyphens. */

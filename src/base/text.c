@@ -1,1 +1,341 @@
-typedef int svc_empty_text;
+/* Text: UTF-8 by the table of well-formed sequences, eight ASCII bytes at a time where there are
+ * that many; hexadecimal and base64 by table; nearest names by edit distance. */
+#include "base/text.h"
+
+#include "base/must.h"
+
+#include <string.h>
+
+/* ---- UTF-8 ---- */
+
+#define REPLACEMENT UINT32_C(0xfffd)
+#define HIGH_BITS UINT64_C(0x8080808080808080)
+
+/* RFC 3629 section 4: what a lead byte says about length and second byte; all further bytes are
+ * 80 to BF. Commonest first. */
+static const struct lead {
+    uint8_t first, last;
+    uint8_t bytes;
+    uint8_t second_least, second_most;
+} leads[] = {
+    {0xc2, 0xdf, 2, 0x80, 0xbf}, {0xe1, 0xec, 3, 0x80, 0xbf}, {0xee, 0xef, 3, 0x80, 0xbf},
+    {0xe0, 0xe0, 3, 0xa0, 0xbf}, {0xed, 0xed, 3, 0x80, 0x9f}, {0xf0, 0xf0, 4, 0x90, 0xbf},
+    {0xf1, 0xf3, 4, 0x80, 0xbf}, {0xf4, 0xf4, 4, 0x80, 0x8f},
+};
+
+static bool is_continuation(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+static bool fits_lead(const struct lead *lead, struct span s)
+{
+    if (s.n < lead->bytes)
+        return false;
+    if ((uint8_t)s.p[1] < lead->second_least || (uint8_t)s.p[1] > lead->second_most)
+        return false;
+    for (size_t i = 2; i < lead->bytes; i++)
+        if (!is_continuation(s.p[i]))
+            return false;
+    return true;
+}
+
+size_t text_utf8_bytes(struct span s)
+{
+    uint8_t c;
+
+    if (s.n == 0)
+        return 0;
+    c = (uint8_t)s.p[0];
+    if (c < 0x80)
+        return 1;
+    for (size_t i = 0; i < ARRAY_LEN(leads); i++)
+        if (c >= leads[i].first && c <= leads[i].last)
+            return fits_lead(&leads[i], s) ? leads[i].bytes : 0;
+    return 0;
+}
+
+static bool eight_ascii(const char *p)
+{
+    uint64_t word;
+
+    memcpy(&word, p, sizeof(word));
+    return (word & HIGH_BITS) == 0;
+}
+
+bool text_is_utf8(struct span s)
+{
+    size_t at = 0;
+
+    while (at < s.n) {
+        size_t step = 8;
+
+        if (s.n - at < 8 || !eight_ascii(s.p + at))
+            step = text_utf8_bytes(span_of(s.p + at, s.n - at));
+        if (step == 0)
+            return false;
+        at += step;
+    }
+    return true;
+}
+
+size_t text_scalar_count(struct span s)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < s.n; i++)
+        count += !is_continuation(s.p[i]);
+    return count;
+}
+
+struct span text_cut(struct span s, size_t max_scalars)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < s.n; i++) {
+        count += !is_continuation(s.p[i]);
+        if (count > max_scalars)
+            return span_of(s.p, i);
+    }
+    return s;
+}
+
+static char continuation(uint32_t bits)
+{
+    return (char)(0x80 | (bits & 0x3f));
+}
+
+size_t text_put_scalar(char out[4], uint32_t scalar)
+{
+    if (scalar > 0x10ffff || (scalar >= 0xd800 && scalar <= 0xdfff))
+        scalar = REPLACEMENT;
+    if (scalar < 0x80) {
+        out[0] = (char)scalar;
+        return 1;
+    }
+    if (scalar < 0x800) {
+        out[0] = (char)(0xc0 | scalar >> 6);
+        out[1] = continuation(scalar);
+        return 2;
+    }
+    if (scalar < 0x10000) {
+        out[0] = (char)(0xe0 | scalar >> 12);
+        out[1] = continuation(scalar >> 6);
+        out[2] = continuation(scalar);
+        return 3;
+    }
+    out[0] = (char)(0xf0 | scalar >> 18);
+    out[1] = continuation(scalar >> 12);
+    out[2] = continuation(scalar >> 6);
+    out[3] = continuation(scalar);
+    return 4;
+}
+
+void text_add_scalar(struct buf *b, uint32_t scalar)
+{
+    char utf8[4];
+
+    buf_add(b, span_of(utf8, text_put_scalar(utf8, scalar)));
+}
+
+/* ---- hexadecimal ---- */
+
+static const char hex_digits[] = "0123456789abcdef";
+
+/* -1 when c is no hex digit. */
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+void text_add_hex(struct buf *b, struct span bytes)
+{
+    char *out = buf_reserve(b, 2 * bytes.n);
+
+    if (out == NULL)
+        return;
+    for (size_t i = 0; i < bytes.n; i++) {
+        uint8_t byte = (uint8_t)bytes.p[i];
+
+        out[2 * i] = hex_digits[byte >> 4];
+        out[2 * i + 1] = hex_digits[byte & 15];
+    }
+    buf_commit(b, 2 * bytes.n);
+}
+
+bool text_from_hex(struct span s, uint8_t *out)
+{
+    if (s.n % 2 != 0)
+        return false;
+    for (size_t i = 0; i < s.n; i += 2) {
+        int high = hex_value(s.p[i]), low = hex_value(s.p[i + 1]);
+
+        if (high < 0 || low < 0)
+            return false;
+        out[i / 2] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+/* ---- base64 ---- */
+
+static const char base64_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/* From '+' to 'z'; -1 for what is no base64 digit. */
+static const int8_t base64_values[] = {
+    62, -1, -1, -1, 63, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, -1, -1, -1, -1, -1,
+    -1, -1, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17,
+    18, 19, 20, 21, 22, 23, 24, 25, -1, -1, -1, -1, -1, -1, 26, 27, 28, 29, 30, 31,
+    32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51,
+};
+
+static int base64_value(char c)
+{
+    return c >= '+' && c <= 'z' ? base64_values[c - '+'] : -1;
+}
+
+/* One to three bytes become four characters. */
+static void base64_quad(char out[4], const uint8_t *bytes, size_t n)
+{
+    uint32_t group = (uint32_t)bytes[0] << 16;
+
+    if (n > 1)
+        group |= (uint32_t)bytes[1] << 8;
+    if (n > 2)
+        group |= bytes[2];
+    out[0] = base64_digits[group >> 18];
+    out[1] = base64_digits[group >> 12 & 63];
+    out[2] = '=';
+    out[3] = '=';
+    if (n > 1)
+        out[2] = base64_digits[group >> 6 & 63];
+    if (n > 2)
+        out[3] = base64_digits[group & 63];
+}
+
+void text_add_base64(struct buf *b, struct span bytes)
+{
+    size_t quads = bytes.n / 3 + (bytes.n % 3 != 0);
+    char *out = buf_reserve(b, 4 * quads);
+
+    if (out == NULL)
+        return;
+    for (size_t i = 0; i < quads; i++)
+        base64_quad(out + 4 * i, (const uint8_t *)bytes.p + 3 * i, MIN(bytes.n - 3 * i, 3));
+    buf_commit(b, 4 * quads);
+}
+
+/* Turns `digits` characters (2 to 4) into one byte less. False when one is no base64 digit, or
+ * when bits are set that belong to no byte: such text is no encoding of anything. */
+static bool base64_group(const char *in, size_t digits, char *out)
+{
+    uint32_t group = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        int value = i < digits ? base64_value(in[i]) : 0;
+
+        if (value < 0)
+            return false;
+        group = group << 6 | (uint32_t)value;
+    }
+    for (size_t i = 0; i + 1 < digits; i++)
+        out[i] = (char)(group >> (16 - 8 * i));
+    return (group & ((UINT32_C(1) << (8 * (4 - digits))) - 1)) == 0;
+}
+
+bool text_from_base64(struct span s, struct arena *a, struct span *out_bytes)
+{
+    size_t padding = 0, n;
+    char *bytes;
+
+    if (s.n % 4 != 0)
+        return false;
+    while (padding < 2 && padding < s.n && s.p[s.n - 1 - padding] == '=')
+        padding++;
+    n = s.n / 4 * 3 - padding;
+    bytes = arena_alloc(a, n);
+    for (size_t i = 0; i < s.n / 4; i++) {
+        size_t digits = 4 * i + 4 == s.n ? 4 - padding : 4;
+
+        if (!base64_group(s.p + 4 * i, digits, bytes + 3 * i))
+            return false;
+    }
+    *out_bytes = span_of(bytes, n);
+    return true;
+}
+
+/* ---- names ---- */
+
+void text_fold_into(char *out, struct span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        out[i] = span_fold_char(s.p[i]);
+}
+
+struct span text_fold(struct arena *a, struct span s)
+{
+    char *out = arena_alloc(a, s.n);
+
+    text_fold_into(out, s);
+    return span_of(out, s.n);
+}
+
+#define NEAREST_MAX TEXT_NEAREST_BYTES
+
+/* Three rows of the table of distances between all prefixes suffice: an adjacent swap looks two
+ * rows back. */
+static size_t edit_distance(struct span a, struct span b)
+{
+    size_t rows[3][NEAREST_MAX + 1];
+    size_t *before = rows[0], *above = rows[1], *row = rows[2];
+
+    MUST(b.n <= NEAREST_MAX);
+    for (size_t j = 0; j <= b.n; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a.n; i++) {
+        size_t *oldest = before;
+
+        before = above;
+        above = row;
+        row = oldest;
+        row[0] = i;
+        for (size_t j = 1; j <= b.n; j++) {
+            char x = span_fold_char(a.p[i - 1]), y = span_fold_char(b.p[j - 1]);
+
+            row[j] = MIN(above[j - 1] + (x != y), MIN(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && x == span_fold_char(b.p[j - 2]) &&
+                y == span_fold_char(a.p[i - 2]))
+                row[j] = MIN(row[j], before[j - 2] + 1);
+        }
+    }
+    return row[b.n];
+}
+
+struct span text_nearest(struct span name, const struct span *names, size_t count)
+{
+    size_t most = MAX(2, name.n / 3);
+    size_t least = most + 1;
+    struct span best = {NULL, 0};
+
+    if (name.n > NEAREST_MAX)
+        return best;
+    for (size_t i = 0; i < count; i++) {
+        size_t distance;
+
+        if (names[i].n > NEAREST_MAX)
+            continue;
+        distance = edit_distance(name, names[i]);
+        if (distance < least) {
+            least = distance;
+            best = names[i];
+        }
+    }
+    return best;
+}

@@ -1,1 +1,151 @@
-typedef int svc_empty_uuid;
+/* Layout of version 7 (RFC 9562 section 5.7), in bits from the left: 48 milliseconds, 4 version,
+ * 12 rand_a, 2 variant, 62 rand_b. In between, the fields without version and variant form one
+ * number of 122 bits, high:low, so that a step onwards carries from field to field. */
+#include "base/uuid.h"
+
+#include "base/clock.h"
+#include "base/must.h"
+#include "base/rng.h"
+#include "base/text.h"
+
+#include <string.h>
+
+#define NANOS_PER_MS 1000000
+#define MS_MASK ((UINT64_C(1) << 48) - 1)
+#define RAND_B_MASK ((UINT64_C(1) << 62) - 1)
+#define RAND_A_BITS 12
+#define RAND_A_MASK ((UINT64_C(1) << RAND_A_BITS) - 1)
+/* The greatest step: small against 2^74, so that a burst within one millisecond does not run into
+ * the next, and too large to guess the following id from one id. */
+#define STEP_BITS 40
+
+struct fields {
+    uint64_t high; /* milliseconds, rand_a: 60 bits */
+    uint64_t low;  /* rand_b: 62 bits */
+};
+
+/* The last one that uuid_new made. */
+static struct fields latest;
+
+static uint64_t get_be64(const uint8_t *p)
+{
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < 8; i++)
+        value = value << 8 | p[i];
+    return value;
+}
+
+static void put_be64(uint8_t *p, uint64_t value)
+{
+    for (size_t i = 8; i-- > 0; value >>= 8)
+        p[i] = (uint8_t)value;
+}
+
+static struct uuid from_fields(struct fields f)
+{
+    uint64_t ms = f.high >> RAND_A_BITS;
+    struct uuid u;
+
+    put_be64(u.b, ms << 16 | UINT64_C(7) << 12 | (f.high & RAND_A_MASK));
+    put_be64(u.b + 8, UINT64_C(2) << 62 | (f.low & RAND_B_MASK));
+    return u;
+}
+
+/* Times before 1970 have no version 7; they count as 1970. */
+static uint64_t ms_field(int64_t unix_ns)
+{
+    return unix_ns < 0 ? 0 : (uint64_t)(unix_ns / NANOS_PER_MS) & MS_MASK;
+}
+
+static struct fields step_from(struct fields f, uint64_t step)
+{
+    f.low += step;
+    if (f.low > RAND_B_MASK) {
+        f.low &= RAND_B_MASK;
+        f.high++;
+    }
+    return f;
+}
+
+struct uuid uuid_new(void)
+{
+    uint64_t ms = ms_field(clock_unix_ns());
+    uint64_t random[2];
+
+    rng_secret(random, sizeof(random));
+    if (ms > latest.high >> RAND_A_BITS)
+        latest =
+            (struct fields){ms << RAND_A_BITS | (random[0] & RAND_A_MASK), random[1] & RAND_B_MASK};
+    else
+        latest = step_from(latest, (random[0] >> (64 - STEP_BITS)) + 1);
+    return from_fields(latest);
+}
+
+struct uuid uuid_from_serial(int64_t unix_ns, uint16_t salt, uint64_t serial)
+{
+    MUST(serial <= RAND_B_MASK);
+    return from_fields(
+        (struct fields){ms_field(unix_ns) << RAND_A_BITS | (salt & RAND_A_MASK), serial});
+}
+
+uint64_t uuid_serial(const struct uuid *u)
+{
+    return get_be64(u->b + 8) & RAND_B_MASK;
+}
+
+/* ---- text ---- */
+
+static bool hyphen_before(size_t byte)
+{
+    return byte == 4 || byte == 6 || byte == 8 || byte == 10;
+}
+
+void uuid_text(const struct uuid *u, char out_text[UUID_TEXT_BYTES + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    char *p = out_text;
+
+    for (size_t i = 0; i < sizeof(u->b); i++) {
+        if (hyphen_before(i))
+            *p++ = '-';
+        *p++ = digits[u->b[i] >> 4];
+        *p++ = digits[u->b[i] & 15];
+    }
+    *p = '\0';
+}
+
+void uuid_add(struct buf *b, const struct uuid *u)
+{
+    char text[UUID_TEXT_BYTES + 1];
+
+    uuid_text(u, text);
+    buf_add(b, span_of(text, UUID_TEXT_BYTES));
+}
+
+bool uuid_parse(struct span s, struct uuid *out_uuid)
+{
+    struct uuid u;
+    const char *p = s.p;
+
+    if (s.n != UUID_TEXT_BYTES)
+        return false;
+    for (size_t i = 0; i < sizeof(u.b); i++, p += 2) {
+        if (hyphen_before(i) && *p++ != '-')
+            return false;
+        if (!text_from_hex(span_of(p, 2), &u.b[i]))
+            return false;
+    }
+    *out_uuid = u;
+    return true;
+}
+
+bool uuid_eq(const struct uuid *a, const struct uuid *b)
+{
+    return memcmp(a->b, b->b, sizeof(a->b)) == 0;
+}
+
+struct span uuid_key(const struct uuid *u)
+{
+    return span_of((const char *)u->b, sizeof(u->b));
+}
