@@ -62,7 +62,7 @@ static void add_time(struct buf *line)
                t.minute, t.second, (unsigned)(now.nanos / 1000000));
 }
 
-/* Length of the piece at the front of valid UTF-8 that is escaped as one, if it has to be. */
+/* Length of the character that s, valid UTF-8 and not empty, begins with. */
 static size_t char_bytes(struct span s)
 {
     size_t n = 1;

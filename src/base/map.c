@@ -142,7 +142,6 @@ static void release_some(struct map *m)
     }
     m->old.size -= SLOTS_RELEASED;
     m->old.slots = mem_resize(m->old.slots, m->old.size * sizeof(struct map_slot));
-    m->moved = m->old.size;
 }
 
 static void set_size(struct map *m, size_t size)
@@ -237,11 +236,15 @@ void *map_remove(struct map *m, struct span key)
 static void each_of(const struct map_table *t, size_t from, void (*visit)(void *item, void *arg),
                     void *arg)
 {
-    for (size_t i = from; i < t->size; i++) {
+    size_t left = t->used;
+
+    for (size_t i = from; left > 0; i++) {
         const struct map_slot *slot = &t->slots[i];
 
-        if (slot->item != NULL && !is_removed(slot))
-            visit(slot->item, arg);
+        if (slot->item == NULL || is_removed(slot))
+            continue;
+        visit(slot->item, arg);
+        left--;
     }
 }
 

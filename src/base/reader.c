@@ -10,7 +10,7 @@ struct span reader_bytes(struct reader *r, size_t n)
 {
     struct span taken;
 
-    if (r->failed || n > r->rest.n) {
+    if (n > r->rest.n) {
         *r = (struct reader){.failed = true};
         return span_of(NULL, 0);
     }

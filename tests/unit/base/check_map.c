@@ -1,15 +1,17 @@
 #include "testing.h"
 
 #include "base/map.h"
+#include "base/must.h"
 #include "base/rng.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { ITEMS = 100000, MOST_MOVED = 8, LONGEST_RUN = 300 };
+enum { ITEMS = 100000, MOST_MOVED = 8, LONGEST_RUN = 300, ITEM_KIND = 0x4d455449 };
 
 struct item {
+    unsigned kind;
     char key[12];
     size_t key_n;
     bool present; /* the naive model */
@@ -20,7 +22,7 @@ static struct item items[ITEMS];
 
 static struct span key_of_item(const void *item)
 {
-    const struct item *i = item;
+    const struct item *i = MUST_BE(const struct item, ITEM_KIND, item);
 
     return span_of(i->key, i->key_n);
 }
@@ -28,7 +30,7 @@ static struct span key_of_item(const void *item)
 static void name_items(void)
 {
     for (size_t i = 0; i < ITEMS; i++) {
-        items[i] = (struct item){0};
+        items[i] = (struct item){.kind = ITEM_KIND};
         items[i].key_n = (size_t)snprintf(items[i].key, sizeof(items[i].key), "item%zu", i);
     }
 }
@@ -108,7 +110,11 @@ END_TEST
 
 START_TEST(any_bytes_are_a_key)
 {
-    static struct item odd[] = {{"", 0}, {"\0", 1}, {"\0\0", 2}, {"a\0b", 3}, {"a\0c", 3}};
+    static struct item odd[] = {{ITEM_KIND, "", 0},
+                                {ITEM_KIND, "\0", 1},
+                                {ITEM_KIND, "\0\0", 2},
+                                {ITEM_KIND, "a\0b", 3},
+                                {ITEM_KIND, "a\0c", 3}};
     struct map m;
 
     map_init(&m, key_of_item);
@@ -208,6 +214,30 @@ START_TEST(grows_and_shrinks_a_few_slots_at_a_time)
 }
 END_TEST
 
+/* What is removed from the old table without ever having moved. */
+START_TEST(emptied_old_slots_are_given_back_unseen)
+{
+    struct map m;
+    size_t count = 0;
+
+    name_items();
+    map_init(&m, key_of_item);
+    while (m.old.size < 65536)
+        change(&m, &items[count++], true);
+    for (size_t i = m.old.size - 1; m.old.used > 0; i--) {
+        const struct map_slot *slot = &m.old.slots[i];
+
+        if (slot->item != NULL && slot->item != slot)
+            change(&m, slot->item, false);
+    }
+    for (; m.old.size > 0; count++) {
+        change(&m, &items[count], true);
+        check_all(&m, count + 1);
+    }
+    map_done(&m);
+}
+END_TEST
+
 /* A constant number of items that come and go leaves the table as it was. */
 START_TEST(churn_does_not_wear_the_map_out)
 {
@@ -264,6 +294,7 @@ void testing_cases(TCase *tc)
     tcase_add_test_raise_signal(tc, adding_a_key_twice_aborts, SIGABRT);
     tcase_add_test(tc, behaves_like_an_array_of_flags);
     tcase_add_test(tc, grows_and_shrinks_a_few_slots_at_a_time);
+    tcase_add_test(tc, emptied_old_slots_are_given_back_unseen);
     tcase_add_test(tc, churn_does_not_wear_the_map_out);
     tcase_add_test(tc, a_map_may_be_copied_in_its_own_order);
 }
