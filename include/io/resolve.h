@@ -1,7 +1,9 @@
 /* Names to addresses on the loop: c-ares with its sockets on uv_poll, /etc/hosts honoured, a cache
  * that keeps answers for their TTL (bounded: 1 s to 1 h) and failures for a few seconds, at most
  * 10 000 names, least recently used out first. Questions about one name at one time are one
- * question. */
+ * question. Names are compared without case and without a last dot; localhost, and what ends in
+ * .localhost, is 127.0.0.1 and ::1 (RFC 6761). The hosts file and the system's settings are read
+ * again when they change, which is looked for at most once a second. */
 #ifndef IO_RESOLVE_H
 #define IO_RESOLVE_H
 
@@ -26,20 +28,27 @@ struct resolve_query {
 };
 
 struct resolve_options {
-    const char *hosts_file; /* NULL: /etc/hosts */
-    const char *servers;    /* "127.0.0.1:5353,..." NULL: the system's */
-    unsigned timeout_ms;    /* 0: 5000, all tries together */
+    const char *hosts_file;  /* NULL: /etc/hosts */
+    const char *resolv_file; /* NULL: /etc/resolv.conf */
+    const char *servers;     /* "127.0.0.1:5353,..." NULL: those of resolv_file */
+    unsigned timeout_ms;     /* 0: 5000, all tries together */
 };
 
+/* Error ERR_UNKNOWN: `servers` is malformed, or c-ares cannot begin. */
 struct err *resolver_new(struct loop *loop, const struct resolve_options *options,
                          struct resolver **out_resolver) MUST_USE;
-/* Pending queries are dropped, their callbacks do not fire. */
+/* Pending queries are dropped, their callbacks do not fire. Not from inside a callback. NULL is
+ * allowed. */
 void resolver_free(struct resolver *r);
-/* Answered from the cache, a literal address, or the hosts file: true, *out_result is filled and
- * on_done will not fire. False: on_done fires later, exactly once, unless cancelled. */
+/* `name`: a host name, or an IPv4 or IPv6 address, the latter with or without brackets. Answered
+ * from the cache, a literal address, or the hosts file, or no name at all: true, *out_result is
+ * filled and on_done will not fire. False: on_done fires later from the loop, exactly once, unless
+ * cancelled; `query` stays in place until then, `name` need not. */
 bool resolve_start(struct resolver *r, struct resolve_query *query, struct span name,
                    struct resolve_result *out_result);
+/* Waiting or not, as long as resolve_start has seen `query` once. */
 void resolve_cancel(struct resolver *r, struct resolve_query *query);
+/* Names that the cache holds, failures and questions under way among them. */
 size_t resolve_cached(const struct resolver *r);
 
 #endif
