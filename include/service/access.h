@@ -8,13 +8,13 @@
 #include "service/method.h"
 
 struct access_entry {
-    struct span *resources; /* folded: `shop.person`, `shop.*`, `*`; owned */
+    struct span *resources; /* folded: `shop.person`, `shop.*`, `*` */
     size_t resource_count;
     unsigned methods; /* bits, closed under "GET brings REPORT and HEAD" */
 };
 
 struct access_key {
-    struct span name; /* owned */
+    struct span name;
     uint8_t sha256[32];
     struct access_entry *entries;
     size_t entry_count;
@@ -24,15 +24,17 @@ struct access {
     bool required;
     struct access_key *keys;
     size_t key_count;
+    struct arena memory; /* of all of the above */
 };
 
 void access_init(struct access *access); /* nothing required, no keys */
 void access_done(struct access *access);
 /* Adds a key from its declaration {"Name","KeySha256","AllowAccess":[{"Resources","Methods"}]}.
- * ERR_UNKNOWN names the member and what is wrong with it (unknown members too, with the nearest).
- */
+ * Members match with ASCII case folded and are all required. ERR_UNKNOWN names the member and what
+ * is wrong with it (unknown members too, with the nearest; a Name or a key that is there already);
+ * nothing is added then. The scratch arena is used while reading only. */
 struct err *access_add(struct access *access, struct json_value declaration,
-                       struct arena *a) MUST_USE;
+                       struct arena *scratch) MUST_USE;
 
 /* The key of an Authorization value: `apikey <KEY>`, or Basic with the key as password. When none
  * is required and `authorization` is absent: *out_key is NULL, which stands for all rights.
