@@ -40,6 +40,7 @@
     X(ERR_AMBIGUOUS_MATCH, "AmbiguousMatch", 103, 400)                                             \
     X(ERR_INVALID_ENTITY, "InvalidResourceEntity", 104, 400)                                       \
     X(ERR_WRONG_RESOURCE_KIND, "WrongResourceKind", 108, 404)                                      \
+    X(ERR_WRONG_SELECTOR_KIND, "WrongResourceKind", 108, 400)                                      \
     X(ERR_UNKNOWN_PROPERTY, "UnknownProperty", 110, 404)                                           \
     X(ERR_UNKNOWN_MEMBER, "UnknownProperty", 110, 400)                                             \
     X(ERR_UNKNOWN_ENTITY, "UnknownEntity", 114, 404)                                               \
@@ -99,6 +100,9 @@ struct err *err_pass(struct err *e, const char *function, const char *file, int 
 
 /* Puts text in front of the message: "Headers: " + message. Returns e, which may have moved. */
 struct err *err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3) MUST_USE;
+
+/* Another code for the same message and places. Returns e. */
+struct err *err_recode(struct err *e, enum err_code code) MUST_USE;
 
 enum err_code err_code(const struct err *e);
 /* Valid UTF-8 whatever the arguments were (bad bytes become U+FFFD), cut at 10 000 characters; as

@@ -40,32 +40,46 @@ extern const struct sm_table delivery_machine;
 /* One event to one webhook. Kept small: a backlog has millions. */
 struct delivery {
     struct stored stored;
-    struct list_link link; /* in its lane's list of this state (pending, in flight, ended) */
-    struct heap_node due;  /* in its lane's heap while WAITING */
+    struct list_link lane_link;  /* in its lane's `all` */
+    struct list_link ended_link; /* in the list of ended ones, oldest first */
+    struct heap_node queued;     /* in its lane's `pending` or `waiting` */
+    uint64_t rank;               /* PENDING: place in the queue; WAITING: loop clock when due, ms */
     struct event *event;
     struct lane *lane;
     uint64_t object_no;
     uint64_t version;
-    int64_t next_unix_ns;
+    int64_t next_unix_ns;    /* 0: none */
     char *last_error;        /* NULL: none */
     struct attempt *attempt; /* while IN_FLIGHT */
     uint16_t attempts;
     uint16_t last_status;
-    uint8_t state;
+    uint8_t state; /* enum delivery_state */
 };
 
 /* A webhook's queue. Exists while it has deliveries or remembers something. */
 struct lane {
+    struct list_link link; /* in the list of all lanes */
     struct uuid webhook_id;
-    struct webhook *webhook; /* NULL: deleted; its deliveries are being dropped */
-    struct list pending, in_flight, ended;
-    struct heap waiting;
-    struct timer timer;          /* earliest of: due, hold, rate */
-    struct list_link ready_link; /* in the scheduler's ring while it may start one */
-    int64_t failing_since_unix_ns, hold_until_unix_ns;
-    double tokens; /* of RatePerSecond */
+    struct webhook *webhook;
+    bool is_dying;       /* the webhook was deleted, the deliveries are being dropped */
+    struct list all;     /* its deliveries, in the order in which they came */
+    struct heap pending; /* by rank */
+    struct heap waiting; /* by rank */
+    uint32_t in_flight;
+    /* What the webhook's Delivery says, read once for all attempts. */
+    uint32_t max_in_flight;
+    double rate_per_second;
+    bool ordered;
+    double tokens; /* of the rate: one a start */
     uint64_t tokens_at_ms;
+    uint64_t hold_until_ms; /* loop clock */
+    struct timer timer;     /* earliest of: due, hold, next token */
+    struct list_link
+        ready_link;        /* in the scheduler's ring, or among those that wait for a commit */
+    struct list *ready_in; /* which of the two; NULL: neither */
+    int64_t failing_since_unix_ns, hold_until_unix_ns;
     struct stored stored; /* of its RECORD_LANE, when there is one */
+    struct deliveries *deliveries;
 };
 
 struct deliveries;
@@ -80,6 +94,15 @@ size_t deliveries_in_flight(const struct deliveries *d);
 /* For event records being applied: one more delivery, PENDING. */
 void delivery_create(struct deliveries *d, const struct uuid *webhook_id, struct event *event,
                      uint64_t object_no, const struct store_origin *origin);
+/* Lanes and their deliveries, for listings. */
+struct lane *lane_find(const struct deliveries *d, const struct uuid *webhook_id);
+struct lane *lane_first(const struct deliveries *d);
+struct lane *lane_next(const struct deliveries *d, const struct lane *lane);
+struct delivery *lane_first_delivery(const struct lane *lane);
+struct delivery *lane_next_delivery(const struct lane *lane, const struct delivery *delivery);
+/* The oldest of those that ended, NULL when there is none: for retention. */
+struct delivery *deliveries_oldest_ended(const struct deliveries *d);
+
 /* Deliveries that are queued or waiting: what PendingDeliveries bounds. */
 size_t deliveries_pending(const struct deliveries *d);
 size_t deliveries_count(const struct deliveries *d, enum delivery_state state);
@@ -87,6 +110,10 @@ struct delivery *delivery_find(const struct deliveries *d, const struct uuid *id
 struct delivery *delivery_find_no(const struct deliveries *d, uint64_t object_no);
 void delivery_id(const struct delivery *delivery, struct uuid *out_id);
 void delivery_add_json(const struct delivery *delivery, struct buf *b);
+/* Adds to a change: sends again, with a fresh schedule / forgets it, cancelling an attempt. */
+void delivery_resend(struct change *change, const struct delivery *delivery);
+void delivery_forget(struct change *change, const struct delivery *delivery);
+uint64_t deliveries_version(const struct deliveries *d);
 /* The webhook's settings changed, or it was paused, resumed or deleted (webhook.c calls it). */
 void deliveries_webhook_changed(struct deliveries *d, struct webhook *w);
 void deliveries_webhook_gone(struct deliveries *d, struct webhook *w);

@@ -16,9 +16,10 @@ bool mask_is_secret_header(struct span name);
 struct span mask_header_value(struct span name, struct span value);
 /* Appends a JSON object of headers with the values of secret ones replaced by "*******". */
 void mask_add_headers(struct buf *b, struct json_value headers, struct arena *a);
-/* Appends `headers` with each value that is exactly "*******" replaced by the one that `old` has
- * under the same name (any case): writing the mask keeps the stored value. */
-void mask_add_restored(struct buf *b, struct json_value headers, struct json_value old,
-                       struct arena *a);
+/* Is this value exactly "*******"? Writing that keeps what is stored. */
+bool mask_is(struct json_value value, struct arena *a);
+/* `value`, or when it is the mask the one that `old` (an object, or absent) has under that name. */
+struct json_value mask_restore(struct span name, struct json_value value, struct json_value old,
+                               struct arena *a);
 
 #endif

@@ -58,17 +58,6 @@ struct err *webhook_read(const struct webhook *w, struct arena *a,
                          struct webhook_settings *out_settings) MUST_USE;
 
 /* Adds to a change: pauses the webhook with this ErrorMessage. */
-struct err *webhook_pause(struct service *service, struct webhook *w, struct span why,
-                          struct change *change) MUST_USE;
-
-/* Selectors. `/Shop.PersonCreated/Name.Length>10`: ERR_INVALID_EVENT_SELECTOR,
- * ERR_WRONG_RESOURCE_KIND, and what conditions_parse says. The normal form has the full name. */
-struct selector {
-    struct resource *resource;
-    struct conditions conditions;
-    struct span normal;
-};
-struct err *selector_parse(struct service *service, struct span text, struct arena *a,
-                           struct selector *out_selector) MUST_USE;
+void webhook_pause(const struct webhook *w, struct span why, struct change *change);
 
 #endif

@@ -3,6 +3,7 @@
 #define STORE_ENTITY_H
 
 #include "base/blob.h"
+#include "base/json.h"
 #include "store/store.h"
 
 struct entity {
@@ -19,5 +20,7 @@ struct entity {
 };
 
 struct span entity_json(const struct entity *e);
+/* Parses a text that is stored, or made from what is: it was checked before, so it cannot fail. */
+struct json_value entity_parse(struct span json, struct arena *a);
 
 #endif

@@ -112,6 +112,12 @@ struct err *err_prefix(struct err *e, const char *fmt, ...)
     return e;
 }
 
+struct err *err_recode(struct err *e, enum err_code code)
+{
+    e->code = code;
+    return e;
+}
+
 enum err_code err_code(const struct err *e)
 {
     return e->code;

@@ -110,16 +110,6 @@ static struct err *store_draft(struct call *call, struct draft *draft, const str
     return NULL;
 }
 
-static struct json_value parse_stored(struct call *call, const struct entity *e)
-{
-    static const struct json_limits no_limits = {1100, 1u << 28};
-    struct json_doc *doc = ARENA_NEW(call->arena, struct json_doc);
-    struct err *error = json_parse(entity_json(e), &no_limits, call->arena, doc);
-
-    MUST(error == NULL); /* it was checked before it was stored */
-    return json_root(doc);
-}
-
 /* Decodes one input object over an old entity (NULL: an insert) and stores it. */
 static struct err *write_entity(struct call *call, struct json_value input,
                                 const struct entity *old, enum schema_mode mode,
@@ -129,7 +119,7 @@ static struct err *write_entity(struct call *call, struct json_value input,
     struct draft draft;
 
     if (old != NULL)
-        old_json = parse_stored(call, old);
+        old_json = entity_parse(entity_json(old), call->arena);
     TRY(schema_decode(call->resource->shape, input, old_json, mode, call->arena, &draft));
     if (call->resource->ops->check != NULL)
         TRY(call->resource->ops->check(call, &draft, old));
@@ -180,7 +170,7 @@ static struct err *find_safepost(struct call *call, struct json_value input,
     }
     collection_walk(call->resource->collection, &same, &walk);
     while ((e = collection_walk_next(&walk)) != NULL) {
-        if (!conditions_hold(&same, parse_stored(call, e), call->arena))
+        if (!conditions_hold(&same, entity_parse(entity_json(e), call->arena), call->arena))
             continue;
         if (found != NULL)
             return ERR(ERR_AMBIGUOUS_MATCH,

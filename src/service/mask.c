@@ -42,22 +42,18 @@ void mask_add_headers(struct buf *b, struct json_value headers, struct arena *a)
     buf_add_char(b, '}');
 }
 
-void mask_add_restored(struct buf *b, struct json_value headers, struct json_value old,
-                       struct arena *a)
+bool mask_is(struct json_value value, struct arena *a)
 {
-    buf_add_char(b, '{');
-    for (struct json_member m = json_first_member(headers); json_exists(m.name);
-         m = json_next_member(headers, m)) {
-        struct span name = json_string(m.name, a);
-        struct json_value value = m.value;
+    return json_type(value) == JSON_STRING && span_eq(json_string(value, a), SPAN(MASK));
+}
 
-        if (json_type(value) == JSON_STRING && span_eq(json_string(value, a), SPAN(MASK))) {
-            struct json_value kept = json_member_fold(old, name);
+struct json_value mask_restore(struct span name, struct json_value value, struct json_value old,
+                               struct arena *a)
+{
+    struct json_value kept;
 
-            value = json_exists(kept) ? kept : value;
-        }
-        json_add_name(b, name);
-        json_add_compact(b, value);
-    }
-    buf_add_char(b, '}');
+    if (!mask_is(value, a))
+        return value;
+    kept = json_member_fold(old, name);
+    return json_exists(kept) ? kept : value;
 }

@@ -49,24 +49,13 @@ struct collection *collection_new(struct store *s, struct span name, struct span
     return c;
 }
 
-static struct json_value parse(struct collection *c, struct span json)
-{
-    static const struct json_limits no_limits = {1100, 1u << 28};
-    struct json_doc *doc = ARENA_NEW(&c->scratch, struct json_doc);
-    struct err *e = json_parse(json, &no_limits, &c->scratch, doc);
-
-    /* It was checked before it was stored, and the journal has a checksum. */
-    MUST(e == NULL);
-    return json_root(doc);
-}
-
 static void index_entity(struct collection *c, struct entity *e)
 {
     struct json_value json;
 
     if (c->index_count == 0)
         return;
-    json = parse(c, entity_json(e));
+    json = entity_parse(entity_json(e), &c->scratch);
     e->indexed = mem_zero(c->index_count * sizeof(*e->indexed));
     for (size_t i = 0; i < c->index_count; i++) {
         e->indexed[i].entity = e;

@@ -1,0 +1,13 @@
+/* Keeps stored errors, log entries, ended deliveries and events within their number and age, oldest
+ * out first, in bounded slices and without scanning (protocol.md, sections 5, 7 and 8). */
+#ifndef SERVICE_RETENTION_H
+#define SERVICE_RETENTION_H
+
+struct service;
+
+void retention_start(struct service *s);
+void retention_stop(struct service *s);
+/* Something was stored that may have to go one day. Cheap. */
+void retention_wake(struct service *s);
+
+#endif

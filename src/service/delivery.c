@@ -1,0 +1,493 @@
+/* Deliveries as objects: made by event records, changed by delivery records, live and on replay
+ * alike. */
+#include "service/delivery.h"
+
+#include "base/datetime.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "service/delivery_inner.h"
+
+#include <string.h>
+
+static const struct span state_names[DELIVERY_STATE_COUNT] = {
+#define DELIVERY_AS_NAME(symbol, name) SPAN_INIT(name),
+    DELIVERY_STATES(DELIVERY_AS_NAME)
+#undef DELIVERY_AS_NAME
+};
+
+const struct enumeration delivery_state_names = {"State", state_names, DELIVERY_STATE_COUNT};
+
+#define ENDED (SM_TO(DELIVERY_DELIVERED) | SM_TO(DELIVERY_DEAD) | SM_TO(DELIVERY_ABORTED))
+
+static const struct sm_state states[DELIVERY_STATE_COUNT] = {
+    [DELIVERY_PENDING] = {"Pending", SM_TO(DELIVERY_IN_FLIGHT) | SM_TO(DELIVERY_PENDING)},
+    [DELIVERY_IN_FLIGHT] = {"InFlight", SM_TO(DELIVERY_WAITING) | SM_TO(DELIVERY_PENDING) | ENDED},
+    [DELIVERY_WAITING] = {"Waiting", SM_TO(DELIVERY_PENDING)},
+    [DELIVERY_DELIVERED] = {"Delivered", SM_TO(DELIVERY_PENDING)},
+    [DELIVERY_DEAD] = {"Dead", SM_TO(DELIVERY_PENDING)},
+    [DELIVERY_ABORTED] = {"Aborted", SM_TO(DELIVERY_PENDING)},
+};
+
+const struct sm_table delivery_machine = {"delivery", states, DELIVERY_STATE_COUNT};
+
+static bool has_ended(enum delivery_state state)
+{
+    return (SM_TO(state) & ENDED) != 0;
+}
+
+static struct span no_key(const void *item)
+{
+    const struct delivery *delivery = item;
+
+    return span_of((const char *)&delivery->object_no, sizeof(delivery->object_no));
+}
+
+/* Takes the delivery out of the list of its state. */
+static void leave_state(struct delivery *delivery)
+{
+    struct deliveries *d = delivery->lane->deliveries;
+
+    d->count[delivery->state]--;
+    if (delivery->state == DELIVERY_IN_FLIGHT) {
+        delivery->lane->in_flight--;
+        delivery->attempt = NULL;
+    } else if (has_ended(delivery->state)) {
+        list_remove(&d->ended, &delivery->ended_link);
+    } else {
+        lane_dequeue(delivery->lane, delivery);
+    }
+}
+
+/* Puts it into the list of its state. */
+static void enter_state(struct delivery *delivery)
+{
+    struct deliveries *d = delivery->lane->deliveries;
+
+    d->count[delivery->state]++;
+    if (delivery->state == DELIVERY_IN_FLIGHT)
+        delivery->lane->in_flight++;
+    else if (has_ended(delivery->state))
+        list_push_back(&d->ended, &delivery->ended_link);
+    else
+        lane_enqueue(delivery->lane, delivery);
+}
+
+void delivery_set_state(struct delivery *delivery, enum delivery_state next)
+{
+    leave_state(delivery);
+    sm_move(&delivery_machine, &delivery->state, next);
+    enter_state(delivery);
+}
+
+static struct delivery *delivery_new(struct deliveries *d, struct lane *lane, struct event *event,
+                                     uint64_t object_no)
+{
+    struct delivery *delivery = NEW(struct delivery);
+
+    delivery->event = event;
+    delivery->lane = lane;
+    delivery->object_no = object_no;
+    list_push_back(&lane->all, &delivery->lane_link);
+    map_add(&d->by_no, delivery);
+    return delivery;
+}
+
+void delivery_drop(struct delivery *delivery)
+{
+    struct lane *lane = delivery->lane;
+    struct deliveries *d = lane->deliveries;
+
+    if (delivery->attempt != NULL)
+        attempt_cancel(delivery->attempt);
+    leave_state(delivery);
+    list_remove(&lane->all, &delivery->lane_link);
+    map_remove(&d->by_no, no_key(delivery));
+    store_forget(d->service->store, &delivery->stored);
+    event_unref(d->service->events, delivery->event);
+    mem_free(delivery->last_error);
+    mem_free(delivery);
+}
+
+void delivery_create(struct deliveries *d, const struct uuid *webhook_id, struct event *event,
+                     uint64_t object_no, const struct store_origin *origin)
+{
+    struct lane *lane = lane_get(d, webhook_id);
+    struct delivery *delivery =
+        delivery_new(d, lane, event_ref(d->service->events, event->object_no), object_no);
+    struct store_origin within = *origin;
+
+    within.bytes = 0; /* the event's record holds it */
+    delivery->version = origin->serial;
+    store_track(d->service->store, &delivery->stored, RECORD_DELIVERY, &within);
+    d->version = MAX(d->version, origin->serial);
+    enter_state(delivery);
+    lane_update(lane);
+}
+
+/* The fields that a record carries; the state is the caller's to move. */
+static void take_fields(struct delivery *delivery, const struct record_delivery *r)
+{
+    delivery->version = r->version;
+    delivery->attempts = r->attempts;
+    delivery->last_status = r->last_status;
+    delivery->next_unix_ns = r->next_unix_ns;
+    mem_free(delivery->last_error);
+    delivery->last_error = r->last_error.n == 0 ? NULL : mem_string(r->last_error);
+}
+
+static struct err *apply_delivery(void *context, struct span body,
+                                  const struct store_origin *origin)
+{
+    struct deliveries *d = context;
+    struct record_delivery r;
+    struct delivery *delivery;
+
+    TRY(record_read_delivery(body, &r));
+    if (r.state >= DELIVERY_STATE_COUNT)
+        return ERR(ERR_STORAGE_FAILURE, "journal record %llu: no delivery state %u",
+                   (unsigned long long)origin->serial, r.state);
+    delivery = delivery_find_no(d, r.object_no);
+    if (delivery == NULL) {
+        delivery = delivery_new(d, lane_get(d, &r.webhook),
+                                event_ref(d->service->events, r.event_no), r.object_no);
+        delivery->state = r.state;
+        take_fields(delivery, &r);
+        enter_state(delivery);
+    } else if (delivery->version != r.version) {
+        MUST(!store_is_loaded(d->service->store) ||
+             sm_allows(&delivery_machine, delivery->state, r.state));
+        leave_state(delivery);
+        take_fields(delivery, &r);
+        delivery->state = r.state;
+        enter_state(delivery);
+    }
+    store_track(d->service->store, &delivery->stored, RECORD_DELIVERY, origin);
+    d->version = MAX(d->version, r.version);
+    lane_update(delivery->lane);
+    return NULL;
+}
+
+static struct err *apply_delivery_gone(void *context, struct span body,
+                                       const struct store_origin *origin)
+{
+    struct deliveries *d = context;
+    uint64_t object_no;
+    struct delivery *delivery;
+    struct lane *lane;
+
+    TRY(record_read_number(body, &object_no));
+    d->version = MAX(d->version, origin->serial);
+    delivery = delivery_find_no(d, object_no);
+    if (delivery == NULL)
+        return NULL;
+    lane = delivery->lane;
+    delivery_drop(delivery);
+    lane_update(lane);
+    lane_release(lane);
+    return NULL;
+}
+
+struct record_delivery delivery_record(const struct delivery *delivery)
+{
+    uint8_t state = delivery->state == DELIVERY_IN_FLIGHT ? DELIVERY_PENDING : delivery->state;
+
+    return (struct record_delivery){
+        .object_no = delivery->object_no,
+        .event_no = delivery->event->object_no,
+        .webhook = delivery->lane->webhook_id,
+        .state = state,
+        .attempts = delivery->attempts,
+        .last_status = delivery->last_status,
+        .next_unix_ns = delivery->next_unix_ns,
+        .version = delivery->version,
+        .last_error = span_str(delivery->last_error),
+    };
+}
+
+void delivery_add_record(struct change *change, const struct record_delivery *record)
+{
+    record_add_delivery(change_begin(change), record);
+    change_end(change, RECORD_DELIVERY, 1);
+}
+
+static void move_delivery(void *context, struct stored *stored, struct change *change)
+{
+    const struct record_delivery record =
+        delivery_record(CONTAINER_OF(stored, struct delivery, stored));
+
+    (void)context;
+    delivery_add_record(change, &record);
+}
+
+static struct err *apply_lane(void *context, struct span body, const struct store_origin *origin)
+{
+    struct deliveries *d = context;
+    struct record_lane r;
+    struct lane *lane;
+
+    TRY(record_read_lane(body, &r));
+    lane = lane_get(d, &r.webhook);
+    lane->failing_since_unix_ns = r.failing_since_unix_ns;
+    lane->hold_until_unix_ns = r.hold_until_unix_ns;
+    if (r.failing_since_unix_ns == 0 && r.hold_until_unix_ns == 0)
+        store_forget(d->service->store, &lane->stored);
+    else
+        store_track(d->service->store, &lane->stored, RECORD_LANE, origin);
+    return NULL;
+}
+
+void lane_add_record(struct change *change, const struct lane *lane, int64_t failing_since_unix_ns,
+                     int64_t hold_until_unix_ns)
+{
+    const struct record_lane record = {
+        .webhook = lane->webhook_id,
+        .failing_since_unix_ns = failing_since_unix_ns,
+        .hold_until_unix_ns = hold_until_unix_ns,
+    };
+
+    record_add_lane(change_begin(change), &record);
+    change_end(change, RECORD_LANE, 1);
+}
+
+static void move_lane(void *context, struct stored *stored, struct change *change)
+{
+    const struct lane *lane = CONTAINER_OF(stored, struct lane, stored);
+
+    (void)context;
+    lane_add_record(change, lane, lane->failing_since_unix_ns, lane->hold_until_unix_ns);
+}
+
+/* Deliveries of deleted webhooks do not count: they are being dropped, and a replay drops them. */
+static void digest_deliveries(void *context, struct store_digest *digest)
+{
+    struct deliveries *d = context;
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    LIST_EACH(&d->lanes, at) {
+        struct lane *lane = CONTAINER_OF(at, struct lane, link);
+
+        if (lane->webhook == NULL)
+            continue;
+        for (struct delivery *x = lane_first_delivery(lane); x != NULL;
+             x = lane_next_delivery(lane, x)) {
+            const struct record_delivery record = delivery_record(x);
+
+            buf_clear(&b);
+            record_add_delivery(&b, &record);
+            store_digest_add(digest, buf_span(&b));
+        }
+    }
+    buf_done(&b);
+}
+
+static bool came_before(const struct list_link *a, const struct list_link *b)
+{
+    return CONTAINER_OF_CONST(a, struct delivery, lane_link)->object_no <
+           CONTAINER_OF_CONST(b, struct delivery, lane_link)->object_no;
+}
+
+static bool ended_before(const struct list_link *a, const struct list_link *b)
+{
+    return CONTAINER_OF_CONST(a, struct delivery, ended_link)->version <
+           CONTAINER_OF_CONST(b, struct delivery, ended_link)->version;
+}
+
+/* After a replay, which met moved records late: order, and lanes find their webhooks. */
+static struct err *loaded(void *context)
+{
+    struct deliveries *d = context;
+
+    list_sort(&d->ended, ended_before);
+    LIST_EACH(&d->lanes, at) {
+        struct lane *lane = CONTAINER_OF(at, struct lane, link);
+
+        list_sort(&lane->all, came_before);
+        for (struct delivery *x = lane_first_delivery(lane); x != NULL;
+             x = lane_next_delivery(lane, x))
+            if (!x->event->is_known)
+                return ERR(
+                    ERR_STORAGE_FAILURE, "the journal has delivery %llu but not its event %llu",
+                    (unsigned long long)x->object_no, (unsigned long long)x->event->object_no);
+        lane->webhook = webhook_find(d->service->webhooks, &lane->webhook_id);
+        if (lane->webhook == NULL) {
+            lane->is_dying = true;
+            list_remove(&d->lanes, at);
+            list_push_back(&d->dying, at);
+            continue;
+        }
+        lane->webhook->lane = lane;
+        lane_configure(lane);
+        lane_release(lane);
+    }
+    return NULL;
+}
+
+static const struct store_kind delivery_kind = {
+    .kind = RECORD_DELIVERY,
+    .apply = apply_delivery,
+    .move = move_delivery,
+    .digest = digest_deliveries,
+    .loaded = loaded,
+};
+
+static const struct store_kind delivery_gone_kind = {
+    .kind = RECORD_DELIVERY_GONE,
+    .apply = apply_delivery_gone,
+};
+
+static const struct store_kind lane_kind = {
+    .kind = RECORD_LANE,
+    .apply = apply_lane,
+    .move = move_lane,
+};
+
+struct deliveries *deliveries_new(struct service *service)
+{
+    enum { BODY_BYTES = 64 << 20 };
+    struct deliveries *d = NEW(struct deliveries);
+
+    d->service = service;
+    map_init(&d->by_no, no_key);
+    list_init(&d->ended);
+    list_init(&d->idle_attempts);
+    response_init(&d->response, BODY_BYTES);
+    lanes_init(d);
+    store_register(service->store, &delivery_kind, d);
+    store_register(service->store, &delivery_gone_kind, d);
+    store_register(service->store, &lane_kind, d);
+    return d;
+}
+
+void deliveries_free(struct deliveries *d)
+{
+    if (d == NULL)
+        return;
+    lanes_done(d);
+    attempts_done(d);
+    MUST(map_count(&d->by_no) == 0);
+    map_done(&d->by_no);
+    response_done(&d->response);
+    mem_free(d);
+}
+
+size_t deliveries_in_flight(const struct deliveries *d)
+{
+    return d->count[DELIVERY_IN_FLIGHT];
+}
+
+size_t deliveries_pending(const struct deliveries *d)
+{
+    return d->count[DELIVERY_PENDING] + d->count[DELIVERY_WAITING] + d->count[DELIVERY_IN_FLIGHT];
+}
+
+size_t deliveries_count(const struct deliveries *d, enum delivery_state state)
+{
+    return d->count[state];
+}
+
+uint64_t deliveries_version(const struct deliveries *d)
+{
+    return d->version;
+}
+
+struct delivery *delivery_find_no(const struct deliveries *d, uint64_t object_no)
+{
+    return map_find(&d->by_no, span_of((const char *)&object_no, sizeof(object_no)));
+}
+
+/* The id is made of what never changes, so that it need not be kept. */
+void delivery_id(const struct delivery *delivery, struct uuid *out_id)
+{
+    const struct event *event = delivery->event;
+    uint16_t salt = (uint16_t)(event->id.b[14] << 8 | event->id.b[15]);
+
+    *out_id = uuid_from_serial(event->time_unix_ns, salt, delivery->object_no);
+}
+
+struct delivery *delivery_find(const struct deliveries *d, const struct uuid *id)
+{
+    struct delivery *delivery = delivery_find_no(d, uuid_serial(id));
+    struct uuid own;
+
+    if (delivery == NULL)
+        return NULL;
+    delivery_id(delivery, &own);
+    return uuid_eq(&own, id) ? delivery : NULL;
+}
+
+struct delivery *deliveries_oldest_ended(const struct deliveries *d)
+{
+    struct list_link *first = list_first(&d->ended);
+
+    return first == NULL ? NULL : CONTAINER_OF(first, struct delivery, ended_link);
+}
+
+void delivery_resend(struct change *change, const struct delivery *delivery)
+{
+    struct record_delivery record = delivery_record(delivery);
+
+    record.state = DELIVERY_PENDING;
+    record.attempts = 0;
+    record.next_unix_ns = 0;
+    record.version = change_next_serial(change);
+    delivery_add_record(change, &record);
+}
+
+void delivery_forget(struct change *change, const struct delivery *delivery)
+{
+    record_add_number(change_begin(change), delivery->object_no);
+    change_end(change, RECORD_DELIVERY_GONE, 1);
+}
+
+static void add_uuid_member(struct buf *b, const char *name, const struct uuid *id)
+{
+    json_add_name(b, span_str(name));
+    buf_add_char(b, '"');
+    uuid_add(b, id);
+    buf_add_char(b, '"');
+}
+
+static void add_time_member(struct buf *b, const char *name, int64_t unix_ns)
+{
+    json_add_name(b, span_str(name));
+    if (unix_ns == 0) {
+        buf_add_str(b, "null");
+        return;
+    }
+    buf_add_char(b, '"');
+    datetime_add(b, unix_ns);
+    buf_add_char(b, '"');
+}
+
+void delivery_add_json(const struct delivery *delivery, struct buf *b)
+{
+    struct uuid id;
+
+    delivery_id(delivery, &id);
+    buf_add_char(b, '{');
+    add_uuid_member(b, "Id", &id);
+    add_uuid_member(b, "WebhookId", &delivery->lane->webhook_id);
+    add_uuid_member(b, "EventId", &delivery->event->id);
+    json_add_name(b, SPAN("Event"));
+    json_add_string(b, delivery->event->resource);
+    json_add_name(b, SPAN("State"));
+    json_add_string(b, state_names[delivery->state]);
+    json_add_name(b, SPAN("Attempts"));
+    buf_add_u64(b, delivery->attempts);
+    add_time_member(b, "Time", delivery->event->time_unix_ns);
+    add_time_member(b, "NextAttemptTime", delivery->next_unix_ns);
+    json_add_name(b, SPAN("LastStatus"));
+    if (delivery->last_status == 0)
+        buf_add_str(b, "null");
+    else
+        buf_add_u64(b, delivery->last_status);
+    json_add_name(b, SPAN("LastError"));
+    if (delivery->last_error == NULL)
+        buf_add_str(b, "null");
+    else
+        json_add_string(b, span_str(delivery->last_error));
+    json_add_name(b, SPAN("ObjectNo"));
+    buf_add_u64(b, delivery->object_no);
+    buf_add_char(b, '}');
+}

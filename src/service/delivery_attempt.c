@@ -1,0 +1,509 @@
+/* One attempt, in order: settings are read from the webhook, a body is made (the event's payload,
+ * or the result of the custom payload request), the request is sent (by fetch, or evaluated in
+ * process for a local destination), the outcome decides the delivery's next state, and one change
+ * records it with an entry of Svc.Admin.WebhookLog. */
+#include "base/clock.h"
+#include "base/datetime.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "base/rng.h"
+#include "service/delivery_inner.h"
+#include "service/payload.h"
+#include "service/retention.h"
+#include "service/sign.h"
+#include "service/status.h"
+#include "service/webhook_log.h"
+
+#include <string.h>
+
+enum {
+    MAX_HEADERS = 128,
+    IDLE_ATTEMPTS = 256,
+    KEPT_BODY_BYTES = 4096,
+    AGAIN_MS = 1000 /* when an outcome finds no room on the disk */
+};
+
+struct attempt {
+    struct list_link idle_link;
+    struct fetch fetch;
+    struct deliveries *deliveries;
+    struct delivery *delivery;
+    struct webhook_settings settings;
+    struct fetch_header headers[MAX_HEADERS];
+    size_t header_count;
+    struct blob *body;
+    struct span content_type;
+    int64_t started_unix_ns;
+    uint64_t started_ms;
+    struct webhook_log_entry outcome;
+    struct retry_answer answer;
+    bool is_fetching;
+    bool is_aborted;        /* the custom payload request said so */
+    struct loop_task ended; /* of an attempt without a fetch */
+    struct timer again;     /* the outcome could not be recorded yet */
+    struct arena arena;
+};
+
+static void record_outcome(struct attempt *attempt);
+
+static void on_ended(struct loop_task *task)
+{
+    record_outcome(CONTAINER_OF(task, struct attempt, ended));
+}
+
+static void on_again(struct timer *timer)
+{
+    record_outcome(CONTAINER_OF(timer, struct attempt, again));
+}
+
+static struct attempt *attempt_get(struct deliveries *d)
+{
+    struct list_link *idle = list_pop_front(&d->idle_attempts);
+    struct attempt *attempt;
+
+    if (idle != NULL)
+        return CONTAINER_OF(idle, struct attempt, idle_link);
+    attempt = NEW(struct attempt);
+    attempt->deliveries = d;
+    attempt->ended.run = on_ended;
+    timer_init(&attempt->again, on_again);
+    arena_init(&attempt->arena);
+    return attempt;
+}
+
+static void attempt_free(struct attempt *attempt)
+{
+    arena_done(&attempt->arena);
+    mem_free(attempt);
+}
+
+static void attempt_put(struct attempt *attempt)
+{
+    struct deliveries *d = attempt->deliveries;
+
+    blob_unref(attempt->body);
+    attempt->body = NULL;
+    attempt->delivery = NULL;
+    arena_reset(&attempt->arena);
+    if (list_count(&d->idle_attempts) < IDLE_ATTEMPTS)
+        list_push_back(&d->idle_attempts, &attempt->idle_link);
+    else
+        attempt_free(attempt);
+}
+
+void attempt_cancel(struct attempt *attempt)
+{
+    struct deliveries *d = attempt->deliveries;
+
+    if (attempt->is_fetching)
+        fetch_cancel(d->service->fetcher, &attempt->fetch);
+    attempt->is_fetching = false;
+    loop_unpost(d->service->loop, &attempt->ended);
+    timer_stop(d->service->loop, &attempt->again);
+    attempt_put(attempt);
+}
+
+void attempts_done(struct deliveries *d)
+{
+    struct list_link *idle;
+
+    while ((idle = list_pop_front(&d->idle_attempts)) != NULL)
+        attempt_free(CONTAINER_OF(idle, struct attempt, idle_link));
+}
+
+/* The attempt is over without an answer; `why` is in its arena or static. */
+static void end_without_answer(struct attempt *attempt, struct span why)
+{
+    attempt->outcome.error = why;
+    loop_post(attempt->deliveries->service->loop, &attempt->ended);
+}
+
+static void abort_delivery(struct attempt *attempt, struct span why)
+{
+    attempt->is_aborted = true;
+    end_without_answer(attempt, why);
+}
+
+/* Bodies. ---------------------------------------------------------------------------------- */
+
+static struct err *body_of_payload(struct attempt *attempt, bool *out_ready)
+{
+    const struct event *event = attempt->delivery->event;
+    enum format format;
+    struct buf b;
+
+    *out_ready = true;
+    if (event->is_binary) {
+        attempt->content_type = event->content_type;
+        attempt->body = blob_ref(event->payload);
+        return NULL;
+    }
+    TRY(negotiate_content_type(attempt->settings.content_type, true, &format));
+    attempt->content_type = attempt->settings.content_type.p == NULL
+                                ? SPAN("application/json")
+                                : attempt->settings.content_type;
+    if (format == FORMAT_JSON) {
+        attempt->body = blob_ref(event->payload);
+        return NULL;
+    }
+    buf_init(&b, BUF_NO_CAP);
+    TRY(payload_add_as(&b, blob_span(event->payload), format, &attempt->arena));
+    attempt->body = blob_new(buf_span(&b));
+    buf_done(&b);
+    return NULL;
+}
+
+/* The webhook's Content-Type says in which format the local request is to answer. */
+static void add_accept(struct attempt *attempt, struct request_header *headers, size_t *count)
+{
+    if (attempt->settings.content_type.p != NULL)
+        headers[(*count)++] =
+            (struct request_header){SPAN("Accept"), attempt->settings.content_type};
+}
+
+static void run_local(struct attempt *attempt, struct span method, struct span target,
+                      const struct fetch_header *headers, size_t count, struct span body)
+{
+    struct deliveries *d = attempt->deliveries;
+    struct request_header *copies = ARENA_ARRAY(&attempt->arena, struct request_header, count + 2);
+    struct request request = {
+        .method = method,
+        .target = target,
+        .headers = copies,
+        .header_count = count,
+        .body = body,
+        .is_local = true,
+        .depth = (uint8_t)(attempt->delivery->event->depth + 1),
+    };
+
+    for (size_t i = 0; i < count; i++)
+        copies[i] = (struct request_header){headers[i].name, headers[i].value};
+    if (span_eq(method, SPAN("GET")) && request_header(&request, SPAN("Accept")).p == NULL)
+        add_accept(attempt, copies, &request.header_count);
+    request_run(d->service, &request, &d->response);
+}
+
+static struct span error_of_response(struct attempt *attempt)
+{
+    struct response *response = &attempt->deliveries->response;
+    struct span info = response_header(response, SPAN("Svc-info"));
+
+    return arena_copy(&attempt->arena, info.p == NULL ? SPAN("unknown error") : info);
+}
+
+/* service.md, "Errors", rule 6. */
+static void body_of_custom_request(struct attempt *attempt, bool *out_ready)
+{
+    const struct webhook_settings *settings = &attempt->settings;
+    struct response *response = &attempt->deliveries->response;
+
+    *out_ready = false;
+    run_local(attempt, SPAN("GET"), settings->custom_uri, settings->custom_headers,
+              settings->custom_header_count, settings->custom_body);
+    if (response->status >= 400) {
+        struct span message = error_of_response(attempt);
+
+        if (settings->break_on_error) {
+            abort_delivery(attempt, arena_printf(&attempt->arena,
+                                                 "custom payload request failed with status %d: "
+                                                 "%.*s",
+                                                 response->status, SPAN_FMT(message)));
+            return;
+        }
+        attempt->content_type = SPAN("text/plain");
+        attempt->body = blob_new(message);
+    } else if (response->status == 204) {
+        if (settings->break_on_no_content) {
+            abort_delivery(attempt, SPAN("custom payload request has no content"));
+            return;
+        }
+        attempt->body = blob_new(SPAN(""));
+    } else {
+        attempt->content_type = arena_copy(&attempt->arena, response->content_type);
+        attempt->body = blob_new(buf_span(&response->body));
+    }
+    *out_ready = true;
+}
+
+/* Headers. --------------------------------------------------------------------------------- */
+
+static void add_header(struct attempt *attempt, struct span name, struct span value)
+{
+    MUST(attempt->header_count < MAX_HEADERS);
+    attempt->headers[attempt->header_count++] = (struct fetch_header){name, value};
+}
+
+static struct span uuid_span(struct attempt *attempt, const struct uuid *id)
+{
+    char text[UUID_TEXT_BYTES + 1];
+
+    uuid_text(id, text);
+    return arena_copy(&attempt->arena, span_str(text));
+}
+
+static struct err *add_signature(struct attempt *attempt, struct span id, int64_t timestamp_s)
+{
+    const struct webhook_settings *settings = &attempt->settings;
+    struct buf b;
+    struct err *e;
+
+    if (settings->secret_count == 0)
+        return NULL;
+    buf_init(&b, 65536);
+    e = sign_add(&b, settings->secrets, settings->secret_count, id, timestamp_s,
+                 blob_span(attempt->body));
+    if (e == NULL)
+        add_header(attempt, SPAN("webhook-signature"), arena_copy(&attempt->arena, buf_span(&b)));
+    buf_done(&b);
+    return e;
+}
+
+static struct err *add_headers(struct attempt *attempt)
+{
+    const struct delivery *delivery = attempt->delivery;
+    const struct webhook_settings *settings = &attempt->settings;
+    struct arena *a = &attempt->arena;
+    struct span event_id = uuid_span(attempt, &delivery->event->id);
+    int64_t timestamp_s = clock_unix_ns() / 1000000000;
+
+    attempt->header_count = 0;
+    for (size_t i = 0; i < settings->header_count; i++)
+        if (!span_ieq(settings->headers[i].name, SPAN("Content-Type")))
+            add_header(attempt, settings->headers[i].name, settings->headers[i].value);
+    if (attempt->content_type.p != NULL)
+        add_header(attempt, SPAN("Content-Type"), attempt->content_type);
+    add_header(attempt, SPAN("Svc-webhook-id"), uuid_span(attempt, &delivery->lane->webhook_id));
+    add_header(attempt, SPAN("Svc-event"), delivery->event->resource);
+    add_header(attempt, SPAN("Svc-attempt"), arena_printf(a, "%u", delivery->attempts + 1u));
+    add_header(attempt, SPAN("webhook-id"), event_id);
+    add_header(attempt, SPAN("webhook-timestamp"), arena_printf(a, "%lld", (long long)timestamp_s));
+    return add_signature(attempt, event_id, timestamp_s);
+}
+
+/* Sending. --------------------------------------------------------------------------------- */
+
+static void on_fetched(struct fetch *fetch, const struct fetch_result *result)
+{
+    struct attempt *attempt = CONTAINER_OF(fetch, struct attempt, fetch);
+    struct webhook_log_entry *outcome = &attempt->outcome;
+
+    attempt->is_fetching = false;
+    attempt->answer.answered = result->status != 0;
+    attempt->answer.status = result->status;
+    attempt->answer.retry_after_s = result->retry_after_s;
+    outcome->status = result->status;
+    outcome->error = arena_copy(&attempt->arena, span_str(result->why));
+    outcome->response_body = arena_copy(&attempt->arena, result->body);
+    outcome->duration_ms = result->total_ms;
+    outcome->dns_ms = result->dns_ms;
+    outcome->connect_ms = result->connect_ms;
+    outcome->tls_ms = result->tls_ms;
+    outcome->first_byte_ms = result->first_byte_ms;
+    record_outcome(attempt);
+}
+
+static void send_remote(struct attempt *attempt)
+{
+    struct fetch *fetch = &attempt->fetch;
+
+    memset(fetch, 0, sizeof(*fetch));
+    fetch->method = attempt->settings.method;
+    fetch->url = attempt->settings.destination;
+    fetch->headers = attempt->headers;
+    fetch->header_count = attempt->header_count;
+    fetch->body = attempt->body;
+    fetch->timeout_ms = attempt->settings.timeout_ms;
+    fetch->keep_bytes = KEPT_BODY_BYTES;
+    fetch->on_done = on_fetched;
+    attempt->is_fetching = true;
+    fetch_start(attempt->deliveries->service->fetcher, fetch);
+}
+
+static void send_local(struct attempt *attempt)
+{
+    struct response *response = &attempt->deliveries->response;
+    struct webhook_log_entry *outcome = &attempt->outcome;
+    uint64_t began_ns = clock_mono_ns();
+
+    run_local(attempt, attempt->settings.method, attempt->settings.destination, attempt->headers,
+              attempt->header_count, blob_span(attempt->body));
+    attempt->answer.answered = true;
+    attempt->answer.status = response->status;
+    outcome->status = response->status;
+    outcome->duration_ms = (uint32_t)((clock_mono_ns() - began_ns) / 1000000);
+    outcome->response_body =
+        arena_copy(&attempt->arena, span_sub(buf_span(&response->body), 0, KEPT_BODY_BYTES));
+    if (response->error == ERR_INFINITE_LOOP)
+        attempt->is_aborted = true;
+    end_without_answer(attempt, response->status >= 400 ? error_of_response(attempt) : SPAN(""));
+}
+
+static struct err *prepare(struct attempt *attempt, bool *out_ready)
+{
+    TRY(webhook_read(attempt->delivery->lane->webhook, &attempt->arena, &attempt->settings));
+    if (attempt->settings.has_custom)
+        body_of_custom_request(attempt, out_ready);
+    else
+        TRY(body_of_payload(attempt, out_ready));
+    return *out_ready ? add_headers(attempt) : NULL;
+}
+
+void attempt_start(struct deliveries *d, struct delivery *delivery)
+{
+    struct attempt *attempt = attempt_get(d);
+    struct err *e;
+    bool ready;
+
+    attempt->delivery = delivery;
+    attempt->started_unix_ns = clock_unix_ns();
+    attempt->content_type = (struct span){NULL, 0};
+    attempt->is_aborted = false;
+    attempt->answer = (struct retry_answer){.retry_after_s = -1};
+    memset(&attempt->outcome, 0, sizeof(attempt->outcome));
+    delivery_set_state(delivery, DELIVERY_IN_FLIGHT);
+    delivery->attempt = attempt;
+    e = prepare(attempt, &ready);
+    if (e != NULL) {
+        end_without_answer(attempt, arena_copy(&attempt->arena, err_message(e)));
+        err_free(e);
+    } else if (ready && attempt->settings.is_local) {
+        send_local(attempt);
+    } else if (ready) {
+        send_remote(attempt);
+    }
+}
+
+/* The outcome. ----------------------------------------------------------------------------- */
+
+static struct retry_decision decide(const struct attempt *attempt)
+{
+    return retry_decide(&attempt->settings.retry, attempt->delivery->attempts + 1u,
+                        &attempt->answer, clock_unix_ns(), rng_unit());
+}
+
+static void add_delivery(struct change *change, const struct attempt *attempt,
+                         const struct retry_decision *decision)
+{
+    static const uint8_t states[] = {
+        [RETRY_DELIVERED] = DELIVERY_DELIVERED,
+        [RETRY_LATER] = DELIVERY_WAITING,
+        [RETRY_DEAD] = DELIVERY_DEAD,
+        [RETRY_GONE] = DELIVERY_DEAD,
+    };
+    struct record_delivery record = delivery_record(attempt->delivery);
+
+    record.state = attempt->is_aborted ? DELIVERY_ABORTED : states[decision->verdict];
+    record.attempts++;
+    record.last_status = (uint16_t)attempt->answer.status;
+    record.next_unix_ns = record.state == DELIVERY_WAITING ? decision->at_unix_ns : 0;
+    record.last_error = span_sub(attempt->outcome.error, 0, 500);
+    record.version = change_next_serial(change);
+    delivery_add_record(change, &record);
+}
+
+/* What the lane remembers: since when everything fails, and until when it is held back. An abort
+ * says nothing about the receiver. */
+static void add_lane(struct change *change, const struct attempt *attempt,
+                     const struct retry_decision *decision)
+{
+    struct lane *lane = attempt->delivery->lane;
+    int64_t failing_since = lane->failing_since_unix_ns;
+    int64_t hold_until = MAX(lane->hold_until_unix_ns, decision->hold_all_until_ns);
+
+    if (attempt->is_aborted)
+        return;
+    if (decision->verdict == RETRY_DELIVERED)
+        failing_since = 0;
+    else if (failing_since == 0)
+        failing_since = attempt->started_unix_ns;
+    if (hold_until < clock_unix_ns())
+        hold_until = 0;
+    if (failing_since != lane->failing_since_unix_ns || hold_until != lane->hold_until_unix_ns)
+        lane_add_record(change, lane, failing_since, hold_until);
+}
+
+static void add_pause(struct change *change, const struct attempt *attempt,
+                      const struct retry_decision *decision)
+{
+    const struct lane *lane = attempt->delivery->lane;
+    double days = attempt->settings.disable_after_days;
+    double failing_ns = (double)(clock_unix_ns() - lane->failing_since_unix_ns);
+    struct span why;
+
+    if (attempt->is_aborted || lane->webhook->is_paused)
+        return;
+    if (decision->verdict == RETRY_GONE)
+        why = SPAN("paused: the receiver answered 410 Gone");
+    else if (decision->verdict != RETRY_DELIVERED && lane->failing_since_unix_ns != 0 && days > 0 &&
+             failing_ns >= days * 86400e9)
+        why = SPAN("paused: nothing but failures for DisableAfterDays");
+    else
+        return;
+    webhook_pause(lane->webhook, why, change);
+}
+
+static void fill_entry(struct attempt *attempt)
+{
+    struct webhook_log_entry *entry = &attempt->outcome;
+    const struct delivery *delivery = attempt->delivery;
+
+    entry->webhook = delivery->lane->webhook_id;
+    delivery_id(delivery, &entry->delivery);
+    entry->event = delivery->event->id;
+    entry->attempt = delivery->attempts + 1u;
+    entry->method = attempt->settings.method;
+    entry->destination = attempt->settings.destination;
+    entry->time_unix_ns = attempt->started_unix_ns;
+    entry->is_success = attempt->answer.status >= 200 && attempt->answer.status < 300;
+    entry->body_bytes = blob_span(attempt->body).n;
+    if (entry->error.n == 0 && attempt->answer.answered && !entry->is_success)
+        entry->error = arena_printf(&attempt->arena, "answered %d %s", attempt->answer.status,
+                                    status_reason(attempt->answer.status));
+}
+
+static struct err *apply_outcome(struct attempt *attempt)
+{
+    struct service *s = attempt->deliveries->service;
+    struct lane *lane = attempt->delivery->lane;
+    struct retry_decision decision = decide(attempt);
+    struct change change;
+    struct err *e;
+    uint64_t serial;
+
+    fill_entry(attempt);
+    change_init(&change, s->turn, &attempt->arena);
+    change.frees_space = true;
+    webhook_log_add(&change, &attempt->outcome);
+    add_delivery(&change, attempt, &decision);
+    add_lane(&change, attempt, &decision);
+    add_pause(&change, attempt, &decision);
+    e = turn_apply(s->turn, &change, &serial);
+    change_done(&change);
+    if (e == NULL && decision.hold_all_until_ns != 0)
+        lane_configure(lane);
+    return e;
+}
+
+static void record_outcome(struct attempt *attempt)
+{
+    struct service *s = attempt->deliveries->service;
+    struct lane *lane = attempt->delivery->lane;
+    struct err *e;
+
+    if (lane->is_dying) { /* the reaper drops the delivery */
+        attempt->delivery->attempt = NULL;
+        attempt_put(attempt);
+        return;
+    }
+    e = apply_outcome(attempt);
+    if (e != NULL) {
+        log_warn("delivery", "an outcome is not recorded yet: %.*s", SPAN_FMT(err_message(e)));
+        err_free(e);
+        timer_start(s->loop, &attempt->again, AGAIN_MS);
+        return;
+    }
+    attempt_put(attempt);
+    lane_attempt_ended(lane);
+    retention_wake(s);
+}

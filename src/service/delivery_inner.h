@@ -1,0 +1,58 @@
+/* Shared by the files of delivery: delivery.c (objects and their records), delivery_lane.c (queues
+ * and the scheduler), delivery_attempt.c (one attempt, from settings to outcome). */
+#ifndef SERVICE_DELIVERY_INNER_H
+#define SERVICE_DELIVERY_INNER_H
+
+#include "service/delivery.h"
+#include "service/service.h"
+
+struct deliveries {
+    struct service *service;
+    struct map by_no;
+    struct map lanes_by_id;
+    struct list lanes;
+    struct list ended;       /* deliveries, oldest end first */
+    struct list ready;       /* lanes that may start one: the scheduler's ring */
+    struct list uncommitted; /* lanes whose next delivery is not on disk yet */
+    struct turn_wait commit; /* for those */
+    struct list dying;       /* lanes of deleted webhooks, dropped in slices */
+    struct loop_task starter, reaper;
+    struct list idle_attempts; /* kept for the next ones, a bounded number */
+    size_t count[DELIVERY_STATE_COUNT];
+    uint64_t version;
+    bool is_started;
+    struct response response; /* of local requests, which are evaluated one at a time */
+};
+
+/* delivery.c */
+void delivery_set_state(struct delivery *delivery, enum delivery_state next);
+/* Frees without a record; an attempt under way is cancelled. */
+void delivery_drop(struct delivery *delivery);
+void delivery_add_record(struct change *change, const struct record_delivery *record);
+struct record_delivery delivery_record(const struct delivery *delivery);
+void lane_add_record(struct change *change, const struct lane *lane, int64_t failing_since_unix_ns,
+                     int64_t hold_until_unix_ns);
+
+/* delivery_lane.c */
+struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id);
+/* Frees the lane when nothing keeps it. */
+void lane_release(struct lane *lane);
+/* Reads the webhook's limits again. */
+void lane_configure(struct lane *lane);
+/* Puts a delivery into the queue of its state. */
+void lane_enqueue(struct lane *lane, struct delivery *delivery);
+void lane_dequeue(struct lane *lane, struct delivery *delivery);
+/* What may be started now is put into the ring; otherwise the timer is set for when it may. */
+void lane_update(struct lane *lane);
+/* A slot is free again: for this lane and, when all were taken, for the others. */
+void lane_attempt_ended(struct lane *lane);
+void lanes_init(struct deliveries *d);
+void lanes_done(struct deliveries *d);
+heap_less_fn lane_rank_less;
+
+/* delivery_attempt.c */
+void attempt_start(struct deliveries *d, struct delivery *delivery);
+void attempt_cancel(struct attempt *attempt);
+void attempts_done(struct deliveries *d);
+
+#endif

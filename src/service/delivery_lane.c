@@ -1,0 +1,431 @@
+/* Lanes and the scheduler. A lane that may start a delivery stands in one ring; the starter gives
+ * each lane one start and sends it to the end of the ring, a bounded number of starts a turn. So a
+ * lane with a million deliveries and one with a single delivery wait equally long. */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "service/delivery_inner.h"
+
+#include <math.h>
+
+enum { STARTS_PER_TURN = 32, DROPS_PER_TURN = 1000 };
+
+#define NEVER UINT64_MAX
+
+static struct delivery *queued_at(struct heap_node *node)
+{
+    return node == NULL ? NULL : CONTAINER_OF(node, struct delivery, queued);
+}
+
+static struct lane *ready_at(struct list_link *link)
+{
+    return CONTAINER_OF(link, struct lane, ready_link);
+}
+
+bool lane_rank_less(const struct heap_node *a, const struct heap_node *b)
+{
+    const struct delivery *x = CONTAINER_OF_CONST(a, struct delivery, queued);
+    const struct delivery *y = CONTAINER_OF_CONST(b, struct delivery, queued);
+
+    return x->rank != y->rank ? x->rank < y->rank : x->object_no < y->object_no;
+}
+
+static uint64_t now_ms(const struct lane *lane)
+{
+    return loop_now_ms(lane->deliveries->service->loop);
+}
+
+static uint64_t ms_of_unix(const struct lane *lane, int64_t unix_ns)
+{
+    int64_t wait_ns = unix_ns - clock_unix_ns();
+
+    return now_ms(lane) + (wait_ns > 0 ? (uint64_t)wait_ns / 1000000 + 1 : 0);
+}
+
+/* First attempts keep the order of events. Whatever comes back goes to the end, so that retries and
+ * replays never starve first attempts; in an ordered lane it goes to its place. */
+static uint64_t place_in_queue(const struct lane *lane, const struct delivery *delivery)
+{
+    struct service *s = lane->deliveries->service;
+
+    if (lane->ordered || delivery->version == delivery->event->object_no)
+        return delivery->object_no;
+    return store_is_loaded(s->store) ? journal_next_serial(turn_journal(s->turn))
+                                     : delivery->version;
+}
+
+void lane_enqueue(struct lane *lane, struct delivery *delivery)
+{
+    if (delivery->state == DELIVERY_PENDING) {
+        delivery->rank = place_in_queue(lane, delivery);
+        heap_add(&lane->pending, &delivery->queued);
+    } else {
+        MUST(delivery->state == DELIVERY_WAITING);
+        delivery->rank = ms_of_unix(lane, delivery->next_unix_ns);
+        heap_add(&lane->waiting, &delivery->queued);
+    }
+}
+
+void lane_dequeue(struct lane *lane, struct delivery *delivery)
+{
+    heap_remove(delivery->state == DELIVERY_PENDING ? &lane->pending : &lane->waiting,
+                &delivery->queued);
+}
+
+/* Waiting ones whose time has come join the queue. */
+static void promote_due(struct lane *lane)
+{
+    struct delivery *first;
+
+    while ((first = queued_at(heap_first(&lane->waiting))) != NULL && first->rank <= now_ms(lane))
+        delivery_set_state(first, DELIVERY_PENDING);
+}
+
+static void refill_tokens(struct lane *lane)
+{
+    double most = fmax(1, lane->rate_per_second);
+    double added = (double)(now_ms(lane) - lane->tokens_at_ms) / 1000 * lane->rate_per_second;
+
+    lane->tokens = fmin(most, lane->tokens + added);
+    lane->tokens_at_ms = now_ms(lane);
+}
+
+static uint64_t next_token_ms(struct lane *lane)
+{
+    if (lane->rate_per_second <= 0)
+        return 0;
+    refill_tokens(lane);
+    if (lane->tokens >= 1)
+        return 0;
+    return now_ms(lane) + (uint64_t)ceil((1 - lane->tokens) / lane->rate_per_second * 1000);
+}
+
+/* When the lane may start its next delivery: a time that has passed, one to come, or NEVER (until
+ * something changes). */
+static uint64_t next_start_ms(struct lane *lane)
+{
+    struct delivery *waiting;
+
+    if (lane->webhook == NULL || lane->webhook->is_paused)
+        return NEVER;
+    promote_due(lane);
+    if (lane->in_flight >= lane->max_in_flight)
+        return NEVER;
+    waiting = queued_at(heap_first(&lane->waiting));
+    if (heap_first(&lane->pending) == NULL || (lane->ordered && waiting != NULL))
+        return waiting == NULL ? NEVER : MAX(waiting->rank, lane->hold_until_ms);
+    return MAX(lane->hold_until_ms, next_token_ms(lane));
+}
+
+static void post_starter(struct deliveries *d)
+{
+    if (!loop_posted(&d->starter))
+        loop_post(d->service->loop, &d->starter);
+}
+
+static void join(struct lane *lane, struct list *list)
+{
+    lane->ready_in = list;
+    list_push_back(list, &lane->ready_link);
+}
+
+static void leave(struct lane *lane)
+{
+    if (lane->ready_in != NULL)
+        list_remove(lane->ready_in, &lane->ready_link);
+    lane->ready_in = NULL;
+}
+
+void lane_update(struct lane *lane)
+{
+    struct deliveries *d = lane->deliveries;
+    struct loop *loop = d->service->loop;
+    uint64_t at;
+
+    if (!d->is_started || lane->ready_in != NULL)
+        return;
+    at = next_start_ms(lane);
+    if (at == NEVER) {
+        timer_stop(loop, &lane->timer);
+    } else if (at <= now_ms(lane)) {
+        timer_stop(loop, &lane->timer);
+        join(lane, &d->ready);
+        post_starter(d);
+    } else {
+        timer_start(loop, &lane->timer, at - now_ms(lane));
+    }
+}
+
+static void on_time(struct timer *timer)
+{
+    lane_update(CONTAINER_OF(timer, struct lane, timer));
+}
+
+static void on_committed(struct turn_wait *wait)
+{
+    struct deliveries *d = CONTAINER_OF(wait, struct deliveries, commit);
+    struct list_link *link;
+
+    while ((link = list_first(&d->uncommitted)) != NULL) {
+        leave(ready_at(link));
+        join(ready_at(link), &d->ready);
+    }
+    post_starter(d);
+}
+
+/* A delivery must not leave before its event is on disk. */
+static void wait_for_commit(struct deliveries *d, struct lane *lane, uint64_t serial)
+{
+    join(lane, &d->uncommitted);
+    if (!heap_holds(&d->commit.node))
+        turn_wait(d->service->turn, &d->commit, serial);
+}
+
+/* True when it started one. */
+static bool start_one(struct deliveries *d, struct lane *lane)
+{
+    struct delivery *next;
+
+    if (next_start_ms(lane) > now_ms(lane)) {
+        lane_update(lane); /* it was paused or held meanwhile */
+        return false;
+    }
+    next = queued_at(heap_first(&lane->pending));
+    if (!turn_is_committed(d->service->turn, next->version)) {
+        wait_for_commit(d, lane, next->version);
+        return false;
+    }
+    if (lane->rate_per_second > 0)
+        lane->tokens -= 1;
+    attempt_start(d, next);
+    lane_update(lane);
+    return true;
+}
+
+static void on_start(struct loop_task *task)
+{
+    struct deliveries *d = CONTAINER_OF(task, struct deliveries, starter);
+    unsigned started = 0;
+
+    while (started < STARTS_PER_TURN && d->is_started &&
+           d->count[DELIVERY_IN_FLIGHT] < d->service->delivery_in_flight &&
+           !list_empty(&d->ready)) {
+        struct lane *lane = ready_at(list_first(&d->ready));
+
+        leave(lane);
+        started += start_one(d, lane);
+    }
+    /* With every slot taken, the end of an attempt comes here again (lane_attempt_ended). */
+    if (started == STARTS_PER_TURN && !list_empty(&d->ready))
+        post_starter(d);
+}
+
+void lane_attempt_ended(struct lane *lane)
+{
+    lane_update(lane);
+    if (!list_empty(&lane->deliveries->ready))
+        post_starter(lane->deliveries);
+}
+
+void lane_configure(struct lane *lane)
+{
+    struct webhook_settings settings;
+    struct arena a;
+    struct err *e;
+
+    arena_init(&a);
+    e = webhook_read(lane->webhook, &a, &settings);
+    MUST(e == NULL); /* it was checked when it was written */
+    lane->max_in_flight = settings.ordered ? 1 : settings.max_in_flight;
+    lane->ordered = settings.ordered;
+    lane->rate_per_second = settings.rate_per_second;
+    lane->hold_until_ms = ms_of_unix(lane, lane->hold_until_unix_ns);
+    arena_done(&a);
+}
+
+static struct span lane_key(const void *item)
+{
+    const struct lane *lane = item;
+
+    return uuid_key(&lane->webhook_id);
+}
+
+struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id)
+{
+    struct lane *lane = lane_find(d, webhook_id);
+
+    if (lane != NULL)
+        return lane;
+    lane = NEW(struct lane);
+    lane->deliveries = d;
+    lane->webhook_id = *webhook_id;
+    list_init(&lane->all);
+    heap_init(&lane->pending, lane_rank_less);
+    heap_init(&lane->waiting, lane_rank_less);
+    timer_init(&lane->timer, on_time);
+    lane->tokens = 1;
+    list_push_back(&d->lanes, &lane->link);
+    map_add(&d->lanes_by_id, lane);
+    if (store_is_loaded(d->service->store)) {
+        lane->webhook = webhook_find(d->service->webhooks, webhook_id);
+        MUST(lane->webhook != NULL);
+        lane->webhook->lane = lane;
+        lane_configure(lane);
+    }
+    return lane;
+}
+
+static void lane_free(struct lane *lane, struct list *in)
+{
+    struct deliveries *d = lane->deliveries;
+
+    leave(lane);
+    timer_stop(d->service->loop, &lane->timer);
+    store_forget(d->service->store, &lane->stored);
+    if (lane->webhook != NULL)
+        lane->webhook->lane = NULL;
+    list_remove(in, &lane->link);
+    map_remove(&d->lanes_by_id, lane_key(lane));
+    heap_done(&lane->pending);
+    heap_done(&lane->waiting);
+    mem_free(lane);
+}
+
+void lane_release(struct lane *lane)
+{
+    if (!lane->is_dying && list_empty(&lane->all) && !list_linked(&lane->stored.link))
+        lane_free(lane, &lane->deliveries->lanes);
+}
+
+/* Drops up to `max` deliveries; true when the lane is empty. */
+static bool drop_some(struct lane *lane, size_t max)
+{
+    while (!list_empty(&lane->all) && max-- > 0)
+        delivery_drop(lane_first_delivery(lane));
+    return list_empty(&lane->all);
+}
+
+static void on_reap(struct loop_task *task)
+{
+    struct deliveries *d = CONTAINER_OF(task, struct deliveries, reaper);
+    struct list_link *first = list_first(&d->dying);
+
+    if (first == NULL)
+        return;
+    if (drop_some(CONTAINER_OF(first, struct lane, link), DROPS_PER_TURN))
+        lane_free(CONTAINER_OF(first, struct lane, link), &d->dying);
+    loop_post(d->service->loop, &d->reaper);
+}
+
+void lanes_init(struct deliveries *d)
+{
+    list_init(&d->lanes);
+    list_init(&d->ready);
+    list_init(&d->uncommitted);
+    list_init(&d->dying);
+    map_init(&d->lanes_by_id, lane_key);
+    d->starter.run = on_start;
+    d->reaper.run = on_reap;
+    d->commit.on_committed = on_committed;
+}
+
+static void free_all(struct list *lanes)
+{
+    LIST_EACH(lanes, at) {
+        struct lane *lane = CONTAINER_OF(at, struct lane, link);
+
+        drop_some(lane, SIZE_MAX);
+        lane_free(lane, lanes);
+    }
+}
+
+void lanes_done(struct deliveries *d)
+{
+    deliveries_stop(d);
+    free_all(&d->lanes);
+    free_all(&d->dying);
+    loop_unpost(d->service->loop, &d->reaper);
+    map_done(&d->lanes_by_id);
+}
+
+void deliveries_start(struct deliveries *d)
+{
+    d->is_started = true;
+    LIST_EACH(&d->lanes, at)
+        lane_update(CONTAINER_OF(at, struct lane, link));
+    if (!list_empty(&d->dying))
+        loop_post(d->service->loop, &d->reaper);
+}
+
+void deliveries_stop(struct deliveries *d)
+{
+    d->is_started = false;
+    loop_unpost(d->service->loop, &d->starter);
+    turn_unwait(d->service->turn, &d->commit);
+    LIST_EACH(&d->lanes, at) {
+        struct lane *lane = CONTAINER_OF(at, struct lane, link);
+
+        leave(lane);
+        timer_stop(d->service->loop, &lane->timer);
+    }
+}
+
+void deliveries_webhook_changed(struct deliveries *d, struct webhook *w)
+{
+    (void)d;
+    if (w->lane == NULL)
+        return;
+    lane_configure(w->lane);
+    lane_update(w->lane);
+}
+
+void deliveries_webhook_gone(struct deliveries *d, struct webhook *w)
+{
+    struct lane *lane = w->lane;
+
+    if (lane == NULL)
+        return;
+    w->lane = NULL;
+    lane->webhook = NULL;
+    leave(lane);
+    timer_stop(d->service->loop, &lane->timer);
+    lane->is_dying = true;
+    list_remove(&d->lanes, &lane->link);
+    list_push_back(&d->dying, &lane->link);
+    if (!loop_posted(&d->reaper))
+        loop_post(d->service->loop, &d->reaper);
+}
+
+struct lane *lane_find(const struct deliveries *d, const struct uuid *webhook_id)
+{
+    return map_find(&d->lanes_by_id, uuid_key(webhook_id));
+}
+
+struct lane *lane_first(const struct deliveries *d)
+{
+    struct list_link *first = list_first(&d->lanes);
+
+    return first == NULL ? NULL : CONTAINER_OF(first, struct lane, link);
+}
+
+struct lane *lane_next(const struct deliveries *d, const struct lane *lane)
+{
+    struct list_link *next = list_next(&d->lanes, &lane->link);
+
+    return next == NULL ? NULL : CONTAINER_OF(next, struct lane, link);
+}
+
+static struct delivery *in_lane(struct list_link *link)
+{
+    return link == NULL ? NULL : CONTAINER_OF(link, struct delivery, lane_link);
+}
+
+struct delivery *lane_first_delivery(const struct lane *lane)
+{
+    return in_lane(list_first(&lane->all));
+}
+
+struct delivery *lane_next_delivery(const struct lane *lane, const struct delivery *delivery)
+{
+    return in_lane(list_next(&lane->all, &delivery->lane_link));
+}

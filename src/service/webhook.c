@@ -1,0 +1,267 @@
+/* What is derived from stored webhooks: their entries in the matchers, their lanes' settings. The
+ * collection's observer keeps it, live and after a replay alike. */
+#include "service/webhook.h"
+
+#include "base/decimal.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "service/mask.h"
+#include "service/selector.h"
+#include "service/service.h"
+
+struct webhooks {
+    struct service *service;
+    struct collection *collection;
+    struct arena scratch; /* of linking one webhook */
+};
+
+static void unlink_webhook(struct webhook *w)
+{
+    if (w->entry.node != NULL)
+        matcher_remove(w->event_resource->matcher, &w->entry);
+    w->event_resource = NULL;
+}
+
+/* Enters the webhook into its event resource's matcher, unless it is paused. One whose selector
+ * fits no longer, because resources were declared otherwise, matches nothing and is logged. */
+static void link_webhook(struct webhooks *ws, struct webhook *w)
+{
+    struct arena *a = &ws->scratch;
+    struct json_value json = entity_parse(entity_json(w->entity), a);
+    struct span text = json_string(json_member(json, SPAN("EventSelector")), a);
+    struct selector selector;
+    struct err *e;
+
+    w->is_paused = json_is_true(json_member(json, SPAN("IsPaused")));
+    e = selector_parse(&ws->service->resources, text, SIZE_MAX, a, &selector);
+    if (e != NULL) {
+        log_warn("webhook", "a webhook matches nothing: EventSelector %.*s",
+                 SPAN_FMT(err_message(e)));
+        err_free(e);
+    } else {
+        w->event_resource = selector.resource;
+        if (!w->is_paused)
+            matcher_add(selector.resource->matcher, &w->entry, &selector.conditions);
+    }
+    arena_reset(a);
+}
+
+static void on_put(void *context, struct entity *entity, struct span old_json)
+{
+    struct webhooks *ws = context;
+    struct webhook *w = entity->attached;
+
+    (void)old_json;
+    if (w == NULL) {
+        w = NEW(struct webhook);
+        w->entity = entity;
+        entity->attached = w;
+    }
+    unlink_webhook(w);
+    link_webhook(ws, w);
+    deliveries_webhook_changed(ws->service->deliveries, w);
+}
+
+static void on_gone(void *context, struct entity *entity)
+{
+    struct webhooks *ws = context;
+    struct webhook *w = TAKE(entity->attached);
+
+    unlink_webhook(w);
+    deliveries_webhook_gone(ws->service->deliveries, w);
+    mem_free(w);
+}
+
+static const struct collection_observer observer = {on_put, on_gone};
+
+struct webhooks *webhooks_new(struct service *service)
+{
+    struct webhooks *ws = NEW(struct webhooks);
+
+    ws->service = service;
+    ws->collection = store_collection(service->store, SPAN("Svc.Admin.Webhook"));
+    collection_observe(ws->collection, &observer, ws);
+    arena_init(&ws->scratch);
+    return ws;
+}
+
+void webhooks_free(struct webhooks *ws)
+{
+    if (ws == NULL)
+        return;
+    for (struct entity *e = collection_first(ws->collection); e != NULL;
+         e = collection_next(ws->collection, e)) {
+        struct webhook *w = TAKE(e->attached);
+
+        if (w == NULL)
+            continue;
+        unlink_webhook(w);
+        mem_free(w);
+    }
+    collection_observe(ws->collection, NULL, NULL);
+    arena_done(&ws->scratch);
+    mem_free(ws);
+}
+
+struct webhook *webhook_find(const struct webhooks *ws, const struct uuid *id)
+{
+    struct entity *e = collection_find(ws->collection, id);
+
+    return e == NULL ? NULL : e->attached;
+}
+
+void webhooks_relink(struct webhooks *ws)
+{
+    for (struct entity *e = collection_first(ws->collection); e != NULL;
+         e = collection_next(ws->collection, e)) {
+        unlink_webhook(e->attached);
+        link_webhook(ws, e->attached);
+    }
+}
+
+/* Masking. --------------------------------------------------------------------------------- */
+
+static void mask_custom(struct buf *b, struct json_value custom, struct arena *a)
+{
+    buf_add_char(b, '{');
+    for (struct json_member m = json_first_member(custom); json_exists(m.name);
+         m = json_next_member(custom, m)) {
+        struct span name = json_string(m.name, a);
+
+        json_add_name(b, name);
+        if (span_eq(name, SPAN("Headers")))
+            mask_add_headers(b, m.value, a);
+        else
+            buf_add(b, json_text(m.value));
+    }
+    buf_add_char(b, '}');
+}
+
+static void mask_signing(struct buf *b, struct json_value signing)
+{
+    buf_add_str(b, "{\"Secrets\":[");
+    for (uint32_t i = 0; i < json_count(json_member(signing, SPAN("Secrets"))); i++)
+        buf_add_str(b, i == 0 ? "\"" MASK "\"" : ",\"" MASK "\"");
+    buf_add_str(b, "]}");
+}
+
+void webhook_mask(struct buf *b, struct span json, struct arena *a)
+{
+    struct json_value root = entity_parse(json, a);
+
+    buf_add_char(b, '{');
+    for (struct json_member m = json_first_member(root); json_exists(m.name);
+         m = json_next_member(root, m)) {
+        struct span name = json_string(m.name, a);
+
+        json_add_name(b, name);
+        if (json_type(m.value) != JSON_OBJECT)
+            buf_add(b, json_text(m.value));
+        else if (span_eq(name, SPAN("Headers")))
+            mask_add_headers(b, m.value, a);
+        else if (span_eq(name, SPAN("CustomPayloadRequest")))
+            mask_custom(b, m.value, a);
+        else if (span_eq(name, SPAN("Signing")))
+            mask_signing(b, m.value);
+        else
+            buf_add(b, json_text(m.value));
+    }
+    buf_add_char(b, '}');
+}
+
+/* Settings. -------------------------------------------------------------------------------- */
+
+static void read_headers(struct json_value headers, struct arena *a, struct fetch_header **out,
+                         size_t *out_count)
+{
+    struct fetch_header *list = ARENA_ARRAY(a, struct fetch_header, json_count(headers));
+    size_t count = 0;
+
+    for (struct json_member m = json_first_member(headers); json_exists(m.name);
+         m = json_next_member(headers, m))
+        list[count++] = (struct fetch_header){json_string(m.name, a), json_string(m.value, a)};
+    *out = list;
+    *out_count = count;
+}
+
+static double number_or(struct json_value v, double otherwise)
+{
+    return json_type(v) == JSON_NUMBER ? decimal_to_double(json_text(v)) : otherwise;
+}
+
+static void read_custom(struct json_value custom, struct arena *a, struct webhook_settings *s)
+{
+    struct json_value body = json_member(custom, SPAN("Body"));
+
+    s->has_custom = json_type(custom) == JSON_OBJECT;
+    if (!s->has_custom)
+        return;
+    s->custom_uri = json_string(json_member(custom, SPAN("URI")), a);
+    s->break_on_error = json_is_true(json_member(custom, SPAN("BreakOnError")));
+    s->break_on_no_content = json_is_true(json_member(custom, SPAN("BreakOnNoContent")));
+    read_headers(json_member(custom, SPAN("Headers")), a, &s->custom_headers,
+                 &s->custom_header_count);
+    if (json_type(body) != JSON_NULL)
+        s->custom_body = json_text(body);
+}
+
+static struct err *read_delivery(struct json_value delivery, struct webhook_settings *s)
+{
+    struct json_value schedule = json_member(delivery, SPAN("RetrySchedule"));
+
+    s->timeout_ms = (uint32_t)(number_or(json_member(delivery, SPAN("TimeoutSeconds")), 30) * 1000);
+    s->max_in_flight = (uint32_t)number_or(json_member(delivery, SPAN("MaxInFlight")), 16);
+    s->rate_per_second = number_or(json_member(delivery, SPAN("RatePerSecond")), 0);
+    s->disable_after_days = number_or(json_member(delivery, SPAN("DisableAfterDays")), 5);
+    s->ordered = json_is_true(json_member(delivery, SPAN("Ordered")));
+    retry_default(&s->retry);
+    return json_type(schedule) == JSON_ARRAY ? retry_parse(schedule, &s->retry) : NULL;
+}
+
+static void read_signing(struct json_value signing, struct arena *a, struct webhook_settings *s)
+{
+    struct json_value secrets = json_member(signing, SPAN("Secrets"));
+
+    s->secrets = ARENA_ARRAY(a, struct span, json_count(secrets));
+    for (struct json_value v = json_first(secrets); json_exists(v); v = json_next(secrets, v))
+        s->secrets[s->secret_count++] = json_string(v, a);
+}
+
+struct err *webhook_read(const struct webhook *w, struct arena *a,
+                         struct webhook_settings *out_settings)
+{
+    struct json_value json = entity_parse(entity_json(w->entity), a);
+    struct webhook_settings s = {.has_custom = false};
+
+    s.method = json_string(json_member(json, SPAN("Method")), a);
+    s.destination = json_string(json_member(json, SPAN("Destination")), a);
+    s.is_local = span_starts(s.destination, SPAN("/"));
+    read_headers(json_member(json, SPAN("Headers")), a, &s.headers, &s.header_count);
+    for (size_t i = 0; i < s.header_count; i++)
+        if (span_ieq(s.headers[i].name, SPAN("Content-Type")))
+            s.content_type = s.headers[i].value;
+    read_custom(json_member(json, SPAN("CustomPayloadRequest")), a, &s);
+    read_signing(json_member(json, SPAN("Signing")), a, &s);
+    TRY(read_delivery(json_member(json, SPAN("Delivery")), &s));
+    *out_settings = s;
+    return NULL;
+}
+
+void webhook_pause(const struct webhook *w, struct span why, struct change *change)
+{
+    struct arena *a = change->arena;
+    struct buf patch, json;
+
+    buf_init(&patch, BUF_NO_CAP);
+    buf_init(&json, BUF_NO_CAP);
+    buf_add_str(&patch, "{\"IsPaused\":true,\"ErrorMessage\":");
+    json_add_string(&patch, why);
+    buf_add_char(&patch, '}');
+    json_add_merged(&json, entity_parse(entity_json(w->entity), a),
+                    entity_parse(buf_span(&patch), a), false, a);
+    change_put_entity(change, SPAN("Svc.Admin.Webhook"), &w->entity->id, w->entity->object_no,
+                      buf_span(&json));
+    buf_done(&patch);
+    buf_done(&json);
+}

@@ -1,0 +1,127 @@
+/* The table of a webhook's properties (service.md, "Webhook entity"; protocol.md, section 8). */
+#include "service/webhook.h"
+
+#define TEXT(s) SPAN_INIT(s)
+
+static const struct property custom_properties[] = {
+    {.name = TEXT("Method"),
+     .type = TYPE_STRING,
+     .default_json = TEXT("\"GET\""),
+     .meaning = TEXT("Always GET")},
+    {.name = TEXT("URI"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_REQUIRED,
+     .meaning = TEXT("URI of the local request")},
+    {.name = TEXT("Headers"),
+     .type = TYPE_OBJECT,
+     .default_json = TEXT("{}"),
+     .meaning = TEXT("Headers of the local request")},
+    {.name = TEXT("Body"), .type = TYPE_ANY, .meaning = TEXT("Body used in the request")},
+    {.name = TEXT("BreakOnError"),
+     .type = TYPE_BOOLEAN,
+     .default_json = TEXT("false"),
+     .meaning = TEXT("Abort the delivery when the request fails, instead of sending the message")},
+    {.name = TEXT("BreakOnNoContent"),
+     .type = TYPE_BOOLEAN,
+     .default_json = TEXT("false"),
+     .meaning = TEXT("Abort the delivery when the request yields 204, instead of an empty body")},
+};
+
+static const struct shape custom_shape = {custom_properties, ARRAY_LEN(custom_properties), false};
+
+static const struct property delivery_properties[] = {
+    {.name = TEXT("TimeoutSeconds"),
+     .type = TYPE_NUMBER,
+     .default_json = TEXT("30"),
+     .meaning = TEXT("Seconds for a whole attempt, 0.1 to 3600")},
+    {.name = TEXT("RetrySchedule"),
+     .type = TYPE_ARRAY,
+     .default_json = TEXT("[5,300,1800,7200,18000,36000,36000]"),
+     .meaning = TEXT("Seconds before the second, third, ... attempt")},
+    {.name = TEXT("MaxInFlight"),
+     .type = TYPE_INTEGER,
+     .default_json = TEXT("16"),
+     .meaning = TEXT("Attempts under way at once, 1 to 1024")},
+    {.name = TEXT("RatePerSecond"),
+     .type = TYPE_NUMBER,
+     .default_json = TEXT("0"),
+     .meaning = TEXT("Attempts a second at most, up to 1000000; 0: no limit")},
+    {.name = TEXT("Ordered"),
+     .type = TYPE_BOOLEAN,
+     .default_json = TEXT("false"),
+     .meaning = TEXT("One at a time in the order of events; the first blocks the others")},
+    {.name = TEXT("DisableAfterDays"),
+     .type = TYPE_NUMBER,
+     .default_json = TEXT("5"),
+     .meaning = TEXT("Days of nothing but failures before it is paused, up to 3650; 0: never")},
+};
+
+static const struct shape delivery_shape = {delivery_properties, ARRAY_LEN(delivery_properties),
+                                            false};
+
+static const struct property signing_properties[] = {
+    {.name = TEXT("Secrets"),
+     .type = TYPE_ARRAY,
+     .flags = PROPERTY_REQUIRED,
+     .meaning = TEXT("whsec_ (HMAC-SHA256) and whsk_ (ed25519) secrets; each one signs")},
+};
+
+static const struct shape signing_shape = {signing_properties, ARRAY_LEN(signing_properties),
+                                           false};
+
+static const struct property properties[] = {
+    {.name = TEXT("Id"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_ENTITY | PROPERTY_READ_ONLY,
+     .meaning = TEXT("Unique ID of the webhook")},
+    {.name = TEXT("Label"), .type = TYPE_STRING, .meaning = TEXT("Descriptive label")},
+    {.name = TEXT("Method"),
+     .type = TYPE_STRING,
+     .values = &method_names,
+     .default_json = TEXT("\"POST\""),
+     .meaning = TEXT("HTTP method of the triggered request")},
+    {.name = TEXT("Destination"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_REQUIRED,
+     .meaning = TEXT("Destination URI: relative (a local resource) or absolute")},
+    {.name = TEXT("EventSelector"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_REQUIRED,
+     .meaning = TEXT("Selects the events that trigger the webhook")},
+    {.name = TEXT("Headers"),
+     .type = TYPE_OBJECT,
+     .default_json = TEXT("{}"),
+     .meaning = TEXT("Headers sent with the triggered request")},
+    {.name = TEXT("IsPaused"),
+     .type = TYPE_BOOLEAN,
+     .default_json = TEXT("false"),
+     .meaning = TEXT("Paused webhooks are skipped when events are matched")},
+    {.name = TEXT("CustomPayloadRequest"),
+     .type = TYPE_OBJECT,
+     .flags = PROPERTY_WHOLE,
+     .members = &custom_shape,
+     .meaning = TEXT("A local request whose result replaces the event payload as body")},
+    {.name = TEXT("Delivery"),
+     .type = TYPE_OBJECT,
+     .members = &delivery_shape,
+     .meaning = TEXT("Time-outs, retries and limits of its deliveries; null: the defaults")},
+    {.name = TEXT("Signing"),
+     .type = TYPE_OBJECT,
+     .members = &signing_shape,
+     .meaning = TEXT("Secrets that sign its requests; null: unsigned")},
+    {.name = TEXT("Tags"), .type = TYPE_ARRAY, .meaning = TEXT("The owner's own labels")},
+    {.name = TEXT("ErrorMessage"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .meaning = TEXT("Why the server paused it")},
+    {.name = TEXT("Time"),
+     .type = TYPE_DATETIME,
+     .flags = PROPERTY_READ_ONLY,
+     .meaning = TEXT("When it was created")},
+    {.name = TEXT("ObjectNo"),
+     .type = TYPE_INTEGER,
+     .flags = PROPERTY_ENTITY | PROPERTY_READ_ONLY,
+     .meaning = TEXT("Serial number in the store")},
+};
+
+const struct shape webhook_shape = {properties, ARRAY_LEN(properties), false};
