@@ -15,9 +15,9 @@ struct conditions {
     size_t count;
 };
 
-/* Types every condition against the shape. Errors as in path_parse and literal_parse, and
- * ERR_INVALID_CONDITION_OPERATOR for an order of booleans, objects or arrays of declared type.
- * Spans may point into `uri`. */
+/* Types every condition against the shape, which must outlive them. Errors as in path_parse and
+ * literal_parse, ERR_UNKNOWN_PROPERTY for a hidden property, and ERR_INVALID_CONDITION_OPERATOR for
+ * an order of booleans, objects or arrays of declared type. Spans may point into `conditions`. */
 struct err *conditions_parse(const struct uri_condition *conditions, size_t count,
                              const struct shape *shape, struct arena *a,
                              struct conditions *out_conditions) MUST_USE;

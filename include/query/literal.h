@@ -21,18 +21,18 @@ struct literal {
     /* An unquoted number, boolean or datetime against an undeclared property: `=` and `!=` also
      * compare its text with a string value. */
     bool also_text;
-    struct span text; /* characters (unquoted), or the number */
+    struct span text; /* the characters, without quotes */
     struct instant instant;
 };
 
-/* `text` decoded, with its quotes. `path` says the type and, for enumerations, the values.
- * Errors: ERR_INVALID_CONDITION_VALUE, ERR_INVALID_ENUM_VALUE; the message names property, type
- * and literal. Enumeration values come out in declared spelling. */
-struct err *literal_parse(struct span text, const struct path *path, struct arena *a,
+/* `text` decoded, with its quotes; the literal points into it. `path` says the type and, for
+ * enumerations, the values. Errors: ERR_INVALID_CONDITION_VALUE, ERR_INVALID_ENUM_VALUE; the
+ * message names property, type and literal. Enumeration values come out in declared spelling. */
+struct err *literal_parse(struct span text, const struct path *path,
                           struct literal *out_literal) MUST_USE;
 /* The spelling that parses to this literal again. */
 void literal_add(struct buf *b, const struct literal *literal);
-/* `!=` is the negation of `=` for every pair. */
+/* Does `value op literal` hold? `!=` is the negation of `=` for every pair. */
 bool literal_holds(const struct value *value, enum uri_op op, const struct literal *literal);
 
 #endif

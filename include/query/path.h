@@ -20,20 +20,37 @@ enum path_part {
     PATH_DAY_OF_WEEK
 };
 
+#define PATH_NO_INDEX UINT32_MAX
+
+struct path_step {
+    struct span name; /* in declared spelling where declared; folded on comparison */
+    uint32_t index;   /* the name as an index into an array, or PATH_NO_INDEX */
+};
+
 struct path {
-    struct span text;   /* declared spelling where declared, otherwise as given */
-    struct span *steps; /* without the part; folded on comparison */
+    struct span text;        /* declared spelling where declared, otherwise as given */
+    struct path_step *steps; /* without the part */
     size_t step_count;
     enum path_part part;             /* PATH_VALUE: none */
+    struct span part_name;           /* as given */
     bool part_if_missing;            /* on undeclared values: a member called like the part wins */
     enum value_type type;            /* of what the path yields; TYPE_ANY when undeclared */
     const struct property *property; /* the declared property it ends at, or NULL */
 };
 
-/* ERR_UNKNOWN_PROPERTY names the property, the resource's shape and the nearest name. At most 16
- * steps: ERR_INVALID_CONDITION_SYNTAX. */
+#define PATH_STEPS_MOST 16
+
+/* The path lives in the arena; the shape (NULL: dynamic) must outlive it. ERR_UNKNOWN_PROPERTY
+ * names the property, the resource's shape and the nearest name. More than PATH_STEPS_MOST steps,
+ * or an empty one: ERR_INVALID_CONDITION_SYNTAX. */
 struct err *path_parse(struct span text, const struct shape *shape, struct arena *a,
                        struct path *out_path) MUST_USE;
+/* Does it name a PROPERTY_HIDDEN? Such a path has one step and no part. */
+bool path_is_hidden(const struct path *path);
+/* Does it name a member of the entity itself: one step, no part, not hidden? */
+bool path_is_member(const struct path *path);
+/* A deep copy into another arena. */
+void path_copy(const struct path *path, struct arena *a, struct path *out_copy);
 
 /* What a path yields, ready to compare. */
 enum value_kind {
@@ -48,7 +65,7 @@ enum value_kind {
 struct value {
     enum value_kind kind;
     bool boolean;
-    struct span text; /* number: JSON text; string: characters; object, array: JSON text */
+    struct span text; /* string: characters; everything else: JSON text */
 };
 
 /* A lookup allocates only to unescape or to write a computed number, from the arena. */
@@ -56,8 +73,19 @@ struct value path_read(const struct path *path, struct json_value root, struct a
 /* Appends what the path yields as JSON: the source text where there is one. */
 void path_add_json(const struct path *path, struct json_value root, struct arena *a, struct buf *b);
 
-/* Total order for sorting: null, false, true, numbers by value, strings by instant when both are
- * datetimes of a declared datetime, bytewise otherwise, arrays and objects by text. */
+/* Total order for sorting: null, false, true, numbers by value, strings, then arrays and objects by
+ * text. Strings of a declared datetime: bytewise those that are none, then the others by instant;
+ * all other strings bytewise. Instants and numbers of different spelling may be equal. */
 int value_cmp(const struct value *a, const struct value *b, enum value_type type);
+
+/* What value_cmp looks at, worked out once: for sorting many values. The text is the value's. */
+struct value_key {
+    int rank;
+    struct span text;
+    struct instant instant;
+};
+
+struct value_key value_key(const struct value *value, enum value_type type);
+int value_key_cmp(const struct value_key *a, const struct value_key *b);
 
 #endif

@@ -35,7 +35,7 @@ enum property_flags {
     PROPERTY_REQUIRED = 1 << 0,
     PROPERTY_READ_ONLY = 1 << 1, /* ignored on input */
     PROPERTY_SECRET = 1 << 2,    /* shown only to keys that may write the resource */
-    PROPERTY_HIDDEN = 1 << 3,    /* computed, shown only when `add` asks for it */
+    PROPERTY_HIDDEN = 1 << 3,    /* computed, shown only when `add` asks for it; top level only */
     PROPERTY_INDEXED = 1 << 4,   /* equality on it is answered from an index */
     PROPERTY_WHOLE = 1 << 5,     /* an object that PATCH replaces instead of merging */
     PROPERTY_ENTITY = 1 << 6     /* Id and ObjectNo: the store's, not the declaration's */
@@ -53,11 +53,12 @@ struct property {
     struct span meaning;              /* one sentence for listings and documentation */
 };
 
-/* A dynamic shape has no properties and allows every member. */
+/* A dynamic shape allows members beyond its properties, of which it often has none. */
 struct shape {
     const struct property *properties;
     size_t count;
     bool dynamic;
+    struct span name; /* of the resource or member, for messages; may be absent */
 };
 
 /* ASCII case folded; NULL when there is none. */

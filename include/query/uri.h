@@ -26,17 +26,19 @@ struct uri {
 };
 
 /* `target` as received (origin-form, a leading '/?' allowed), below `base_path` ("/" or "/x").
- * Everything it yields is in the target or in the arena. Errors: ERR_INVALID_URI_SYNTAX (parts,
- * escapes, NUL, UTF-8, query string, more than max_conditions in a part),
- * ERR_INVALID_CONDITION_SYNTAX (no operator, empty key), ERR_INVALID_META_SYNTAX likewise. Each
- * message quotes the part that is wrong. */
+ * Where a condition has no plain operator, the first percent-encoded one counts (`%3E`, `%3E=`,
+ * `%3E%3D`, ...). Everything it yields is in the target or in the arena. Errors:
+ * ERR_INVALID_URI_SYNTAX (parts, escapes, NUL, UTF-8, query string, more than max_conditions in a
+ * part), ERR_INVALID_CONDITION_SYNTAX (no operator, empty key), ERR_INVALID_META_SYNTAX likewise.
+ * Each message quotes the part that is wrong. */
 struct err *uri_parse(struct span target, struct span base_path, size_t max_conditions,
                       struct arena *a, struct uri *out_uri) MUST_USE;
 
 /* Percent-decodes once. ERR_INVALID_URI_SYNTAX: bad escape, NUL, or not UTF-8 afterwards. */
 struct err *uri_decode(struct span text, struct arena *a, struct span *out_text) MUST_USE;
-/* Appends `text` with everything but unreserved characters and the sub-delimiters that have no
- * meaning in a target percent-encoded; `=`, `!`, `<`, `>`, `/`, `&`, `%`, `#`, `?` always are. */
+/* Appends `text` percent-encoded, but for the characters of a path segment (RFC 3986 section 3.3:
+ * unreserved, sub-delimiters, `:`, `@`) that have no meaning in a target: `=`, `!`, `<`, `>`, `/`,
+ * `&`, `%`, `#`, `?` always are encoded. */
 void uri_add_encoded(struct buf *b, struct span text);
 /* Appends the normal form with `resource` as the name: values encoded, `_` for an empty part; three
  * parts always when `all_parts`, otherwise trailing empty parts dropped. */

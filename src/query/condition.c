@@ -1,1 +1,95 @@
-typedef int svc_empty_condition;
+#include "query/condition.h"
+
+static bool is_ordering(enum uri_op op)
+{
+    return op != URI_EQ && op != URI_NE;
+}
+
+static bool has_order(enum value_type type)
+{
+    return type != TYPE_BOOLEAN && type != TYPE_OBJECT && type != TYPE_ARRAY;
+}
+
+static struct err *parse_one(const struct uri_condition *source, const struct shape *shape,
+                             struct arena *a, struct condition *out_condition)
+{
+    struct condition c = {.op = source->op};
+
+    TRY(path_parse(source->key, shape, a, &c.path));
+    if (path_is_hidden(&c.path))
+        return ERR(ERR_UNKNOWN_PROPERTY,
+                   "The property '%.*s' is computed: 'add' can show it, conditions cannot use it.",
+                   SPAN_FMT(c.path.text));
+    if (is_ordering(c.op) && !has_order(c.path.type))
+        return ERR(ERR_INVALID_CONDITION_OPERATOR,
+                   "The operator '%s' does not apply to '%.*s': values of type %.*s have no order.",
+                   uri_op_text(c.op), SPAN_FMT(c.path.text),
+                   SPAN_FMT(value_type_name(c.path.type)));
+    TRY(literal_parse(source->value, &c.path, &c.literal));
+    *out_condition = c;
+    return NULL;
+}
+
+struct err *conditions_parse(const struct uri_condition *conditions, size_t count,
+                             const struct shape *shape, struct arena *a,
+                             struct conditions *out_conditions)
+{
+    struct conditions parsed = {ARENA_ARRAY(a, struct condition, count), count};
+
+    for (size_t i = 0; i < count; i++)
+        TRY(parse_one(&conditions[i], shape, a, &parsed.items[i]));
+    *out_conditions = parsed;
+    return NULL;
+}
+
+bool conditions_hold(const struct conditions *c, struct json_value entity, struct arena *a)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        struct value value = path_read(&c->items[i].path, entity, a);
+
+        if (!literal_holds(&value, c->items[i].op, &c->items[i].literal))
+            return false;
+    }
+    return true;
+}
+
+const struct literal *conditions_equal_to(const struct conditions *c, struct span property)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        const struct condition *item = &c->items[i];
+
+        if (item->op == URI_EQ && path_is_member(&item->path) &&
+            span_ieq(item->path.text, property))
+            return &item->literal;
+    }
+    return NULL;
+}
+
+void conditions_add_normal(struct buf *b, const struct conditions *c)
+{
+    struct buf literal;
+
+    buf_init(&literal, BUF_NO_CAP);
+    for (size_t i = 0; i < c->count; i++) {
+        if (i > 0)
+            buf_add_char(b, '&');
+        uri_add_encoded(b, c->items[i].path.text);
+        buf_add_str(b, uri_op_text(c->items[i].op));
+        buf_clear(&literal);
+        literal_add(&literal, &c->items[i].literal);
+        uri_add_encoded(b, buf_span(&literal));
+    }
+    buf_done(&literal);
+}
+
+void conditions_copy(const struct conditions *c, struct arena *a, struct conditions *out_copy)
+{
+    struct conditions copy = {ARENA_ARRAY(a, struct condition, c->count), c->count};
+
+    for (size_t i = 0; i < c->count; i++) {
+        copy.items[i] = c->items[i];
+        path_copy(&c->items[i].path, a, &copy.items[i].path);
+        copy.items[i].literal.text = arena_copy(a, c->items[i].literal.text);
+    }
+    *out_copy = copy;
+}

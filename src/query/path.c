@@ -1,1 +1,382 @@
-typedef int svc_empty_path;
+/* Parsing walks the shape step by step and knows at each step what it stands on; beyond what is
+ * declared anything goes. Reading walks a document the same way. */
+#include "query/path.h"
+
+#include "base/decimal.h"
+#include "base/macros.h"
+#include "base/text.h"
+
+#include <string.h>
+
+/* ---- parts ---- */
+
+static const struct span part_names[] = {
+    [PATH_LENGTH] = SPAN_INIT("Length"), [PATH_YEAR] = SPAN_INIT("Year"),
+    [PATH_MONTH] = SPAN_INIT("Month"),   [PATH_DAY] = SPAN_INIT("Day"),
+    [PATH_HOUR] = SPAN_INIT("Hour"),     [PATH_MINUTE] = SPAN_INIT("Minute"),
+    [PATH_SECOND] = SPAN_INIT("Second"), [PATH_DAY_OF_WEEK] = SPAN_INIT("DayOfWeek"),
+};
+
+/* PATH_VALUE when there is none of that name. */
+static enum path_part find_part(struct span name)
+{
+    for (enum path_part part = PATH_LENGTH; part < ARRAY_LEN(part_names); part++)
+        if (span_ieq(part_names[part], name))
+            return part;
+    return PATH_VALUE;
+}
+
+static bool type_has_part(enum value_type type, enum path_part part)
+{
+    if (part == PATH_LENGTH)
+        return type == TYPE_STRING || type == TYPE_ARRAY;
+    return part != PATH_VALUE && type == TYPE_DATETIME;
+}
+
+/* ---- parsing ---- */
+
+/* What the steps so far lead to. */
+struct place {
+    enum value_type type;
+    const struct shape *members; /* of an object, or of an array's elements; NULL: any */
+    const struct property *property;
+};
+
+struct parser {
+    char *text; /* becomes the declared spelling, which is as long as the given one */
+    struct path path;
+    struct place at;
+    struct span done; /* the steps before this one */
+    bool is_last;     /* this step is the last */
+};
+
+static void add_step(struct parser *s, struct span name)
+{
+    uint64_t index;
+    bool is_index = span_to_u64(name, &index) && index < PATH_NO_INDEX;
+
+    s->path.steps[s->path.step_count++] =
+        (struct path_step){name, is_index ? (uint32_t)index : PATH_NO_INDEX};
+}
+
+static void set_part(struct parser *s, struct span name, enum path_part part, bool if_missing)
+{
+    s->path.part = part;
+    s->path.part_name = name;
+    s->path.part_if_missing = if_missing;
+}
+
+static void spell(struct parser *s, struct span name, struct span declared)
+{
+    memcpy(s->text + (name.p - s->text), declared.p, declared.n);
+}
+
+static bool take_declared(struct parser *s, struct span name)
+{
+    const struct property *property;
+
+    if (s->at.type != TYPE_OBJECT || s->at.members == NULL)
+        return false;
+    property = shape_find(s->at.members, name);
+    if (property == NULL)
+        return false;
+    if ((property->flags & PROPERTY_HIDDEN) != 0 && (s->path.step_count > 0 || !s->is_last))
+        return false;
+    spell(s, name, property->name);
+    add_step(s, name);
+    s->at = (struct place){property->type, property->members, property};
+    return true;
+}
+
+static bool take_undeclared(struct parser *s, struct span name)
+{
+    enum path_part part = s->is_last && s->path.step_count > 0 ? find_part(name) : PATH_VALUE;
+    bool allows_any = s->at.members == NULL || s->at.members->dynamic;
+
+    if (s->at.type != TYPE_ANY && (s->at.type != TYPE_OBJECT || !allows_any))
+        return false;
+    if (part == PATH_VALUE)
+        add_step(s, name);
+    else
+        set_part(s, name, part, true);
+    s->at = (struct place){.type = TYPE_ANY};
+    return true;
+}
+
+static bool take_element(struct parser *s, struct span name)
+{
+    uint64_t index;
+
+    if (s->at.type != TYPE_ARRAY || !span_to_u64(name, &index))
+        return false;
+    add_step(s, name);
+    s->at.type = s->at.members != NULL ? TYPE_OBJECT : TYPE_ANY;
+    s->at.property = NULL;
+    return true;
+}
+
+static bool take_part(struct parser *s, struct span name)
+{
+    enum path_part part = find_part(name);
+
+    if (!s->is_last || !type_has_part(s->at.type, part))
+        return false;
+    spell(s, name, part_names[part]);
+    set_part(s, name, part, false);
+    s->at = (struct place){.type = TYPE_INTEGER};
+    return true;
+}
+
+static struct span nearest_name(const struct place *at, struct span name)
+{
+    struct span nearest;
+
+    if (at->type == TYPE_OBJECT)
+        return shape_nearest(at->members, name);
+    nearest = text_nearest(name, part_names, ARRAY_LEN(part_names));
+    return type_has_part(at->type, find_part(nearest)) ? nearest : span_of(NULL, 0);
+}
+
+static struct err *unknown(const struct parser *s, struct span name)
+{
+    struct span nearest = nearest_name(&s->at, name), owner = s->done;
+
+    if (owner.n == 0)
+        owner = s->at.members->name.n > 0 ? s->at.members->name : SPAN("the resource");
+    if (nearest.n == 0)
+        return ERR(ERR_UNKNOWN_PROPERTY, "There is no property '%.*s' in %.*s.", SPAN_FMT(name),
+                   SPAN_FMT(owner));
+    return ERR(ERR_UNKNOWN_PROPERTY, "There is no property '%.*s' in %.*s. Did you mean '%.*s'?",
+               SPAN_FMT(name), SPAN_FMT(owner), SPAN_FMT(nearest));
+}
+
+static struct err *take_step(struct parser *s, struct span name)
+{
+    if (name.n == 0)
+        return ERR(ERR_INVALID_CONDITION_SYNTAX, "There is an empty step in the path '%.*s'.",
+                   SPAN_FMT(s->path.text));
+    if (s->path.step_count == PATH_STEPS_MOST)
+        return ERR(ERR_INVALID_CONDITION_SYNTAX, "The path '%.*s' has more than %d steps.",
+                   SPAN_FMT(s->path.text), PATH_STEPS_MOST);
+    if (take_declared(s, name) || take_undeclared(s, name) || take_element(s, name) ||
+        take_part(s, name))
+        return NULL;
+    return unknown(s, name);
+}
+
+struct err *path_parse(struct span text, const struct shape *shape, struct arena *a,
+                       struct path *out_path)
+{
+    struct path_step steps[PATH_STEPS_MOST];
+    struct parser s = {.text = arena_alloc(a, text.n), .at = {TYPE_OBJECT, shape, NULL}};
+    struct span rest = span_of(s.text, text.n);
+
+    if (text.n > 0)
+        memcpy(s.text, text.p, text.n);
+    s.path.text = rest;
+    s.path.steps = steps;
+    do {
+        struct span name = span_split(&rest, '.');
+
+        s.is_last = rest.p == NULL;
+        TRY(take_step(&s, name));
+        s.done = span_of(s.text, (size_t)(name.p + name.n - s.text));
+    } while (!s.is_last);
+    s.path.type = s.at.type;
+    s.path.property = s.at.property;
+    s.path.steps = ARENA_ARRAY(a, struct path_step, s.path.step_count);
+    memcpy(s.path.steps, steps, s.path.step_count * sizeof(*steps));
+    *out_path = s.path;
+    return NULL;
+}
+
+bool path_is_hidden(const struct path *path)
+{
+    return path->property != NULL && (path->property->flags & PROPERTY_HIDDEN) != 0;
+}
+
+bool path_is_member(const struct path *path)
+{
+    return path->step_count == 1 && path->part == PATH_VALUE && !path_is_hidden(path);
+}
+
+void path_copy(const struct path *path, struct arena *a, struct path *out_copy)
+{
+    struct path copy = *path;
+
+    copy.text = arena_copy(a, path->text);
+    copy.part_name = arena_copy(a, path->part_name);
+    copy.steps = ARENA_ARRAY(a, struct path_step, path->step_count);
+    for (size_t i = 0; i < path->step_count; i++)
+        copy.steps[i] =
+            (struct path_step){arena_copy(a, path->steps[i].name), path->steps[i].index};
+    *out_copy = copy;
+}
+
+/* ---- reading ---- */
+
+static const struct json_value absent = {NULL, NULL};
+
+static struct json_value walk(const struct path *path, struct json_value v)
+{
+    for (size_t i = 0; i < path->step_count; i++) {
+        const struct path_step *step = &path->steps[i];
+
+        if (json_type(v) == JSON_OBJECT)
+            v = json_member_fold(v, step->name);
+        else if (json_type(v) == JSON_ARRAY && step->index != PATH_NO_INDEX)
+            v = json_at(v, step->index);
+        else
+            return absent;
+    }
+    return v;
+}
+
+static int64_t part_of_datetime(enum path_part part, struct instant at)
+{
+    struct datetime_parts parts;
+
+    datetime_parts(at, &parts);
+    switch (part) {
+    case PATH_YEAR:
+        return parts.year;
+    case PATH_MONTH:
+        return parts.month;
+    case PATH_DAY:
+        return parts.day;
+    case PATH_HOUR:
+        return parts.hour;
+    case PATH_MINUTE:
+        return parts.minute;
+    case PATH_SECOND:
+        return parts.second;
+    default:
+        return parts.day_of_week;
+    }
+}
+
+/* False when the value has no such part. */
+static bool compute_part(enum path_part part, struct json_value v, struct arena *a,
+                         int64_t *out_number)
+{
+    struct instant at;
+    struct span text;
+
+    if (part == PATH_LENGTH && json_type(v) == JSON_ARRAY) {
+        *out_number = json_count(v);
+        return true;
+    }
+    if (json_type(v) != JSON_STRING)
+        return false;
+    text = json_string(v, a);
+    if (part == PATH_LENGTH) {
+        *out_number = (int64_t)text_scalar_count(text);
+        return true;
+    }
+    if (!datetime_parse(text, &at))
+        return false;
+    *out_number = part_of_datetime(part, at);
+    return true;
+}
+
+/* What a path yields before anything is converted: a value of the document, or a number. */
+struct found {
+    struct json_value value;
+    bool is_computed;
+    int64_t number;
+};
+
+static struct found find(const struct path *path, struct json_value root, struct arena *a)
+{
+    struct found found = {.value = walk(path, root)};
+
+    if (path->part == PATH_VALUE)
+        return found;
+    if (path->part_if_missing) {
+        struct json_value member = json_member_fold(found.value, path->part_name);
+
+        if (json_exists(member))
+            return (struct found){.value = member};
+    }
+    found.is_computed = compute_part(path->part, found.value, a, &found.number);
+    found.value = absent;
+    return found;
+}
+
+struct value path_read(const struct path *path, struct json_value root, struct arena *a)
+{
+    static const enum value_kind kinds[] = {
+        [JSON_NULL] = VALUE_NULL,     [JSON_BOOLEAN] = VALUE_BOOLEAN, [JSON_NUMBER] = VALUE_NUMBER,
+        [JSON_STRING] = VALUE_STRING, [JSON_OBJECT] = VALUE_OBJECT,   [JSON_ARRAY] = VALUE_ARRAY,
+    };
+    struct found found = find(path, root, a);
+    struct value value = {.kind = kinds[json_type(found.value)], .text = json_text(found.value)};
+
+    if (found.is_computed)
+        return (struct value){.kind = VALUE_NUMBER,
+                              .text = arena_printf(a, "%lld", (long long)found.number)};
+    if (value.kind == VALUE_STRING)
+        value.text = json_string(found.value, a);
+    value.boolean = json_is_true(found.value);
+    return value;
+}
+
+void path_add_json(const struct path *path, struct json_value root, struct arena *a, struct buf *b)
+{
+    struct found found = find(path, root, a);
+
+    if (found.is_computed)
+        buf_add_i64(b, found.number);
+    else if (json_exists(found.value))
+        buf_add(b, json_text(found.value));
+    else
+        buf_add_str(b, "null");
+}
+
+/* ---- order ---- */
+
+enum { RANK_NULL, RANK_FALSE, RANK_TRUE, RANK_NUMBER, RANK_STRING, RANK_INSTANT, RANK_STRUCTURE };
+
+struct value_key value_key(const struct value *value, enum value_type type)
+{
+    static const int ranks[] = {
+        [VALUE_NULL] = RANK_NULL,        [VALUE_BOOLEAN] = RANK_FALSE,
+        [VALUE_NUMBER] = RANK_NUMBER,    [VALUE_STRING] = RANK_STRING,
+        [VALUE_OBJECT] = RANK_STRUCTURE, [VALUE_ARRAY] = RANK_STRUCTURE,
+    };
+    struct value_key key = {.rank = ranks[value->kind], .text = value->text};
+
+    if (value->kind == VALUE_BOOLEAN && value->boolean)
+        key.rank = RANK_TRUE;
+    /* Ranks of their own: otherwise a string between two datetimes would make the order circular.
+     */
+    if (value->kind == VALUE_STRING && type == TYPE_DATETIME &&
+        datetime_parse(value->text, &key.instant))
+        key.rank = RANK_INSTANT;
+    return key;
+}
+
+int value_key_cmp(const struct value_key *a, const struct value_key *b)
+{
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    switch (a->rank) {
+    case RANK_NULL:
+    case RANK_FALSE:
+    case RANK_TRUE:
+        return 0;
+    case RANK_NUMBER:
+        return decimal_cmp(a->text, b->text);
+    case RANK_INSTANT:
+        return datetime_cmp(a->instant, b->instant);
+    default:
+        return span_cmp(a->text, b->text);
+    }
+}
+
+int value_cmp(const struct value *a, const struct value *b, enum value_type type)
+{
+    struct value_key x = value_key(a, type), y = value_key(b, type);
+
+    return value_key_cmp(&x, &y);
+}

@@ -1,1 +1,57 @@
-typedef int svc_empty_shape;
+#include "query/shape.h"
+
+#include "base/mem.h"
+#include "base/must.h"
+#include "base/text.h"
+
+static const struct span type_names[TYPE_COUNT] = {
+    [TYPE_ANY] = SPAN_INIT("any"),         [TYPE_STRING] = SPAN_INIT("string"),
+    [TYPE_INTEGER] = SPAN_INIT("integer"), [TYPE_NUMBER] = SPAN_INIT("number"),
+    [TYPE_BOOLEAN] = SPAN_INIT("boolean"), [TYPE_DATETIME] = SPAN_INIT("datetime"),
+    [TYPE_OBJECT] = SPAN_INIT("object"),   [TYPE_ARRAY] = SPAN_INIT("array"),
+};
+
+struct span value_type_name(enum value_type type)
+{
+    MUST(type < TYPE_COUNT);
+    return type_names[type];
+}
+
+bool value_type_parse(struct span name, enum value_type *out_type)
+{
+    for (enum value_type type = 0; type < TYPE_COUNT; type++) {
+        if (span_ieq(type_names[type], name)) {
+            *out_type = type;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct span enumeration_find(const struct enumeration *e, struct span text)
+{
+    for (size_t i = 0; i < e->count; i++)
+        if (span_ieq(e->values[i], text))
+            return e->values[i];
+    return (struct span){NULL, 0};
+}
+
+const struct property *shape_find(const struct shape *shape, struct span name)
+{
+    for (size_t i = 0; i < shape->count; i++)
+        if (span_ieq(shape->properties[i].name, name))
+            return &shape->properties[i];
+    return NULL;
+}
+
+struct span shape_nearest(const struct shape *shape, struct span name)
+{
+    struct span *names = mem_alloc(shape->count * sizeof(*names));
+    struct span nearest;
+
+    for (size_t i = 0; i < shape->count; i++)
+        names[i] = shape->properties[i].name;
+    nearest = text_nearest(name, names, shape->count);
+    mem_free(names);
+    return nearest;
+}

@@ -1,1 +1,286 @@
-typedef int svc_empty_uri;
+/* A target is cut at its delimiters first and decoded afterwards, so that an encoded delimiter is
+ * data: base path, up to three parts, conditions, operator. */
+#include "query/uri.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+enum { RESOURCE, CONDITIONS, METAS, PARTS };
+
+struct op_spelling {
+    struct span text;
+    enum uri_op op;
+};
+
+/* Longest first. An encoded `>`, `<` or `!` before a plain `=` belongs to the operator: a client
+ * that escapes too much leaves the `=` alone in some cases. */
+static const struct op_spelling plain_ops[] = {
+    {SPAN_INIT("%21="), URI_NE}, {SPAN_INIT("%3C="), URI_LE}, {SPAN_INIT("%3E="), URI_GE},
+    {SPAN_INIT("!="), URI_NE},   {SPAN_INIT("<="), URI_LE},   {SPAN_INIT(">="), URI_GE},
+    {SPAN_INIT("="), URI_EQ},    {SPAN_INIT("<"), URI_LT},    {SPAN_INIT(">"), URI_GT},
+};
+
+/* Operators only where there is none of the above. */
+static const struct op_spelling encoded_ops[] = {
+    {SPAN_INIT("%21%3D"), URI_NE}, {SPAN_INIT("%3C%3D"), URI_LE}, {SPAN_INIT("%3E%3D"), URI_GE},
+    {SPAN_INIT("%3D"), URI_EQ},    {SPAN_INIT("%3C"), URI_LT},    {SPAN_INIT("%3E"), URI_GT},
+};
+
+const char *uri_op_text(enum uri_op op)
+{
+    static const char *const texts[] = {
+        [URI_EQ] = "=", [URI_NE] = "!=", [URI_LT] = "<",
+        [URI_GT] = ">", [URI_LE] = "<=", [URI_GE] = ">=",
+    };
+
+    return texts[op];
+}
+
+/* ---- decoding ---- */
+
+/* Both cases, as in RFC 3986 section 2.1. */
+static bool decode_escape(struct span at, char *out)
+{
+    return at.n >= 3 && text_from_hex(span_of(at.p + 1, 2), (uint8_t *)out);
+}
+
+static bool decode_into(struct span text, char *out, size_t *out_n)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n; i++, n++) {
+        out[n] = text.p[i];
+        if (text.p[i] != '%')
+            continue;
+        if (!decode_escape(span_sub(text, i, text.n), &out[n]))
+            return false;
+        i += 2;
+    }
+    *out_n = n;
+    return true;
+}
+
+struct err *uri_decode(struct span text, struct arena *a, struct span *out_text)
+{
+    struct span decoded = text;
+
+    if (span_find_char(text, '%', 0) < text.n) {
+        char *p = arena_alloc(a, text.n);
+
+        decoded.p = p;
+        if (!decode_into(text, p, &decoded.n))
+            return ERR(ERR_INVALID_URI_SYNTAX,
+                       "A '%%' is not followed by two hexadecimal digits in '%.*s'.",
+                       SPAN_FMT(text));
+    }
+    if (span_find_char(decoded, '\0', 0) < decoded.n)
+        return ERR(ERR_INVALID_URI_SYNTAX, "There is a NUL in '%.*s'.", SPAN_FMT(text));
+    if (!text_is_utf8(decoded))
+        return ERR(ERR_INVALID_URI_SYNTAX, "'%.*s' is not UTF-8.", SPAN_FMT(text));
+    *out_text = decoded;
+    return NULL;
+}
+
+/* ---- conditions ---- */
+
+/* What differs between conditions and meta-conditions. */
+struct part_kind {
+    const char *noun;
+    enum err_code code;
+};
+
+static const struct part_kind part_kinds[PARTS] = {
+    [CONDITIONS] = {"condition", ERR_INVALID_CONDITION_SYNTAX},
+    [METAS] = {"meta-condition", ERR_INVALID_META_SYNTAX},
+};
+
+struct op_place {
+    size_t start, end;
+    enum uri_op op;
+};
+
+static bool find_op(struct span text, const struct op_spelling *ops, size_t count,
+                    struct op_place *out_place)
+{
+    for (size_t at = 0; at < text.n; at++) {
+        struct span rest = span_sub(text, at, text.n);
+
+        for (size_t i = 0; i < count; i++) {
+            if (!span_istarts(rest, ops[i].text))
+                continue;
+            *out_place = (struct op_place){at, at + ops[i].text.n, ops[i].op};
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct err *parse_condition(struct span text, const struct part_kind *kind, struct arena *a,
+                                   struct uri_condition *out_condition)
+{
+    struct op_place at;
+    struct uri_condition c;
+
+    if (!find_op(text, plain_ops, ARRAY_LEN(plain_ops), &at) &&
+        !find_op(text, encoded_ops, ARRAY_LEN(encoded_ops), &at))
+        return ERR(kind->code, "The %s '%.*s' has no operator (=, !=, <, >, <=, >=).", kind->noun,
+                   SPAN_FMT(text));
+    if (at.start == 0)
+        return ERR(kind->code, "The %s '%.*s' has no name before its operator.", kind->noun,
+                   SPAN_FMT(text));
+    if (span_find_char(span_sub(text, 0, at.start), '!', 0) < at.start)
+        return ERR(kind->code, "There is a '!' in the name of the %s '%.*s'.", kind->noun,
+                   SPAN_FMT(text));
+    TRY(uri_decode(span_sub(text, 0, at.start), a, &c.key));
+    TRY(uri_decode(span_sub(text, at.end, text.n), a, &c.value));
+    c.op = at.op;
+    *out_condition = c;
+    return NULL;
+}
+
+static size_t count_char(struct span text, char c)
+{
+    size_t count = 0;
+
+    for (size_t at = 0; (at = span_find_char(text, c, at)) < text.n; at++)
+        count++;
+    return count;
+}
+
+static bool is_empty_part(struct span part)
+{
+    return part.n == 0 || span_eq(part, SPAN("_"));
+}
+
+static struct err *parse_conditions(struct span part, const struct part_kind *kind,
+                                    size_t max_conditions, struct arena *a,
+                                    struct uri_condition **out_items, size_t *out_count)
+{
+    struct uri_condition *items;
+    struct span rest = part;
+    size_t count = is_empty_part(part) ? 0 : count_char(part, '&') + 1;
+
+    if (count > max_conditions)
+        return ERR(ERR_INVALID_URI_SYNTAX, "There are %zu %ss in '%.*s', at most %zu are allowed.",
+                   count, kind->noun, SPAN_FMT(part), max_conditions);
+    items = ARENA_ARRAY(a, struct uri_condition, count);
+    for (size_t i = 0; i < count; i++)
+        TRY(parse_condition(span_split(&rest, '&'), kind, a, &items[i]));
+    *out_items = items;
+    *out_count = count;
+    return NULL;
+}
+
+/* ---- parts ---- */
+
+/* What follows the base path: empty, or begins with '/'. */
+static struct err *strip_base(struct span target, struct span base_path, struct span *out_rest)
+{
+    struct span rest;
+
+    if (span_ends(base_path, SPAN("/")))
+        base_path.n--;
+    rest = span_sub(target, base_path.n, target.n);
+    if (target.n == 0 || !span_istarts(target, base_path) ||
+        (rest.n > 0 && rest.p[0] != '/' && rest.p[0] != '?'))
+        return ERR(ERR_INVALID_URI_SYNTAX, "'%.*s' does not begin with '%.*s/'.", SPAN_FMT(target),
+                   SPAN_FMT(base_path));
+    if (span_starts(rest, SPAN("/?")))
+        rest = span_sub(rest, 1, rest.n);
+    if (span_starts(rest, SPAN("?")))
+        rest = span_sub(rest, 1, rest.n);
+    else if (span_find_char(rest, '?', 0) < rest.n)
+        return ERR(ERR_INVALID_URI_SYNTAX,
+                   "There is a query string in '%.*s': only '/?/' is allowed, and a '?' in a value "
+                   "is written as %%3F.",
+                   SPAN_FMT(target));
+    if (rest.n > 0 && rest.p[0] != '/')
+        return ERR(ERR_INVALID_URI_SYNTAX, "The query string of '%.*s' does not begin with '/'.",
+                   SPAN_FMT(target));
+    *out_rest = rest;
+    return NULL;
+}
+
+static struct err *split_parts(struct span target, struct span base_path, struct span parts[PARTS])
+{
+    struct span rest;
+    size_t count = 0;
+
+    TRY(strip_base(target, base_path, &rest));
+    rest = span_sub(rest, 1, rest.n);
+    if (span_ends(rest, SPAN("/")))
+        rest.n--;
+    while (rest.p != NULL && count < PARTS)
+        parts[count++] = span_split(&rest, '/');
+    if (rest.p != NULL)
+        return ERR(ERR_INVALID_URI_SYNTAX,
+                   "'%.*s' has more than three parts (/resource/conditions/meta-conditions).",
+                   SPAN_FMT(target));
+    return NULL;
+}
+
+struct err *uri_parse(struct span target, struct span base_path, size_t max_conditions,
+                      struct arena *a, struct uri *out_uri)
+{
+    struct span parts[PARTS] = {{NULL, 0}};
+    struct uri uri = {.resource = {NULL, 0}};
+
+    TRY(split_parts(target, base_path, parts));
+    TRY(uri_decode(parts[RESOURCE], a, &uri.resource));
+    if (is_empty_part(uri.resource))
+        uri.resource = span_of(NULL, 0);
+    TRY(parse_conditions(parts[CONDITIONS], &part_kinds[CONDITIONS], max_conditions, a,
+                         &uri.conditions, &uri.condition_count));
+    TRY(parse_conditions(parts[METAS], &part_kinds[METAS], max_conditions, a, &uri.metas,
+                         &uri.meta_count));
+    *out_uri = uri;
+    return NULL;
+}
+
+/* ---- normal form ---- */
+
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("-._~$'()*+,;:@", c) != NULL);
+}
+
+void uri_add_encoded(struct buf *b, struct span text)
+{
+    static const char digits[] = "0123456789ABCDEF";
+
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+
+        if (is_plain(text.p[i]))
+            buf_add_char(b, text.p[i]);
+        else
+            buf_add(b, span_of((char[]){'%', digits[c >> 4], digits[c & 15]}, 3));
+    }
+}
+
+static void add_part(struct buf *b, const struct uri_condition *conditions, size_t count)
+{
+    buf_add_str(b, count > 0 ? "/" : "/_");
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            buf_add_char(b, '&');
+        uri_add_encoded(b, conditions[i].key);
+        buf_add_str(b, uri_op_text(conditions[i].op));
+        uri_add_encoded(b, conditions[i].value);
+    }
+}
+
+void uri_add_normal(struct buf *b, const struct uri *uri, struct span resource, bool all_parts)
+{
+    buf_add_char(b, '/');
+    if (resource.n > 0)
+        uri_add_encoded(b, resource);
+    else
+        buf_add_char(b, '_');
+    if (uri->condition_count > 0 || uri->meta_count > 0 || all_parts)
+        add_part(b, uri->conditions, uri->condition_count);
+    if (uri->meta_count > 0 || all_parts)
+        add_part(b, uri->metas, uri->meta_count);
+}
