@@ -30,8 +30,10 @@ struct json_doc {
     uint32_t node_count;
 };
 
+#define JSON_DEPTH_MOST 1000 /* comparing and merging recurse that deep */
+
 struct json_limits {
-    uint32_t depth;   /* of nested arrays and objects */
+    uint32_t depth;   /* of nested arrays and objects, at most JSON_DEPTH_MOST */
     uint32_t members; /* nodes in all */
 };
 
@@ -81,7 +83,8 @@ struct json_value json_next(struct json_value array, struct json_value element);
 struct json_value json_at(struct json_value array, uint32_t index);
 
 /* Equality as JSON values: member order does not matter, numbers compare by exact value, strings
- * after unescaping. json_hash agrees with it. */
+ * after unescaping. Members of one name pair up in the order they come. json_hash agrees with it:
+ * equal values have equal hashes. */
 bool json_equal(struct json_value a, struct json_value b);
 uint64_t json_hash(struct json_value v);
 
@@ -89,14 +92,15 @@ uint64_t json_hash(struct json_value v);
 void json_add_string(struct buf *b, struct span text); /* quoted and escaped; bad UTF-8 as U+FFFD */
 /* "name": with a comma before it unless it follows '{' or '['. */
 void json_add_name(struct buf *b, struct span name);
-/* The value's text without insignificant blanks, everything else as written. */
+/* The value's text without insignificant blanks, everything else as written. An absent value, here
+ * and in the following, is written as null. */
 void json_add_compact(struct buf *b, struct json_value v);
 /* Printed for people, `indent` (0 to 8) blanks a level, one member or element a line. */
 void json_add_indented(struct buf *b, struct json_value v, unsigned indent);
 /* `target` with the members of `patch` laid over it: members of patch replace those of the same
  * name (exact; ASCII case folded when `fold`), in place; two objects merge; new members come last;
  * null stays null (protocol.md, section 4: "null sets null"). Compact. When either is not an
- * object, patch alone. */
+ * object, patch alone. Names are those of target; patch's are unique (json_check_unique). */
 void json_add_merged(struct buf *b, struct json_value target, struct json_value patch, bool fold,
                      struct arena *a);
 

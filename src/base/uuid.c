@@ -1,6 +1,6 @@
 /* Layout of version 7 (RFC 9562 section 5.7), in bits from the left: 48 milliseconds, 4 version,
  * 12 rand_a, 2 variant, 62 rand_b. In between, the fields without version and variant form one
- * number of 122 bits, high:low, so that a step onwards carries from field to field. */
+ * number of 122 bits, so that a step onwards carries from field to field. */
 #include "base/uuid.h"
 
 #include "base/clock.h"
@@ -12,20 +12,16 @@
 
 #define NANOS_PER_MS 1000000
 #define MS_MASK ((UINT64_C(1) << 48) - 1)
-#define RAND_B_MASK ((UINT64_C(1) << 62) - 1)
 #define RAND_A_BITS 12
 #define RAND_A_MASK ((UINT64_C(1) << RAND_A_BITS) - 1)
+#define RAND_B_BITS 62
+#define RAND_B_MASK ((UINT64_C(1) << RAND_B_BITS) - 1)
 /* The greatest step: small against 2^74, so that a burst within one millisecond does not run into
  * the next, and too large to guess the following id from one id. */
 #define STEP_BITS 40
 
-struct fields {
-    uint64_t high; /* milliseconds, rand_a: 60 bits */
-    uint64_t low;  /* rand_b: 62 bits */
-};
-
-/* The last one that uuid_new made. */
-static struct fields latest;
+/* The fields of the last one that uuid_new made. */
+static unsigned __int128 latest;
 
 static uint64_t get_be64(const uint8_t *p)
 {
@@ -42,13 +38,20 @@ static void put_be64(uint8_t *p, uint64_t value)
         p[i] = (uint8_t)value;
 }
 
-static struct uuid from_fields(struct fields f)
+static unsigned __int128 to_fields(uint64_t ms, uint64_t rand_a, uint64_t rand_b)
 {
-    uint64_t ms = f.high >> RAND_A_BITS;
+    uint64_t high = ms << RAND_A_BITS | (rand_a & RAND_A_MASK);
+
+    return (unsigned __int128)high << RAND_B_BITS | (rand_b & RAND_B_MASK);
+}
+
+static struct uuid from_fields(unsigned __int128 fields)
+{
+    uint64_t high = (uint64_t)(fields >> RAND_B_BITS), ms = high >> RAND_A_BITS;
     struct uuid u;
 
-    put_be64(u.b, ms << 16 | UINT64_C(7) << 12 | (f.high & RAND_A_MASK));
-    put_be64(u.b + 8, UINT64_C(2) << 62 | (f.low & RAND_B_MASK));
+    put_be64(u.b, ms << 16 | UINT64_C(7) << 12 | (high & RAND_A_MASK));
+    put_be64(u.b + 8, UINT64_C(2) << RAND_B_BITS | ((uint64_t)fields & RAND_B_MASK));
     return u;
 }
 
@@ -58,35 +61,23 @@ static uint64_t ms_field(int64_t unix_ns)
     return unix_ns < 0 ? 0 : (uint64_t)(unix_ns / NANOS_PER_MS) & MS_MASK;
 }
 
-static struct fields step_from(struct fields f, uint64_t step)
-{
-    f.low += step;
-    if (f.low > RAND_B_MASK) {
-        f.low &= RAND_B_MASK;
-        f.high++;
-    }
-    return f;
-}
-
 struct uuid uuid_new(void)
 {
     uint64_t ms = ms_field(clock_unix_ns());
     uint64_t random[2];
 
     rng_secret(random, sizeof(random));
-    if (ms > latest.high >> RAND_A_BITS)
-        latest =
-            (struct fields){ms << RAND_A_BITS | (random[0] & RAND_A_MASK), random[1] & RAND_B_MASK};
+    if (ms > (uint64_t)(latest >> (RAND_A_BITS + RAND_B_BITS)))
+        latest = to_fields(ms, random[0], random[1]);
     else
-        latest = step_from(latest, (random[0] >> (64 - STEP_BITS)) + 1);
+        latest += (random[0] >> (64 - STEP_BITS)) + 1;
     return from_fields(latest);
 }
 
 struct uuid uuid_from_serial(int64_t unix_ns, uint16_t salt, uint64_t serial)
 {
     MUST(serial <= RAND_B_MASK);
-    return from_fields(
-        (struct fields){ms_field(unix_ns) << RAND_A_BITS | (salt & RAND_A_MASK), serial});
+    return from_fields(to_fields(ms_field(unix_ns), salt, serial));
 }
 
 uint64_t uuid_serial(const struct uuid *u)

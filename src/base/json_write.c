@@ -1,0 +1,274 @@
+/* Writing. A parsed value is written from its text: outside of scalars that consists of brackets,
+ * commas, colons and blanks, so both forms go from scalar to scalar and through the gaps between
+ * them, without recursion. */
+#include "base/json.h"
+#include "base/must.h"
+#include "base/text.h"
+#include "json_private.h"
+
+#include <string.h>
+
+/* ---- from spans ---- */
+
+/* A character that does not stand for itself: escaped, or the replacement of what is no UTF-8. */
+static void add_special(struct buf *b, char c)
+{
+    static const char meanings[] = JSON_ESCAPE_MEANINGS, letters[] = JSON_ESCAPE_LETTERS;
+    const char *meaning = memchr(meanings, c, sizeof(meanings) - 1);
+
+    if (meaning != NULL) {
+        buf_add_char(b, '\\');
+        buf_add_char(b, letters[meaning - meanings]);
+    } else if ((unsigned char)c < 0x20) {
+        buf_printf(b, "\\u%04x", (unsigned char)c);
+    } else {
+        text_add_scalar(b, 0xfffd);
+    }
+}
+
+void json_add_string(struct buf *b, struct span text)
+{
+    const char *p = text.p, *end = text.n > 0 ? text.p + text.n : text.p;
+    const char *run = p; /* what is not written yet */
+
+    buf_add_char(b, '"');
+    while ((p = json_skip_plain(p, end)) < end) {
+        size_t n = text_utf8_bytes(span_of(p, (size_t)(end - p)));
+
+        if (n > 1) {
+            p += n;
+            continue;
+        }
+        buf_add(b, span_of(run, (size_t)(p - run)));
+        add_special(b, *p);
+        run = ++p;
+    }
+    buf_add(b, span_of(run, (size_t)(p - run)));
+    buf_add_char(b, '"');
+}
+
+static void add_comma(struct buf *b)
+{
+    char last = b->n > 0 ? b->p[b->n - 1] : '{';
+
+    if (last != '{' && last != '[')
+        buf_add_char(b, ',');
+}
+
+void json_add_name(struct buf *b, struct span name)
+{
+    add_comma(b);
+    json_add_string(b, name);
+    buf_add_char(b, ':');
+}
+
+/* ---- from parsed values ---- */
+
+/* Goes through a value: alternately the text before a scalar and that scalar. */
+struct walk {
+    const struct json_node *node, *end;
+    const char *text;
+    uint32_t at, text_end;
+};
+
+static struct walk walk_through(struct json_value v)
+{
+    return (struct walk){.node = v.node,
+                         .end = v.doc->nodes + v.node->next,
+                         .text = v.doc->text.p,
+                         .at = v.node->start,
+                         .text_end = v.node->end};
+}
+
+static bool is_container(const struct json_node *node)
+{
+    return node->type == JSON_ARRAY || node->type == JSON_OBJECT;
+}
+
+/* False when no scalar is left: *out_scalar is then empty, and *out_gap the rest. */
+static bool walk_next(struct walk *w, struct span *out_gap, struct span *out_scalar)
+{
+    bool found;
+    uint32_t start, end;
+
+    while (w->node < w->end && is_container(w->node))
+        w->node++;
+    found = w->node < w->end;
+    start = found ? w->node->start : w->text_end;
+    end = found ? w->node->end : w->text_end;
+    *out_gap = span_of(w->text + w->at, start - w->at);
+    *out_scalar = span_of(w->text + start, end - start);
+    w->at = end;
+    w->node += found;
+    return found;
+}
+
+/* In a gap there are no other characters up to the blank. */
+static bool is_blank(char c)
+{
+    return c <= ' ';
+}
+
+/* What lies between two blanks is copied at once: all of it, when the text is compact already. */
+void json_add_compact(struct buf *b, struct json_value v)
+{
+    struct span text = json_text(v), gap, scalar;
+    const char *run = text.p;
+    struct walk w;
+    bool more = true;
+
+    if (!json_exists(v)) {
+        buf_add(b, SPAN("null"));
+        return;
+    }
+    for (w = walk_through(v); more;) {
+        more = walk_next(&w, &gap, &scalar);
+        for (const char *p = gap.p; p < gap.p + gap.n; p++) {
+            if (is_blank(*p)) {
+                buf_add(b, span_of(run, (size_t)(p - run)));
+                run = p + 1;
+            }
+        }
+    }
+    buf_add(b, span_of(run, (size_t)(text.p + text.n - run)));
+}
+
+struct printer {
+    struct buf *b;
+    unsigned indent;
+    size_t depth;
+    bool opened; /* a bracket was opened and nothing is in it yet */
+};
+
+static void print_line_end(struct printer *p)
+{
+    buf_add_char(p->b, '\n');
+    for (size_t i = 0; i < p->depth; i++)
+        buf_add(p->b, span_of("        ", p->indent));
+}
+
+/* Before a scalar or an opening bracket. */
+static void print_beginning(struct printer *p)
+{
+    if (p->opened)
+        print_line_end(p);
+    p->opened = false;
+}
+
+static void print_closing(struct printer *p, char bracket)
+{
+    p->depth--;
+    if (!p->opened)
+        print_line_end(p);
+    p->opened = false;
+    buf_add_char(p->b, bracket);
+}
+
+/* A character outside of scalars. */
+static void print_gap_char(struct printer *p, char c)
+{
+    if (c == '{' || c == '[') {
+        print_beginning(p);
+        buf_add_char(p->b, c);
+        p->opened = true;
+        p->depth++;
+    } else if (c == '}' || c == ']') {
+        print_closing(p, c);
+    } else if (c == ',') {
+        buf_add_char(p->b, c);
+        print_line_end(p);
+    } else if (c == ':') {
+        buf_add(p->b, SPAN(": "));
+    }
+}
+
+void json_add_indented(struct buf *b, struct json_value v, unsigned indent)
+{
+    struct printer p = {.b = b, .indent = indent};
+    struct span gap, scalar;
+    struct walk w;
+
+    MUST(indent <= 8);
+    if (!json_exists(v)) {
+        buf_add(b, SPAN("null"));
+        return;
+    }
+    for (w = walk_through(v); walk_next(&w, &gap, &scalar); buf_add(b, scalar)) {
+        for (size_t i = 0; i < gap.n; i++)
+            print_gap_char(&p, gap.p[i]);
+        print_beginning(&p);
+    }
+    for (size_t i = 0; i < gap.n; i++)
+        print_gap_char(&p, gap.p[i]);
+}
+
+/* ---- merging ---- */
+
+struct merging {
+    struct buf *b;
+    bool fold;
+    struct arena *a;
+};
+
+static void merge(struct merging *g, struct json_value target, struct json_value patch);
+
+static void add_member_name(struct buf *b, struct json_value name)
+{
+    add_comma(b);
+    buf_add(b, json_text(name));
+    buf_add_char(b, ':');
+}
+
+/* The members of target, with what patch has of the same name; notes which those were. */
+static void merge_present(struct merging *g, struct json_value target, struct json_value patch,
+                          bool *used)
+{
+    struct json_names names = json_names_sort(patch, g->fold, g->a);
+
+    for (struct json_member m = json_first_member(target); json_exists(m.name);
+         m = json_next_member(target, m)) {
+        const struct json_name *found = json_names_find(&names, json_string(m.name, g->a), g->a);
+
+        add_member_name(g->b, m.name);
+        if (found == NULL) {
+            json_add_compact(g->b, m.value);
+            continue;
+        }
+        used[found->place] = true;
+        merge(g, m.value, json_names_value(patch, found));
+    }
+}
+
+static void add_unused(struct merging *g, struct json_value patch, const bool *used)
+{
+    for (struct json_member m = json_first_member(patch); json_exists(m.name);
+         m = json_next_member(patch, m)) {
+        if (*used++)
+            continue;
+        add_member_name(g->b, m.name);
+        json_add_compact(g->b, m.value);
+    }
+}
+
+static void merge(struct merging *g, struct json_value target, struct json_value patch)
+{
+    bool *used;
+
+    if (json_type(target) != JSON_OBJECT || json_type(patch) != JSON_OBJECT) {
+        json_add_compact(g->b, patch);
+        return;
+    }
+    used = ARENA_ARRAY(g->a, bool, json_count(patch));
+    buf_add_char(g->b, '{');
+    merge_present(g, target, patch, used);
+    add_unused(g, patch, used);
+    buf_add_char(g->b, '}');
+}
+
+void json_add_merged(struct buf *b, struct json_value target, struct json_value patch, bool fold,
+                     struct arena *a)
+{
+    struct merging g = {b, fold, a};
+
+    merge(&g, target, patch);
+}
