@@ -100,8 +100,9 @@ struct lane *lane_first(const struct deliveries *d);
 struct lane *lane_next(const struct deliveries *d, const struct lane *lane);
 struct delivery *lane_first_delivery(const struct lane *lane);
 struct delivery *lane_next_delivery(const struct lane *lane, const struct delivery *delivery);
-/* The oldest of those that ended, NULL when there is none: for retention. */
+/* Those that ended, oldest first; NULL at the end: for retention. */
 struct delivery *deliveries_oldest_ended(const struct deliveries *d);
+struct delivery *deliveries_next_ended(const struct deliveries *d, const struct delivery *delivery);
 
 /* Deliveries that are queued or waiting: what PendingDeliveries bounds. */
 size_t deliveries_pending(const struct deliveries *d);

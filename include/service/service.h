@@ -58,8 +58,12 @@ struct service {
     struct webhooks *webhooks;
     struct deliveries *deliveries;
     struct timer retention_timer;
+    bool retention_is_soon; /* the timer runs and is about to fire */
     bool is_draining;
-    const char *failed; /* why nothing is acknowledged any more; NULL: all is well */
+    char *failed; /* why nothing is acknowledged any more; NULL: all is well */
+    /* Told once when that happens: the owner ends the process. */
+    void (*on_failed)(void *context);
+    void *on_failed_context;
 };
 
 /* Makes the service over an open loop; `declarations` (may be absent) are the configuration's
@@ -69,7 +73,7 @@ struct err *service_new(struct loop *loop, struct service_options *options,
                         struct service **out_service) MUST_USE;
 /* Opens the journal, replays, links, begins to deliver. */
 struct err *service_open(struct service *s, const struct turn_options *options) MUST_USE;
-/* No new deliveries start; those under way may finish. */
+/* No new deliveries start; those under way may finish, see deliveries_in_flight. */
 void service_drain(struct service *s);
 void service_free(struct service *s);
 

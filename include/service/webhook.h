@@ -26,7 +26,9 @@ struct webhook *webhook_find(const struct webhooks *w, const struct uuid *id);
 /* After resources changed: selectors are looked up again. */
 void webhooks_relink(struct webhooks *w);
 
-/* resource_ops.check and .mask of Svc.Admin.Webhook. */
+/* The table of a webhook's properties. */
+extern const struct shape webhook_shape;
+/* resource_ops.check and .mask of Svc.Admin.Webhook. Each error is 400 and names the member. */
 struct err *webhook_check(struct call *call, struct draft *draft,
                           const struct entity *old) MUST_USE;
 void webhook_mask(struct buf *b, struct span json, struct arena *a);

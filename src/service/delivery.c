@@ -423,6 +423,13 @@ struct delivery *deliveries_oldest_ended(const struct deliveries *d)
     return first == NULL ? NULL : CONTAINER_OF(first, struct delivery, ended_link);
 }
 
+struct delivery *deliveries_next_ended(const struct deliveries *d, const struct delivery *delivery)
+{
+    struct list_link *next = list_next(&d->ended, &delivery->ended_link);
+
+    return next == NULL ? NULL : CONTAINER_OF(next, struct delivery, ended_link);
+}
+
 void delivery_resend(struct change *change, const struct delivery *delivery)
 {
     struct record_delivery record = delivery_record(delivery);

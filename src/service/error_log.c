@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "service/mask.h"
+#include "service/retention.h"
 #include "service/service.h"
 
 enum { TEXT_MAX_SCALARS = 10000 };
@@ -142,6 +143,7 @@ struct span error_log_store(struct call *call, const struct err *e)
         err_free(failed);
         return (struct span){NULL, 0};
     }
+    retention_wake(call->service);
     uuid_text(&id, text);
     return arena_printf(call->arena, "/%.*s/id=%s", SPAN_FMT(resource_name), text);
 }

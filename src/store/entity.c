@@ -9,8 +9,8 @@ struct span entity_json(const struct entity *e)
 
 struct json_value entity_parse(struct span json, struct arena *a)
 {
-    /* Deeper and wider than any limit that a request is read with. */
-    static const struct json_limits no_limits = {2000, 1u << 28};
+    /* As deep and wide as any limit that a request may be read with. */
+    static const struct json_limits no_limits = {JSON_DEPTH_MOST, 1u << 28};
     struct json_doc *doc = ARENA_NEW(a, struct json_doc);
     struct err *e = json_parse(json, &no_limits, a, doc);
 

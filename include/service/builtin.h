@@ -1,0 +1,26 @@
+/* The built-in resources. A new one is one file, res_<name>.c, and one line here. The order is that
+ * in which their collections are told of a replay: what others refer to comes first. */
+#ifndef SERVICE_BUILTIN_H
+#define SERVICE_BUILTIN_H
+
+#include "service/resource.h"
+
+#define BUILTIN_RESOURCES(X)                                                                       \
+    X(res_available_resource)                                                                      \
+    X(res_echo)                                                                                    \
+    X(res_event)                                                                                   \
+    X(res_error)                                                                                   \
+    X(res_error_code)                                                                              \
+    X(res_webhook)                                                                                 \
+    X(res_webhook_log)                                                                             \
+    X(res_delivery)
+
+#define BUILTIN_AS_EXTERN(definition) extern const struct resource_definition definition;
+BUILTIN_RESOURCES(BUILTIN_AS_EXTERN)
+#undef BUILTIN_AS_EXTERN
+
+/* Entity and binary resources that the application declares. */
+extern const struct resource_ops res_declared_ops;
+extern const struct resource_ops res_binary_ops;
+
+#endif

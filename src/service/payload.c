@@ -1,0 +1,1 @@
+typedef int svc_empty_payload;

@@ -1,0 +1,95 @@
+/* Svc.AvailableResource: the resources that the key may use, sorted by name (protocol.md, 7). */
+#include "base/json.h"
+#include "service/builtin.h"
+#include "service/rendered.h"
+#include "service/service.h"
+
+static const struct property properties[] = {
+    {.name = SPAN_INIT("Name"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .meaning = SPAN_INIT("Full resource name")},
+    {.name = SPAN_INIT("Description"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .meaning = SPAN_INIT("Text describing the resource")},
+    {.name = SPAN_INIT("Methods"),
+     .type = TYPE_ARRAY,
+     .flags = PROPERTY_READ_ONLY,
+     .meaning = SPAN_INIT("Methods that the key may use")},
+    {.name = SPAN_INIT("Kind"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .values = &resource_kind_names,
+     .meaning = SPAN_INIT("Resource kind")},
+};
+
+static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+
+/* One line of the listing: what of a resource this key may use. */
+struct line {
+    const struct resource *resource;
+    unsigned methods;
+};
+
+static bool is_visible(const struct call *call, const struct resource *resource, unsigned *methods)
+{
+    bool lists_itself = resource == call->resource;
+
+    *methods = lists_itself ? resource->methods
+                            : access_methods(call->key, resource->name, resource->methods);
+    if (call->key == NULL || lists_itself || *methods != 0)
+        return true;
+    /* An event resource has no methods: any right on it will do. */
+    return resource->kind == KIND_EVENT &&
+           access_methods(call->key, resource->name, METHODS_ALL) != 0;
+}
+
+static void *next(struct rendered *r)
+{
+    const struct resources *resources = &r->call->service->resources;
+    size_t *place = r->cursor;
+    struct line *line = ARENA_NEW(r->call->arena, struct line);
+
+    while (*place < resources->count) {
+        line->resource = resources->sorted[(*place)++];
+        if (is_visible(r->call, line->resource, &line->methods))
+            return line;
+    }
+    return NULL;
+}
+
+static void add_json(const void *object, struct buf *b)
+{
+    const struct line *line = object;
+    const struct resource *resource = line->resource;
+
+    buf_add_str(b, "{\"Name\":");
+    json_add_string(b, resource->name);
+    json_add_name(b, SPAN("Description"));
+    json_add_string(b, resource->description);
+    json_add_name(b, SPAN("Methods"));
+    method_add_json(b, line->methods);
+    json_add_name(b, SPAN("Kind"));
+    json_add_string(b, resource_kind_names.values[resource->kind]);
+    buf_add_char(b, '}');
+}
+
+static struct err *open_source(struct call *call)
+{
+    struct rendered *r = rendered_open(call, next, add_json);
+
+    r->cursor = ARENA_NEW(call->arena, size_t);
+    return NULL;
+}
+
+static const struct resource_ops ops = {.open = open_source};
+
+const struct resource_definition res_available_resource = {
+    .name = SPAN_INIT("Svc.AvailableResource"),
+    .description = SPAN_INIT("The resources that the client may use"),
+    .kind = KIND_ENTITY,
+    .methods = METHOD_BIT(METHOD_GET),
+    .shape = &shape,
+    .ops = &ops,
+};

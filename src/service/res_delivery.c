@@ -1,0 +1,154 @@
+/* Svc.Admin.Delivery: where each event stands on its way to each webhook (protocol.md, section 8).
+ */
+#include "base/json.h"
+#include "service/builtin.h"
+#include "service/crud.h"
+#include "service/rendered.h"
+#include "service/service.h"
+
+#define READ_ONLY(property_name, property_type, text)                                              \
+    {                                                                                              \
+        .name = SPAN_INIT(property_name), .type = property_type, .flags = PROPERTY_READ_ONLY,      \
+        .meaning = SPAN_INIT(text)                                                                 \
+    }
+
+static const struct property properties[] = {
+    READ_ONLY("Id", TYPE_STRING, "ID of the delivery"),
+    READ_ONLY("WebhookId", TYPE_STRING, "The webhook"),
+    READ_ONLY("EventId", TYPE_STRING, "The event"),
+    READ_ONLY("Event", TYPE_STRING, "The event resource"),
+    {.name = SPAN_INIT("State"),
+     .type = TYPE_STRING,
+     .values = &delivery_state_names,
+     .meaning = SPAN_INIT("Where it stands; written as Pending it is sent again")},
+    READ_ONLY("Attempts", TYPE_INTEGER, "Attempts made"),
+    READ_ONLY("Time", TYPE_DATETIME, "When the event was raised"),
+    READ_ONLY("NextAttemptTime", TYPE_DATETIME, "When it is tried again"),
+    READ_ONLY("LastStatus", TYPE_INTEGER, "Status of the last answer"),
+    READ_ONLY("LastError", TYPE_STRING, "What went wrong last, in words"),
+    READ_ONLY("ObjectNo", TYPE_INTEGER, "Serial number in the store"),
+};
+
+static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+
+struct cursor {
+    struct lane *lane;
+    struct delivery *delivery;
+    bool one_lane;
+};
+
+/* Lane by lane, each in the order of events. */
+static void *next_in_lanes(struct rendered *r)
+{
+    const struct deliveries *d = r->call->service->deliveries;
+    struct cursor *at = r->cursor;
+
+    while (at->lane != NULL) {
+        at->delivery = at->delivery == NULL ? lane_first_delivery(at->lane)
+                                            : lane_next_delivery(at->lane, at->delivery);
+        if (at->delivery != NULL)
+            return at->delivery;
+        at->lane = at->one_lane ? NULL : lane_next(d, at->lane);
+    }
+    return NULL;
+}
+
+static void *next_single(struct rendered *r)
+{
+    return TAKE(r->cursor);
+}
+
+static void add_json(const void *object, struct buf *b)
+{
+    delivery_add_json(object, b);
+}
+
+static struct err *open_source(struct call *call)
+{
+    const struct deliveries *d = call->service->deliveries;
+    struct cursor *cursor = ARENA_NEW(call->arena, struct cursor);
+    struct uuid id;
+
+    call_shows(call, deliveries_version(d));
+    if (rendered_wanted_id(call, SPAN("Id"), &id)) {
+        rendered_open(call, next_single, add_json)->cursor = delivery_find(d, &id);
+        return NULL;
+    }
+    cursor->one_lane = rendered_wanted_id(call, SPAN("WebhookId"), &id);
+    cursor->lane = cursor->one_lane ? lane_find(d, &id) : lane_first(d);
+    rendered_open(call, next_in_lanes, add_json)->cursor = cursor;
+    return NULL;
+}
+
+static struct err *check_state(struct json_value input, struct arena *a)
+{
+    struct json_value state = json_member_fold(input, SPAN("State"));
+
+    TRY(schema_check(&shape, input, a));
+    if (json_type(state) == JSON_STRING && span_ieq(json_string(state, a), SPAN("Pending")))
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY, "State can only be written as \"Pending\": to send again");
+}
+
+static struct err *resend_all(struct call *call, const struct query_result *found)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        const struct delivery *delivery = found->items[i].object;
+
+        if (delivery->state == DELIVERY_IN_FLIGHT)
+            return ERR(ERR_CONFLICT, "delivery %llu is in flight: its attempt has to end first",
+                       (unsigned long long)delivery->object_no);
+        delivery_resend(&call->change, delivery);
+    }
+    return call_apply(call);
+}
+
+static struct err *patch(struct call *call)
+{
+    struct query_result found;
+    struct json_doc doc;
+    struct span *texts;
+
+    TRY(crud_select(call, true, &found));
+    TRY(crud_body(call, &doc));
+    TRY(check_state(json_root(&doc), call->arena));
+    if (found.count == 0)
+        return ERR(ERR_UNKNOWN_ENTITY, "no entity of '%.*s' matches",
+                   SPAN_FMT(call->resource->name));
+    TRY(crud_check_several(call, found.count));
+    TRY(resend_all(call, &found));
+    texts = ARENA_ARRAY(call->arena, struct span, found.count);
+    for (size_t i = 0; i < found.count; i++) {
+        struct buf b;
+
+        buf_init(&b, BUF_NO_CAP);
+        delivery_add_json(found.items[i].object, &b);
+        texts[i] = arena_copy(call->arena, buf_span(&b));
+        buf_done(&b);
+    }
+    return crud_answer_changed(call, 200, "updated in", texts, found.count);
+}
+
+static struct err *delete (struct call *call)
+{
+    struct query_result found;
+
+    TRY(crud_select(call, true, &found));
+    TRY(crud_check_several(call, found.count));
+    call->change.frees_space = true;
+    for (size_t i = 0; i < found.count; i++)
+        delivery_forget(&call->change, found.items[i].object);
+    TRY(call_apply(call));
+    return crud_answer_deleted(call, found.count);
+}
+
+static const struct resource_ops ops = {.open = open_source, .patch = patch, .remove = delete_matching};
+
+const struct resource_definition res_delivery = {
+    .name = SPAN_INIT("Svc.Admin.Delivery"),
+    .description = SPAN_INIT("Events on their way to webhooks"),
+    .kind = KIND_ENTITY,
+    .methods = METHOD_BIT(METHOD_GET) | METHOD_BIT(METHOD_PATCH) | METHOD_BIT(METHOD_DELETE),
+    .shape = &shape,
+    .ops = &ops,
+};

@@ -1,0 +1,17 @@
+/* Svc.Admin.Webhook: the stored definitions that turn events into outgoing requests (service.md,
+ * "Webhook entity"). The table of properties is in webhook_shape.c, the checks in webhook_check.c.
+ */
+#include "service/builtin.h"
+#include "service/webhook.h"
+
+static const struct resource_ops ops = {.check = webhook_check, .mask = webhook_mask};
+
+const struct resource_definition res_webhook = {
+    .name = SPAN_INIT("Svc.Admin.Webhook"),
+    .description = SPAN_INIT("Webhooks: requests that are sent when events match a selector"),
+    .kind = KIND_ENTITY,
+    .methods = METHODS_ALL,
+    .shape = &webhook_shape,
+    .ops = &ops,
+    .is_stored = true,
+};

@@ -1,0 +1,233 @@
+#include "service/retention.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "service/service.h"
+
+enum {
+    SLICE = 1000,          /* objects that a rule takes out at once */
+    SOON_MS = 20,          /* after something was stored */
+    AGAIN_MS = 1,          /* while there is more to take out */
+    FULL_DISK_MS = 1000,   /* when the deletions found no room */
+    LATER_MS = 60 * 60000, /* ages are looked at at least this often */
+};
+
+#define DAY_NS INT64_C(86400000000000)
+
+/* One kind of objects that are kept for a while. They are met oldest first. */
+struct rule {
+    size_t most_offset, days_offset; /* of the limits, in struct retention */
+    size_t (*count)(const struct service *s);
+    const void *(*next)(const struct service *s, const void *previous); /* NULL: the first / none */
+    int64_t (*time)(const void *object);
+    void (*forget)(const void *object, struct change *change);
+};
+
+static const void *next_entity(const struct service *s, struct span resource, const void *previous)
+{
+    const struct entity *e = previous;
+
+    return e == NULL ? collection_first(store_collection(s->store, resource))
+                     : collection_next(e->collection, e);
+}
+
+/* Milliseconds since 1970 stand in the first 48 bits of an entity's id. */
+static int64_t entity_time(const void *object)
+{
+    const struct entity *e = object;
+    int64_t ms = 0;
+
+    for (int i = 0; i < 6; i++)
+        ms = ms << 8 | e->id.b[i];
+    return ms * 1000000;
+}
+
+static void forget_entity(const void *object, struct change *change)
+{
+    const struct entity *e = object;
+
+    change_delete_entity(change, collection_name(e->collection), &e->id);
+}
+
+static size_t count_errors(const struct service *s)
+{
+    return collection_count(store_collection(s->store, SPAN("Svc.Admin.Error")));
+}
+
+static const void *next_error(const struct service *s, const void *previous)
+{
+    return next_entity(s, SPAN("Svc.Admin.Error"), previous);
+}
+
+static size_t count_log(const struct service *s)
+{
+    return collection_count(store_collection(s->store, SPAN("Svc.Admin.WebhookLog")));
+}
+
+static const void *next_log(const struct service *s, const void *previous)
+{
+    return next_entity(s, SPAN("Svc.Admin.WebhookLog"), previous);
+}
+
+static size_t count_events(const struct service *s)
+{
+    return events_count(s->events);
+}
+
+static const void *next_event(const struct service *s, const void *previous)
+{
+    return previous == NULL ? events_first(s->events) : events_next(s->events, previous);
+}
+
+static int64_t event_time(const void *object)
+{
+    return ((const struct event *)object)->time_unix_ns;
+}
+
+static void forget_event(const void *object, struct change *change)
+{
+    event_forget(change, object);
+}
+
+static size_t count_ended(const struct service *s)
+{
+    return deliveries_count(s->deliveries, DELIVERY_DELIVERED) +
+           deliveries_count(s->deliveries, DELIVERY_DEAD) +
+           deliveries_count(s->deliveries, DELIVERY_ABORTED);
+}
+
+static const void *next_ended(const struct service *s, const void *previous)
+{
+    return previous == NULL ? deliveries_oldest_ended(s->deliveries)
+                            : deliveries_next_ended(s->deliveries, previous);
+}
+
+static int64_t ended_time(const void *object)
+{
+    return ((const struct delivery *)object)->event->time_unix_ns;
+}
+
+static void forget_ended(const void *object, struct change *change)
+{
+    delivery_forget(change, object);
+}
+
+#define LIMITED_BY(most, days) offsetof(struct retention, most), offsetof(struct retention, days)
+
+static const struct rule rules[] = {
+    {LIMITED_BY(errors, error_days), count_errors, next_error, entity_time, forget_entity},
+    {LIMITED_BY(log_entries, log_days), count_log, next_log, entity_time, forget_entity},
+    {LIMITED_BY(log_entries, log_days), count_ended, next_ended, ended_time, forget_ended},
+    {LIMITED_BY(events, event_days), count_events, next_event, event_time, forget_event},
+};
+
+static int64_t limit_at(const struct service *s, size_t offset)
+{
+    return *(const int64_t *)(const void *)((const char *)&s->retention + offset);
+}
+
+/* When the rule's oldest object has to go for its age; INT64_MAX without one. */
+static int64_t due_at(const struct service *s, const struct rule *rule, const void *oldest)
+{
+    int64_t days = MIN(limit_at(s, rule->days_offset), INT64_MAX / DAY_NS / 2);
+
+    return oldest == NULL ? INT64_MAX : rule->time(oldest) + days * DAY_NS;
+}
+
+/* Adds the deletion of what has to go, a slice at most. */
+static size_t expire(const struct service *s, const struct rule *rule, struct change *change)
+{
+    int64_t most = limit_at(s, rule->most_offset);
+    int64_t count = (int64_t)rule->count(s);
+    size_t taken = 0;
+
+    for (const void *object = rule->next(s, NULL); object != NULL && taken < SLICE;
+         object = rule->next(s, object)) {
+        if (count <= most && due_at(s, rule, object) > clock_unix_ns())
+            break;
+        rule->forget(object, change);
+        count--;
+        taken++;
+    }
+    return taken;
+}
+
+static uint64_t ms_until_next(const struct service *s)
+{
+    uint64_t ms = LATER_MS;
+
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+        int64_t due = due_at(s, &rules[i], rules[i].next(s, NULL));
+        int64_t now = clock_unix_ns();
+
+        if (due != INT64_MAX)
+            ms = MIN(ms, due <= now ? AGAIN_MS : (uint64_t)(due - now) / 1000000 + 1);
+    }
+    return ms;
+}
+
+static bool is_empty(const struct service *s)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+        if (rules[i].count(s) > 0)
+            return false;
+    return true;
+}
+
+/* One slice of every rule in one change; how long to wait for the next in *out_ms. */
+static struct err *take_out(struct service *s, struct arena *a, uint64_t *out_ms)
+{
+    struct change change;
+    struct err *e;
+    uint64_t serial;
+    bool more = false;
+
+    change_init(&change, s->turn, a);
+    change.frees_space = true;
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+        more = expire(s, &rules[i], &change) == SLICE || more;
+    e = turn_apply(s->turn, &change, &serial);
+    change_done(&change);
+    if (e == NULL)
+        *out_ms = more ? AGAIN_MS : ms_until_next(s);
+    return e;
+}
+
+static void on_time(struct timer *timer)
+{
+    struct service *s = CONTAINER_OF(timer, struct service, retention_timer);
+    uint64_t ms = FULL_DISK_MS;
+    struct arena a;
+    struct err *e;
+
+    s->retention_is_soon = false;
+    arena_init(&a);
+    e = take_out(s, &a, &ms);
+    if (e != NULL) {
+        log_warn("retention", "nothing is taken out now: %.*s", SPAN_FMT(err_message(e)));
+        err_free(e);
+    }
+    arena_done(&a);
+    if (!is_empty(s))
+        timer_start(s->loop, &s->retention_timer, ms);
+}
+
+void retention_start(struct service *s)
+{
+    timer_init(&s->retention_timer, on_time);
+    retention_wake(s);
+}
+
+void retention_stop(struct service *s)
+{
+    timer_stop(s->loop, &s->retention_timer);
+}
+
+void retention_wake(struct service *s)
+{
+    if (s->retention_is_soon)
+        return;
+    s->retention_is_soon = true;
+    timer_start(s->loop, &s->retention_timer, SOON_MS);
+}
