@@ -129,7 +129,7 @@ static struct err *patch(struct call *call)
     return crud_answer_changed(call, 200, "updated in", texts, found.count);
 }
 
-static struct err *delete (struct call *call)
+static struct err *delete_matching(struct call *call)
 {
     struct query_result found;
 
@@ -142,7 +142,8 @@ static struct err *delete (struct call *call)
     return crud_answer_deleted(call, found.count);
 }
 
-static const struct resource_ops ops = {.open = open_source, .patch = patch, .remove = delete_matching};
+static const struct resource_ops ops = {
+    .open = open_source, .patch = patch, .remove = delete_matching};
 
 const struct resource_definition res_delivery = {
     .name = SPAN_INIT("Svc.Admin.Delivery"),

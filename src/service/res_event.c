@@ -249,7 +249,7 @@ static struct err *post(struct call *call)
     return e;
 }
 
-static struct err *delete (struct call *call)
+static struct err *delete_matching(struct call *call)
 {
     struct query_result found;
 

@@ -1,0 +1,48 @@
+/* The configuration file (protocol.md, section 9): read once, whole, or refused with file, member
+ * and reason. */
+#ifndef APP_CONFIG_H
+#define APP_CONFIG_H
+
+#include "base/log.h"
+#include "io/tcp.h"
+#include "service/service.h"
+
+#define CONFIG_MAX_LISTENERS 16
+#define CONFIG_MAX_BYTES ((size_t)64 << 20)
+
+struct config {
+    struct arena arena;    /* everything below points into it */
+    const char *file;      /* NULL: none was given */
+    const char *directory; /* of the file: where `File` names of resources are looked up */
+    struct tcp_address listeners[CONFIG_MAX_LISTENERS];
+    size_t listener_count;
+    const char *base_path;
+    const char *data_directory;
+    enum journal_fsync fsync;
+    bool require_api_key;
+    const char **cors_origins; /* NULL-terminated, or NULL */
+    struct json_doc api_keys;  /* an array; node_count 0: none */
+    struct json_doc resources;
+    struct limits limits;
+    struct retention retention;
+    unsigned connect_seconds;
+    uint32_t max_in_flight;
+    unsigned max_connections_per_host;
+    struct egress_rules egress; /* owned */
+    const char *proxy, *ca_file;
+    enum log_level log_level;
+    enum log_format log_format;
+};
+
+/* The defaults. */
+void config_init(struct config *c);
+void config_done(struct config *c);
+/* Reads the file over the defaults. The message begins with the file's name, then the member. */
+struct err *config_read(struct config *c, const char *file) MUST_USE;
+/* What concerns several members, after the command line had its say: keys are required on every
+ * address that is neither loopback nor a UNIX socket. */
+struct err *config_check(const struct config *c) MUST_USE;
+/* The keys, as the service takes them. */
+struct err *config_access(const struct config *c, struct access *out_access) MUST_USE;
+
+#endif

@@ -1,0 +1,176 @@
+/* The command line: `svcd [--config FILE] [--data DIR] [--listen ADDR]... [--check] [--version]`
+ * and `svcd hash-key` (protocol.md, section 9). */
+#include "app/server.h"
+
+#include "base/fault.h"
+#include "base/mem.h"
+#include "service/sign.h"
+
+#include <getopt.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+struct arguments {
+    const char *config, *data;
+    const char *listen[CONFIG_MAX_LISTENERS];
+    size_t listen_count;
+    bool check;
+};
+
+static const char usage[] =
+    "usage: svcd [--config FILE] [--data DIR] [--listen ADDR]... [--check] [--version]\n"
+    "       svcd hash-key\n"
+    "\n"
+    "  --config FILE   read the configuration from FILE\n"
+    "  --data DIR      keep the journal in DIR (default: svc-data)\n"
+    "  --listen ADDR   host:port, [v6]:port or unix:PATH (default: 127.0.0.1:8080); may be "
+    "repeated\n"
+    "  --check         check the configuration and exit: 0 good, 2 bad\n"
+    "  --version       print the version and exit\n"
+    "  hash-key        read an API key from standard input, print its SHA-256 for KeySha256\n";
+
+static int bad_usage(const char *why, const char *what)
+{
+    fprintf(stderr, "svcd: %s%s\n%s", why, what, usage);
+    return SERVER_BAD_CONFIG;
+}
+
+static int hash_key(void)
+{
+    enum { MOST = 4096 };
+    char key[MOST + 1];
+    size_t n = fread(key, 1, sizeof(key), stdin);
+    char hex[65];
+
+    while (n > 0 && (key[n - 1] == '\n' || key[n - 1] == '\r'))
+        n--;
+    if (n == 0 || n > MOST) {
+        fprintf(stderr, "svcd: hash-key: the key must have 1 to %d bytes\n", MOST);
+        return SERVER_BAD_CONFIG;
+    }
+    sign_sha256_hex(span_of(key, n), hex);
+    mem_wipe(key, sizeof(key));
+    puts(hex);
+    return 0;
+}
+
+/* -1: go on; otherwise the exit status. */
+static int parse(int argc, char **argv, struct arguments *out)
+{
+    static const struct option options[] = {
+        {"config", required_argument, NULL, 'c'},
+        {"data", required_argument, NULL, 'd'},
+        {"listen", required_argument, NULL, 'l'},
+        {"check", no_argument, NULL, 'k'},
+        {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'c':
+            out->config = optarg;
+            break;
+        case 'd':
+            out->data = optarg;
+            break;
+        case 'l':
+            if (out->listen_count == CONFIG_MAX_LISTENERS)
+                return bad_usage("too many --listen", "");
+            out->listen[out->listen_count++] = optarg;
+            break;
+        case 'k':
+            out->check = true;
+            break;
+        case 'v':
+            puts("svcd " SVCD_VERSION);
+            return 0;
+        case 'h':
+            fputs(usage, stdout);
+            return 0;
+        default:
+            return bad_usage("unknown or incomplete option", "");
+        }
+    }
+    if (optind < argc)
+        return bad_usage("unexpected argument ", argv[optind]);
+    return -1;
+}
+
+/* The command line wins over the file. */
+static struct err *apply(const struct arguments *arguments, struct config *config)
+{
+    if (arguments->config != NULL)
+        TRY(config_read(config, arguments->config));
+    if (arguments->data != NULL)
+        config->data_directory = arguments->data;
+    if (arguments->listen_count > 0)
+        config->listener_count = 0;
+    for (size_t i = 0; i < arguments->listen_count; i++) {
+        struct err *e = tcp_parse_address(span_str(arguments->listen[i]),
+                                          &config->listeners[config->listener_count++]);
+
+        if (e != NULL)
+            return err_prefix(e, "--listen: ");
+    }
+    return config_check(config);
+}
+
+/* As many descriptors as the system gives: connections and deliveries need them. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        log_warn("main", "the limit of open files stays at %llu",
+                 (unsigned long long)limit.rlim_cur);
+}
+
+static void prepare_process(void)
+{
+    enum { MMAP_BYTES = 1 << 20 };
+
+    /* Fixed, or glibc raises it and large tables are zeroed by hand instead of by the kernel. */
+    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
+    raise_descriptor_limit();
+#ifdef SVCD_FAULTS
+    if (!fault_set(getenv("SVCD_FAULT")))
+        fprintf(stderr, "svcd: SVCD_FAULT is malformed\n");
+#endif
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments arguments = {.check = false};
+    struct config config;
+    struct err *e;
+    int status;
+
+    if (argc == 2 && strcmp(argv[1], "hash-key") == 0)
+        return hash_key();
+    status = parse(argc, argv, &arguments);
+    if (status >= 0)
+        return status;
+    prepare_process();
+    config_init(&config);
+    e = apply(&arguments, &config);
+    if (e != NULL) {
+        fprintf(stderr, "svcd: %.*s\n", SPAN_FMT(err_message(e)));
+        err_free(e);
+        config_done(&config);
+        return SERVER_BAD_CONFIG;
+    }
+    log_configure(config.log_level, config.log_format);
+    status = server_run(&config, arguments.check);
+    config_done(&config);
+    return status;
+}

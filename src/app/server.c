@@ -1,0 +1,255 @@
+#include "app/server.h"
+
+#include "base/mem.h"
+#include "base/must.h"
+#include "http/server.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DRAIN_CHECK_MS = 20 };
+
+struct server {
+    struct config *config;
+    struct loop loop;
+    struct service *service;
+    struct http_server *http;
+    uv_signal_t on_term, on_int, on_usr1;
+    struct timer drain_timer; /* looks whether all is done, until the deadline */
+    uint64_t drain_deadline_ms;
+    bool is_draining, http_is_drained, is_closing;
+    enum server_exit status;
+};
+
+static void log_failure(struct err *e)
+{
+    log_error("server", "%.*s", SPAN_FMT(err_message(e)));
+    err_free(e);
+}
+
+/* Taking down. ----------------------------------------------------------------------------- */
+
+static void on_http_closed(void *context)
+{
+    struct server *s = context;
+
+    s->http = NULL;
+    uv_close((uv_handle_t *)&s->on_term, NULL);
+    uv_close((uv_handle_t *)&s->on_int, NULL);
+    uv_close((uv_handle_t *)&s->on_usr1, NULL);
+    service_free(TAKE(s->service));
+}
+
+static void close_all(struct server *s)
+{
+    if (s->is_closing)
+        return;
+    s->is_closing = true;
+    timer_stop(&s->loop, &s->drain_timer);
+    http_server_close(s->http, on_http_closed, s);
+}
+
+static bool is_done(const struct server *s)
+{
+    return s->http_is_drained && deliveries_in_flight(s->service->deliveries) == 0 &&
+           journal_idle(turn_journal(s->service->turn));
+}
+
+static void on_drain_time(struct timer *timer)
+{
+    struct server *s = CONTAINER_OF(timer, struct server, drain_timer);
+
+    if (is_done(s)) {
+        log_info("server", "drained");
+        close_all(s);
+    } else if (loop_now_ms(&s->loop) >= s->drain_deadline_ms) {
+        log_warn("server",
+                 "not drained within ShutdownSeconds: %zu attempts are cut off and will "
+                 "be made again",
+                 deliveries_in_flight(s->service->deliveries));
+        close_all(s);
+    } else {
+        timer_start(&s->loop, &s->drain_timer, DRAIN_CHECK_MS);
+    }
+}
+
+static void on_http_drained(void *context)
+{
+    struct server *s = context;
+
+    s->http_is_drained = true;
+}
+
+static void drain(struct server *s)
+{
+    s->is_draining = true;
+    s->drain_deadline_ms =
+        loop_now_ms(&s->loop) + (uint64_t)s->service->limits.shutdown_seconds * 1000;
+    service_drain(s->service);
+    http_server_drain(s->http, on_http_drained, s);
+    timer_start(&s->loop, &s->drain_timer, 0);
+}
+
+/* Signals. --------------------------------------------------------------------------------- */
+
+static void on_stop_signal(uv_signal_t *signal, int number)
+{
+    struct server *s = signal->data;
+
+    if (s->is_draining) {
+        log_warn("server", "second signal: exiting at once");
+        _exit(SERVER_FAILED);
+    }
+    log_info("server", "%s: draining", number == SIGTERM ? "SIGTERM" : "SIGINT");
+    drain(s);
+}
+
+/* For tests and for the curious: a digest of the whole state, to compare before and after. */
+static void on_digest_signal(uv_signal_t *signal, int number)
+{
+    const struct server *s = signal->data;
+    struct store_digest digest = store_digest(s->service->store);
+
+    (void)number;
+    log_info("server", "digest %016llx of %llu objects", (unsigned long long)digest.sum,
+             (unsigned long long)digest.objects);
+}
+
+static void watch_signal(struct server *s, uv_signal_t *signal, int number, uv_signal_cb on_signal)
+{
+    MUST(uv_signal_init(&s->loop.uv, signal) == 0);
+    signal->data = s;
+    if (uv_signal_start(signal, on_signal, number) != 0)
+        log_warn("server", "signal %d cannot be watched", number);
+}
+
+static void on_service_failed(void *context)
+{
+    (void)context;
+    /* Nothing that is still in memory may be acknowledged: no draining, no further write. */
+    log_error("server", "the journal has failed: exiting");
+    _exit(SERVER_FAILED);
+}
+
+/* Setting up. ------------------------------------------------------------------------------ */
+
+static struct err *make_service(struct server *s)
+{
+    struct config *c = s->config;
+    struct service_options options = {
+        .limits = c->limits,
+        .retention = c->retention,
+        .base_path = c->base_path,
+        .cors_origins = c->cors_origins,
+        .delivery_in_flight = c->max_in_flight,
+        .fetch =
+            {
+                .connect_timeout_ms = c->connect_seconds * 1000,
+                .max_connections = c->max_in_flight,
+                .max_connections_per_host = c->max_connections_per_host,
+                .proxy = c->proxy,
+                .ca_file = c->ca_file,
+            },
+        .egress = c->egress,
+    };
+    struct json_value declarations = {NULL, NULL};
+    struct arena a;
+    struct err *e;
+
+    TRY(config_access(c, &options.access));
+    egress_init(&c->egress); /* it moves into the service */
+    if (c->resources.node_count > 0)
+        declarations = json_root(&c->resources);
+    arena_init(&a);
+    e = service_new(&s->loop, &options, declarations, c->directory, &a, &s->service);
+    arena_done(&a);
+    if (e == NULL)
+        return NULL;
+    return c->file == NULL ? e : err_prefix(e, "%s: ", c->file);
+}
+
+static struct err *open_journal(struct server *s)
+{
+    const struct turn_options options = {
+        .journal = {.directory = s->config->data_directory, .fsync = s->config->fsync},
+    };
+    struct journal_stats stats;
+
+    TRY(service_open(s->service, &options));
+    journal_stats(turn_journal(s->service->turn), &stats);
+    log_info("server", "journal %s: %llu records replayed in %llu ms, %zu objects",
+             s->config->data_directory, (unsigned long long)stats.replayed_records,
+             (unsigned long long)(stats.replay_ns / 1000000), store_live_count(s->service->store));
+    return NULL;
+}
+
+static struct err *listen_all(struct server *s)
+{
+    s->http = http_server_new(&s->loop, s->service);
+    for (size_t i = 0; i < s->config->listener_count; i++)
+        TRY(http_server_listen(s->http, &s->config->listeners[i]));
+    for (size_t i = 0; i < s->config->listener_count; i++) {
+        struct tcp_address address = s->config->listeners[i];
+
+        if (!address.is_unix && address.port == 0)
+            log_info("server", "listening on %s, port %u", address.text, http_server_port(s->http));
+        else
+            log_info("server", "listening on %s", address.text);
+    }
+    return NULL;
+}
+
+static void run(struct server *s)
+{
+    s->service->on_failed = on_service_failed;
+    watch_signal(s, &s->on_term, SIGTERM, on_stop_signal);
+    watch_signal(s, &s->on_int, SIGINT, on_stop_signal);
+    watch_signal(s, &s->on_usr1, SIGUSR1, on_digest_signal);
+    timer_init(&s->drain_timer, on_drain_time);
+    loop_run(&s->loop);
+}
+
+static void abandon_http(void *context)
+{
+    struct server *s = context;
+
+    s->http = NULL;
+}
+
+/* What was set up before something failed. */
+static void undo(struct server *s)
+{
+    if (s->http != NULL)
+        http_server_close(s->http, abandon_http, s);
+    loop_run(&s->loop);
+    service_free(TAKE(s->service));
+    loop_run(&s->loop);
+}
+
+enum server_exit server_run(struct config *config, bool check_only)
+{
+    struct server s = {.config = config, .status = SERVER_STOPPED};
+    struct err *e = loop_init(&s.loop);
+
+    if (e != NULL) {
+        log_failure(e);
+        return SERVER_FAILED;
+    }
+    e = make_service(&s);
+    if (e == NULL && !check_only)
+        e = open_journal(&s);
+    if (e == NULL && !check_only)
+        e = listen_all(&s);
+    if (e != NULL) {
+        log_failure(e);
+        s.status = SERVER_BAD_CONFIG;
+    }
+    if (e != NULL || check_only)
+        undo(&s);
+    else
+        run(&s);
+    loop_done(&s.loop);
+    return s.status;
+}
