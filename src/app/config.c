@@ -378,6 +378,20 @@ static struct err *read_file(const char *file, struct buf *b)
     return e;
 }
 
+/* Lines that begin with `//` are comments: they become blank, so that places in messages stay
+ * right. No JSON string can hold a line break, so such a line is never inside of one. */
+static void blank_comments(struct buf *b)
+{
+    struct span rest = buf_span(b);
+
+    while (rest.p != NULL) {
+        struct span line = span_split(&rest, '\n');
+
+        if (span_starts(span_trim(line), SPAN("//")))
+            memset(b->p + (line.p - b->p), ' ', line.n);
+    }
+}
+
 static struct err *read_text(struct config *c, struct buf *b)
 {
     static const struct json_limits limits = {JSON_DEPTH_MOST, 1u << 27};
@@ -385,6 +399,7 @@ static struct err *read_text(struct config *c, struct buf *b)
     struct err *e;
     cJSON *tree;
 
+    blank_comments(b);
     TRY(json_parse(buf_span(b), &limits, &c->arena, &doc));
     TRY(json_check_unique(json_root(&doc), true, &c->arena));
     if (json_type(json_root(&doc)) != JSON_OBJECT)

@@ -1,0 +1,301 @@
+"""What the black-box tests share: the real server as a process, a plain HTTP client, a receiver for
+its deliveries, and a base class whose every test ends with digest, restart, compare."""
+import http.client
+import json
+import os
+import queue
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+SVCD = os.environ.get("SVCD", "build/svcd")
+SHOP = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "example.json")
+DEADLINE_S = 20
+
+
+def load_config(path):
+    with open(path, encoding="utf-8") as file:
+        return json.loads("".join(line for line in file if not line.lstrip().startswith("//")))
+
+
+def wait_until(condition, what, seconds=DEADLINE_S):
+    """Waits for a condition that the server brings about; fails with `what` when it does not."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.01)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"{self.status} {dict(self.headers)} {self.body[:400]!r}"
+
+
+class Server:
+    """One svcd process over one data directory, which outlives it."""
+
+    def __init__(self, config=None, env=None):
+        self.directory = tempfile.mkdtemp(prefix="svcd-test-")
+        self.data = os.path.join(self.directory, "data")
+        self.config = load_config(SHOP) if config is None else config
+        self.env = dict(os.environ, **(env or {}))
+        self.process = None
+        self.port = None
+        self.log = []
+
+    def start(self):
+        config = dict(self.config)
+        config["Listen"] = ["127.0.0.1:0"]
+        config["DataDirectory"] = self.data
+        path = os.path.join(self.directory, "config.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        shutil.copy(os.path.join(os.path.dirname(SHOP), "terms.txt"), self.directory)
+        self.process = subprocess.Popen([SVCD, "--config", path], stderr=subprocess.PIPE,
+                                        env=self.env)
+        self.port = None
+        threading.Thread(target=self._read_log, args=(self.process,), daemon=True).start()
+        wait_until(lambda: self.port or self.process.poll() is not None, "the server listens")
+        if self.port is None:
+            raise AssertionError("the server ended:\n" + "\n".join(self.log))
+        return self
+
+    def _read_log(self, process):
+        for line in process.stderr:
+            text = line.decode("utf-8", "replace").rstrip("\n")
+            self.log.append(text)
+            found = re.search(r"listening on \S+, port (\d+)", text)
+            if found:
+                self.port = int(found.group(1))
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """SIGTERM; returns the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=60)
+
+    def digest(self):
+        """The state's digest, as the server logs it on SIGUSR1."""
+        seen = len(self.log)
+        self.process.send_signal(signal.SIGUSR1)
+
+        def find():
+            for line in self.log[seen:]:
+                found = re.search(r"digest (\w+) of (\d+) objects", line)
+                if found:
+                    return found.groups()
+            return None
+        return wait_until(find, "a digest in the log")
+
+    def remove(self):
+        if self.process and self.process.poll() is None:
+            self.kill()
+        if self.process:
+            self.process.stderr.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def request(self, method, target, body=None, headers=None, raw=False):
+        """One request on a connection of its own. A body that is not bytes is sent as JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
+        data = body
+        if body is not None and not isinstance(body, bytes):
+            data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        try:
+            connection.putrequest(method, target, skip_accept_encoding=True)
+            for name, value in (headers or {}).items():
+                connection.putheader(name, value)
+            if data is not None:
+                connection.putheader("Content-Length", str(len(data)))
+            connection.endheaders(data)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def raw(self, data, half_close=False, seconds=DEADLINE_S):
+        """Sends bytes as they are and returns all that comes back until the server closes."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as s:
+            s.sendall(data)
+            if half_close:
+                s.shutdown(socket.SHUT_WR)
+            received = b""
+            while True:
+                try:
+                    part = s.recv(65536)
+                except (ConnectionResetError, socket.timeout):
+                    break
+                if not part:
+                    break
+                received += part
+            return received
+
+    def tasks(self):
+        return os.listdir(f"/proc/{self.process.pid}/task")
+
+
+class Received:
+    def __init__(self, method, path, headers, body):
+        self.method = method
+        self.path = path
+        self.headers = headers
+        self.body = body
+        self.time = time.monotonic()
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Receiver:
+    """Takes the server's deliveries on 127.0.0.1. `script` is called with each request and returns the
+    status to answer, or (status, headers, body); None answers 200. Raising Drop closes without an
+    answer."""
+
+    class Drop(Exception):
+        pass
+
+    def __init__(self, script=None):
+        self.script = script
+        self.requests = queue.Queue()
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port = self.socket.getsockname()[1]
+        self.closed = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def url(self, path="/hook"):
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def _accept(self):
+        while not self.closed:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        with connection, connection.makefile("rb") as stream:
+            while not self.closed:
+                try:
+                    request = self._read(stream)
+                    if request is None:
+                        return
+                    answer = self.script(request) if self.script else None
+                    self.requests.put(request)
+                    connection.sendall(self._format(answer))
+                except (Receiver.Drop, OSError):
+                    return
+
+    @staticmethod
+    def _read(stream):
+        line = stream.readline(65536).decode("latin-1").split()
+        if len(line) < 3:
+            return None
+        headers = http.client.parse_headers(stream)
+        body = stream.read(int(headers.get("Content-Length") or 0))
+        return Received(line[0], line[1], headers, body)
+
+    @staticmethod
+    def _format(answer):
+        status, headers, body = answer if isinstance(answer, tuple) else (answer or 200, {}, b"")
+        lines = [f"HTTP/1.1 {status} Answer", f"Content-Length: {len(body)}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+
+    def take(self, seconds=DEADLINE_S):
+        """The next request that arrived."""
+        return self.requests.get(timeout=seconds)
+
+    def nothing(self, seconds=0.3):
+        """True when nothing arrives for so long."""
+        try:
+            self.requests.get(timeout=seconds)
+            return False
+        except queue.Empty:
+            return True
+
+    def close(self):
+        self.closed = True
+        self.socket.close()
+
+
+class ServerCase(unittest.TestCase):
+    """A test with a server of its own. When the test has passed, the state's digest is compared with
+    that of a server restarted over the same journal after kill -9, and that one must stop cleanly."""
+
+    config = None
+    env = None
+    compares_digest = True
+
+    def setUp(self):
+        self.server = Server(self.make_config(), self.env).start()
+        self.addCleanup(self.server.remove)
+        self.receivers = []
+
+    def make_config(self):
+        return self.config
+
+    def receiver(self, script=None):
+        receiver = Receiver(script)
+        self.addCleanup(receiver.close)
+        return receiver
+
+    def tearDown(self):
+        if not self.compares_digest or self._failed() or self.server.process.poll() is not None:
+            return
+        self.settle()
+        before = self.server.digest()
+        self.server.kill()
+        self.server.start()
+        self.assertEqual(self.server.digest(), before, "the state differs after a restart")
+        self.assertEqual(self.server.stop(), 0, "\n".join(self.server.log[-20:]))
+
+    def settle(self):
+        """Waits until no delivery is in flight, and what was answered last is on disk."""
+        def is_settled():
+            answer = self.server.request("REPORT", "/Svc.Admin.Delivery/State=InFlight")
+            return answer.status != 200 or answer.json() == [{"Count": 0}]
+        wait_until(is_settled, "no delivery is in flight")
+        time.sleep(0.05)
+
+    def _failed(self):
+        outcome = self._outcome
+        errors = getattr(outcome, "errors", None)
+        if errors is None:
+            errors = outcome.result.failures + outcome.result.errors
+            return any(test is self for test, _ in errors)
+        return any(error for _, error in errors)
+
+    def get(self, target, headers=None):
+        return self.server.request("GET", target, headers=headers)
+
+    def post(self, target, body, headers=None):
+        return self.server.request("POST", target, body, headers)
+
+    def created(self, target, body, headers=None):
+        """POSTs and returns the first inserted entity."""
+        answer = self.post(target, body, headers)
+        self.assertEqual(answer.status, 201, answer)
+        return answer.json()[0]
+
+    def webhook(self, **members):
+        return self.created("/Svc.Admin.Webhook", members)

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Runs the black-box tests: `run.py [-v] [-j N] [NAME-PART...]`. SVCD names the binary. The last line
+counts what ran."""
+import argparse
+import concurrent.futures
+import os
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def flatten(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from flatten(item)
+        else:
+            yield item
+
+
+def run_one(test):
+    result = unittest.TestResult()
+    test.run(result)
+    problems = result.failures + result.errors
+    return test.id(), [text for _, text in problems], result.skipped
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-v", "--verbose", action="store_true")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("parts", nargs="*", help="run tests whose name contains one of these")
+    options = parser.parse_args()
+    sys.path.insert(0, HERE)
+    tests = list(flatten(unittest.defaultTestLoader.discover(HERE, "test_*.py")))
+    if options.parts:
+        tests = [t for t in tests if any(part in t.id() for part in options.parts)]
+    passed = failed = skipped = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for name, problems, skips in pool.map(run_one, tests):
+            if problems:
+                failed += 1
+                print(f"FAILED {name}\n" + "\n".join(problems), flush=True)
+            elif skips:
+                skipped += 1
+                print(f"skipped {name}: {skips[0][1]}", flush=True)
+            else:
+                passed += 1
+                if options.verbose:
+                    print(f"ok {name}", flush=True)
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed or not tests else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+# shellcheck shell=bash disable=SC2034
+# Sourced by tools/run and tools/test: installs the Debian packages that are missing, saying which.
+
+packages_build='build-essential meson ninja-build pkgconf libuv1-dev libcurl4-openssl-dev
+libcjson-dev libc-ares-dev libpcre2-dev libssl-dev node-llhttp check'
+
+# install_missing PACKAGE...
+install_missing() {
+    local package missing=() sudo=''
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+            missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    [ "$(id -u)" -eq 0 ] || sudo=sudo
+    echo "installing: ${missing[*]}"
+    $sudo apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends \
+        "${missing[@]}" >/dev/null
+}
+
+# configure DIRECTORY MESON-OPTION...: sets up a build directory once.
+configure() {
+    local directory=$1
+    shift
+    [ -f "$directory/build.ninja" ] || meson setup "$directory" "$@" >/dev/null
+}
