@@ -1,17 +1,17 @@
-/* HTTP/1.1 requests out of bytes (RFC 9112): llhttp does the parsing, the checks on top are
- * stricter where it is lax. No sockets: bytes in, requests out, in any pieces. One parser a
+/* HTTP/1.1 requests out of bytes (RFC 9112), stricter than the RFC asks where leniency has been
+ * used to smuggle requests. No sockets: bytes in, requests out, in any pieces. One parser a
  * connection; one request at a time, reported when it is complete.
  *
+ * llhttp takes request heads apart; the checks around it, and the framing of bodies, are ours.
  * llhttp 8.1.0 is older than some published fixes; h1.c lists each with the check that covers it.
  */
 #ifndef HTTP_H1_H
 #define HTTP_H1_H
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/limits.h"
+#include "base/span.h"
 
-#include <llhttp.h>
+#define H1_MAX_FIELDS 100 /* header and trailer fields of one request */
 
 struct h1_header {
     struct span name, value; /* value trimmed; bytes as received */
@@ -19,7 +19,8 @@ struct h1_header {
 
 struct h1_request {
     struct span method; /* as received: `GET` */
-    struct span target; /* origin-form; of an absolute-form the path and on, as if it were */
+    struct span target; /* origin-form, or `*`; of an absolute-form the path and on */
+    struct span host;   /* an absolute-form target's authority, else Host; absent in HTTP/1.0 */
     const struct h1_header *headers;
     size_t header_count;
     struct span body;
@@ -28,8 +29,8 @@ struct h1_request {
     bool is_http10;
 };
 
-/* What is wrong with bytes that do not make a request: status 400, 408, 413, 414, 417, 431, 501,
- * 505, and words for the client. The connection ends after that answer. */
+/* What is wrong with bytes that do not make a request: status 400, 413, 414, 417, 431, 501, 505,
+ * and words for the client. The connection ends after that answer. */
 struct h1_failure {
     int status;
     const char *why; /* static */
@@ -41,15 +42,17 @@ enum h1_result {
     H1_FAILED     /* h1_failure(); no more bytes are taken */
 };
 
-enum h1_phase { H1_IDLE, H1_HEAD, H1_BODY }; /* which time limit applies */
+/* Which time limit applies. A complete request leaves its parser idle. */
+enum h1_phase { H1_IDLE, H1_HEAD, H1_BODY };
 
 struct h1;
 
-/* `limits` is borrowed. */
+/* `limits` is borrowed and does not change. */
 struct h1 *h1_new(const struct limits *limits);
-void h1_free(struct h1 *p);
+void h1_free(struct h1 *p); /* NULL is allowed */
 /* Takes bytes up to the end of one request: *out_taken says how many. The rest is given again after
- * h1_next(). */
+ * h1_next(). A request that lies wholly in `bytes` is not copied: after H1_REQUEST they stay where
+ * they are until h1_next(). However the bytes are cut into pieces, the outcome is the same. */
 enum h1_result h1_feed(struct h1 *p, struct span bytes, size_t *out_taken);
 const struct h1_request *h1_request(const struct h1 *p);
 const struct h1_failure *h1_failure(const struct h1 *p);

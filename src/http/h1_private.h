@@ -1,0 +1,133 @@
+/* What the files of the h1 module share.
+ *
+ *   h1.c          the parser's life, the order of its parts
+ *   h1_head.c     the head: lines, fields, llhttp
+ *   h1_target.c   the request line, authorities: pure
+ *   h1_chunked.c  the chunked body */
+#ifndef HTTP_H1_PRIVATE_H
+#define HTTP_H1_PRIVATE_H
+
+#include "base/buf.h"
+#include "http/h1.h"
+
+/* symbol, status, words for the client */
+#define H1_FAILURES(X)                                                                             \
+    X(H1_OK, 0, "")                                                                                \
+    X(H1_BAD_LF, 400, "A line ends with LF alone.")                                                \
+    X(H1_BAD_CR, 400, "CR stands without LF.")                                                     \
+    X(H1_BAD_CONTROL, 400, "A control character stands in a line.")                                \
+    X(H1_BAD_LINE, 400, "The request line is malformed.")                                          \
+    X(H1_BAD_VERSION, 505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")                          \
+    X(H1_BAD_CONNECT, 501, "CONNECT is not supported: this is not a proxy.")                       \
+    X(H1_BAD_METHOD, 501, "The method is unknown.")                                                \
+    X(H1_BAD_TARGET, 400, "The request target is malformed.")                                      \
+    X(H1_LONG_TARGET, 414, "The request target is too long.")                                      \
+    X(H1_LONG_HEAD, 431, "The header fields are too long.")                                        \
+    X(H1_MANY_FIELDS, 431, "There are too many header fields.")                                    \
+    X(H1_BAD_HEAD, 400, "The request head is malformed.")                                          \
+    X(H1_BAD_FOLD, 400, "A header field is folded over several lines.")                            \
+    X(H1_BAD_FIELD, 400, "A header field is malformed.")                                           \
+    X(H1_NO_HOST, 400, "Host is missing.")                                                         \
+    X(H1_BAD_HOST, 400, "Host is malformed.")                                                      \
+    X(H1_TWO_HOSTS, 400, "Host is given more than once.")                                          \
+    X(H1_BAD_LENGTH, 400, "Content-Length is not a number of bytes.")                              \
+    X(H1_TWO_LENGTHS, 400,                                                                         \
+      "Content-Length or Transfer-Encoding is given more than once, or both are.")                 \
+    X(H1_BAD_CODING, 400, "Transfer-Encoding is malformed or does not end in chunked.")            \
+    X(H1_OLD_CODING, 400, "HTTP/1.0 has no Transfer-Encoding.")                                    \
+    X(H1_OTHER_CODING, 501, "Only the transfer coding chunked is supported.")                      \
+    X(H1_BAD_EXPECT, 417, "Only 100-continue can be expected.")                                    \
+    X(H1_LONG_BODY, 413, "The request body is too long.")                                          \
+    X(H1_BAD_CHUNK, 400, "A chunk is malformed.")                                                  \
+    X(H1_LONG_EXTENSION, 400, "The chunk extensions are too long.")                                \
+    X(H1_BAD_TRAILER, 400, "A trailer field is malformed, or belongs into the head.")
+
+enum h1_fail {
+#define H1_FAILURE_AS_ENUM(symbol, status, why) symbol,
+    H1_FAILURES(H1_FAILURE_AS_ENUM)
+#undef H1_FAILURE_AS_ENUM
+};
+
+/* The part that the next byte belongs to. */
+enum h1_part {
+    H1_PART_HEAD,
+    H1_PART_SIZED,   /* a body of `left` bytes */
+    H1_PART_CHUNKED, /* a body in chunks */
+    H1_PART_DONE,    /* a request is complete */
+    H1_PART_FAILED
+};
+
+/* Of a request line beyond its target: room for a method, the spaces and the version. */
+#define H1_LINE_BYTES 64
+
+/* Few requests have more fields; what fits is allocated once a connection. */
+#define H1_USUAL_FIELDS 16
+
+/* The longest name that matters: longer ones are none of the names we look for. */
+#define H1_NAME_BYTES 24
+
+struct h1_chunks {
+    unsigned char state, digits;
+    char last;                /* character of an extension */
+    unsigned char name_bytes; /* of a trailer field */
+    char name[H1_NAME_BYTES];
+    size_t left;            /* of the chunk */
+    size_t extension_bytes; /* of the whole body */
+    size_t trailer_bytes;
+};
+
+struct h1 {
+    const struct limits *limits;
+    struct buf head; /* of a request whose head did not come in one piece with its body */
+    struct buf body; /* likewise */
+    struct h1_header *fields;
+    size_t field_room;
+    struct h1_request request;
+    enum h1_part part;
+    enum h1_fail fail;
+
+    /* The head. Offsets are counted from its first byte. */
+    size_t scanned, line_at, fields_at, head_bytes;
+    unsigned field_lines;
+    unsigned seen;         /* special fields, one bit each */
+    unsigned char empty_n; /* bytes taken of an empty line before the request line: at most 2 */
+    bool says_close, says_keep_alive, expects_continue, is_chunked;
+
+    size_t left;       /* of a body with Content-Length */
+    size_t body_taken; /* bytes, framing of chunks included */
+    struct h1_chunks chunks;
+};
+
+/* Ends the parser with this failure. */
+enum h1_result h1_fail(struct h1 *p, enum h1_fail fail);
+/* What is wrong with a byte that may not stand in a line. */
+enum h1_fail h1_byte_fail(char c);
+
+/* May the byte stand within a line: HTAB, SP, visible, or beyond ASCII? */
+static inline bool h1_is_plain(char c)
+{
+    unsigned char u = (unsigned char)c;
+
+    return (u >= 0x20 && u != 0x7f) || u == '\t';
+}
+bool h1_is_token_char(char c);
+bool h1_is_token(struct span s); /* RFC 9110 section 5.6.2 */
+
+/* Goes on looking for the end of the head that `bytes` begins with, all of it that has come so far;
+ * H1_REQUEST: the first p->head_bytes are the head. */
+enum h1_result h1_scan_head(struct h1 *p, struct span bytes);
+/* Fills in the request, all but its body, from the head that `bytes` begins with, and says in
+ * p->part what kind of body follows. */
+enum h1_fail h1_parse_head(struct h1 *p, struct span bytes);
+
+/* Sets method, target, is_http10, and host when the target names one. */
+enum h1_fail h1_read_request_line(struct span line, const struct limits *limits,
+                                  struct h1_request *r);
+/* uri-host [":" port] of RFC 9112 section 3.2. Of registered names only those that a DNS name can
+ * be: letters, digits and `-._~`. */
+bool h1_is_authority(struct span s);
+
+/* Takes bytes off the front of *rest. H1_REQUEST: the body is complete. */
+enum h1_result h1_feed_chunks(struct h1 *p, struct span *rest);
+
+#endif

@@ -1,0 +1,168 @@
+/* The request line and what may stand in it (RFC 9112, section 3), and the Host field's syntax.
+ * llhttp accepts several spaces between the parts, HTTP/0.9, a target that does not fit the method,
+ * and bytes beyond ASCII; this does not. */
+#include "h1_private.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+enum { MAX_PORT = 65535 };
+
+/* Which characters may stand in what. */
+enum { TOKEN = 1, NAME = 2 };
+
+static const unsigned char classes[256] = {
+    ['0' ... '9'] = TOKEN | NAME,
+    ['A' ... 'Z'] = TOKEN | NAME,
+    ['a' ... 'z'] = TOKEN | NAME,
+    ['-'] = TOKEN | NAME,
+    ['.'] = TOKEN | NAME,
+    ['_'] = TOKEN | NAME,
+    ['~'] = TOKEN | NAME,
+    ['!'] = TOKEN,
+    ['#'] = TOKEN,
+    ['$'] = TOKEN,
+    ['%'] = TOKEN,
+    ['&'] = TOKEN,
+    ['\''] = TOKEN,
+    ['*'] = TOKEN,
+    ['+'] = TOKEN,
+    ['^'] = TOKEN,
+    ['`'] = TOKEN,
+    ['|'] = TOKEN,
+};
+
+bool h1_is_token_char(char c)
+{
+    return classes[(unsigned char)c] & TOKEN;
+}
+
+/* One or more characters, all of that class. */
+static bool is_all(struct span s, unsigned class)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!(classes[(unsigned char)s.p[i]] & class))
+            return false;
+    return s.n > 0;
+}
+
+bool h1_is_token(struct span s)
+{
+    return is_all(s, TOKEN);
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_ipv6(struct span s)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr address;
+
+    if (s.n >= sizeof(text))
+        return false;
+    memcpy(text, s.p, s.n);
+    text[s.n] = '\0';
+    return strlen(text) == s.n && inet_pton(AF_INET6, text, &address) == 1;
+}
+
+/* What follows the host: nothing, or a colon and a port, which may be empty. */
+static bool is_port(struct span s)
+{
+    uint64_t port;
+
+    if (s.n <= 1)
+        return s.n == 0 || s.p[0] == ':';
+    return s.p[0] == ':' && span_to_u64(span_sub(s, 1, s.n), &port) && port <= MAX_PORT;
+}
+
+bool h1_is_authority(struct span s)
+{
+    size_t end;
+
+    if (s.n > 0 && s.p[0] == '[') {
+        end = span_find_char(s, ']', 1);
+        return end < s.n && is_ipv6(span_sub(s, 1, end)) && is_port(span_sub(s, end + 1, s.n));
+    }
+    end = span_find_char(s, ':', 0);
+    return is_all(span_sub(s, 0, end), NAME) && is_port(span_sub(s, end, s.n));
+}
+
+/* A higher minor version would have to be answered too (RFC 9110, section 2.5), but there is none,
+ * and none will come. */
+static enum h1_fail read_version(struct span s, bool *out_is_http10)
+{
+    if (s.n != 8 || !span_starts(s, SPAN("HTTP/")) || !is_digit(s.p[5]) || s.p[6] != '.' ||
+        !is_digit(s.p[7]))
+        return H1_BAD_LINE;
+    if (s.p[5] != '1' || s.p[7] > '1')
+        return H1_BAD_VERSION;
+    *out_is_http10 = s.p[7] == '0';
+    return H1_OK;
+}
+
+/* Visible ASCII without a fragment. RFC 3986 would have more of it escaped, but people type `<`,
+ * `>` and quotes into conditions as they are, and they do no harm. */
+static bool is_target_text(struct span s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+
+        if (c <= ' ' || c >= 0x7f || c == '#')
+            return false;
+    }
+    return s.n > 0;
+}
+
+/* Cuts an absolute-form target down to its path, and finds the host it names. */
+static bool split_absolute(struct h1_request *r)
+{
+    struct span s = r->target;
+    size_t host_at = span_istarts(s, SPAN("http://"))    ? 7
+                     : span_istarts(s, SPAN("https://")) ? 8
+                                                         : 0;
+    size_t path_at;
+
+    if (host_at == 0)
+        return false;
+    path_at = span_find_char(s, '/', host_at);
+    r->host = span_sub(s, host_at, path_at);
+    /* An empty path means `/`: the slash before the host is one, and lives as long as the rest. */
+    r->target = path_at < s.n ? span_sub(s, path_at, s.n) : span_sub(s, host_at - 1, host_at);
+    return h1_is_authority(r->host);
+}
+
+/* RFC 9112, section 3.2. The authority-form belongs to CONNECT alone. */
+static enum h1_fail read_target(struct h1_request *r)
+{
+    if (!is_target_text(r->target))
+        return H1_BAD_TARGET;
+    if (r->target.p[0] == '/')
+        return H1_OK;
+    if (span_eq(r->target, SPAN("*")))
+        return span_eq(r->method, SPAN("OPTIONS")) ? H1_OK : H1_BAD_TARGET;
+    return split_absolute(r) ? H1_OK : H1_BAD_TARGET;
+}
+
+enum h1_fail h1_read_request_line(struct span line, const struct limits *limits,
+                                  struct h1_request *r)
+{
+    struct span rest = line;
+    enum h1_fail fail;
+
+    r->method = span_split(&rest, ' ');
+    r->target = span_split(&rest, ' ');
+    r->host = (struct span){NULL, 0};
+    if (!h1_is_token(r->method))
+        return H1_BAD_LINE;
+    fail = read_version(rest, &r->is_http10);
+    if (fail != H1_OK)
+        return fail;
+    if (span_eq(r->method, SPAN("CONNECT")))
+        return H1_BAD_CONNECT;
+    if (r->target.n > (size_t)limits->uri_bytes)
+        return H1_LONG_TARGET;
+    return read_target(r);
+}
