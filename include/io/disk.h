@@ -21,28 +21,43 @@ typedef void disk_done_fn(void *context, int result);
 
 struct disk_job {
     struct list_link link;
-    disk_done_fn *on_done;
+    disk_done_fn *on_done; /* this and `context` are set by the caller, the others are disk's */
     void *context;
     uint64_t started_ns;
+    size_t bytes; /* to be written */
     int result;
 };
 
+/* n, rounded up to whole blocks. */
+static inline uint64_t disk_blocks(uint64_t n)
+{
+    return (n + DISK_BLOCK_BYTES - 1) / DISK_BLOCK_BYTES * DISK_BLOCK_BYTES;
+}
+
 /* DISK_AUTO tries AIO on a scratch file in `directory` and falls back to the helper, logging which
- * and why. Error ERR_STORAGE_FAILURE. */
-struct err *disk_new(struct loop *loop, enum disk_engine engine, const char *directory,
+ * and why. The helper keeps the descriptor `lock` open as long as it lives, so that a lock on it
+ * outlasts the last write even when this process is killed; -1: none. Error ERR_STORAGE_FAILURE. */
+struct err *disk_new(struct loop *loop, enum disk_engine engine, const char *directory, int lock,
                      struct disk **out_disk) MUST_USE;
-/* Waits for jobs under way (their callbacks do not fire any more). */
+/* Blocks until no job is under way; their callbacks do not fire any more. */
+void disk_wait(struct disk *disk);
+/* Waits for jobs under way, as above. All files must be closed. NULL is allowed. */
 void disk_free(struct disk *disk);
 enum disk_engine disk_engine(const struct disk *disk);
 
 /* Creates (exclusively, mode 0600) or opens for writing. Blocking, once a segment. */
 struct err *disk_create(struct disk *disk, const char *path, struct disk_file **out_file) MUST_USE;
 struct err *disk_open(struct disk *disk, const char *path, struct disk_file **out_file) MUST_USE;
+/* For disk_sync only, which makes the names in it durable. */
+struct err *disk_open_directory(struct disk *disk, const char *path,
+                                struct disk_file **out_file) MUST_USE;
 /* No job of it may be under way. NULL is allowed. */
 void disk_close(struct disk_file *file);
+/* An ordinary descriptor (without O_DIRECT), for everything else. */
 int disk_fd(const struct disk_file *file);
 
-/* Page-aligned memory that jobs may write from; shared with the helper where there is one. */
+/* Page-aligned zeroed memory that jobs may write from; shared with the helper where there is one.
+ * Running out of memory ends the process, as in base/mem. */
 void *disk_memory(struct disk *disk, size_t n);
 void disk_memory_free(struct disk *disk, void *p, size_t n);
 

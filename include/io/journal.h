@@ -62,7 +62,9 @@ void journal_close(struct journal *j);
 /* Serial of the next record to be appended. */
 uint64_t journal_next_serial(const struct journal *j);
 /* Room for `bytes` more, after which `reserve` would still fit (for deletions to come).
- * ERR_STORAGE_FAILURE (507) when the disk has no room. Nothing is changed. */
+ * ERR_STORAGE_FAILURE (507) when the disk has no room, ERR_OVERLOADED (503) when it is so slow that
+ * several segments wait to be written. Nothing is changed. A change that is committed alone takes
+ * whole blocks of 4096 bytes: count `reserve` in these. */
 struct err *journal_reserve(struct journal *j, size_t bytes, size_t reserve) MUST_USE;
 
 struct journal_record {

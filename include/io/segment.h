@@ -26,7 +26,9 @@ struct segment_record {
     uint32_t serials; /* how many this record takes: the next one has serial + serials */
     uint16_t kind;
     bool commit_start; /* the first record of one write; stands at a block offset */
-    bool more;         /* the record after it belongs to the same change: all or none */
+    bool after_sync; /* of a commit_start: when its write began, everything before it was on stable
+                        storage, so what is missing before it was damaged, not never written */
+    bool more;       /* the record after it belongs to the same change: all or none */
     struct span body;
     uint64_t offset; /* of the record in the file */
 };
@@ -37,10 +39,21 @@ void segment_add_header(struct buf *b, const struct segment_header *h);
  * version it is and which this program knows). */
 struct err *segment_read_header(struct span file, struct segment_header *out_header) MUST_USE;
 
+/* Nothing was ever written: zeros only, or no bytes at all. */
+bool segment_blank(struct span file);
+
 /* Bytes a record with this body takes, padding to 8 included. */
 size_t segment_record_bytes(size_t body_bytes);
 void segment_add_record(struct buf *b, const struct segment_header *h,
                         const struct segment_record *record);
+/* Sets after_sync in a commit_start record that segment_add_record has written at p. */
+void segment_mark_after_sync(const struct segment_header *h, char *p);
+
+/* For a single record: how long the body is that this header announces, and whether header and
+ * body belong together and to this journal. */
+uint32_t segment_body_bytes(const char head[SEGMENT_RECORD_HEADER_BYTES]);
+bool segment_record_valid(const struct segment_header *h,
+                          const char head[SEGMENT_RECORD_HEADER_BYTES], struct span body);
 
 enum segment_next {
     SEGMENT_RECORD, /* *out_record is valid */
@@ -59,8 +72,9 @@ struct segment_scan {
 /* Begins after the header. */
 struct err *segment_scan_start(struct segment_scan *scan, struct span file) MUST_USE;
 enum segment_next segment_scan_next(struct segment_scan *scan, struct segment_record *out_record);
-/* After SEGMENT_BROKEN: is there a valid first-of-a-write record at a later block offset? Then the
- * damage is in the middle; otherwise it is a torn tail. *out_offset is where. */
+/* After SEGMENT_BROKEN: is there, at a block offset from there on, a valid commit_start record that
+ * has after_sync? Then the damage is in the middle; otherwise it is a torn tail: nothing that was
+ * on stable storage for certain is missing. *out_offset is where. */
 bool segment_scan_finds_later(const struct segment_scan *scan, uint64_t *out_offset);
 
 /* `journal-0000000000000001.seg` */

@@ -1,1 +1,518 @@
-typedef int svc_empty_journal;
+/* Appending and committing.
+ *
+ * A change is encoded into the gathering batch, and so gets its place in a file, when it is
+ * appended. When it does not fit into the rest of the last segment, that batch is sealed and
+ * another begins in the next segment; `batches` is the queue. The commit of the first batch goes
+ * through these steps, one job at a time, each decided by journal_advance from the state alone:
+ *
+ *   the batch is in the segment that is written:
+ *       [everysec, once a second: sync] -> write -> committed
+ *   it is the first of another segment:
+ *       [unless all is synced: sync of the old one] -> write the new header, durably -> rename
+ *       -> sync of the directory -> write -> committed
+ *
+ * Between two commits, a segment that was dropped is deleted: once everything is synced (what was
+ * moved out of it must be durable first), in order, and with the directory synced after each, so
+ * that no crash leaves a gap between the segments.
+ *
+ * What can go wrong. A job of the commit that fails, the helper process that dies, a rename that
+ * fails: journal_fail, for good; what was gathered is thrown away, and nothing is tried again,
+ * since nobody knows what the disk holds after a failed sync. No room: journal_reserve says so
+ * before anything is appended (journal_room.c). Zeros that cannot be written, a segment that cannot
+ * be deleted: logged, the journal goes on. */
+#include "journal_private.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/must.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BATCH_BYTES (64u << 10)     /* to begin with */
+#define BATCH_KEEP_BYTES (1u << 20) /* of a batch that is used again */
+#define SECOND_MS 1000
+
+struct journal_segment *journal_last_segment(const struct journal *j)
+{
+    struct list_link *last = list_last(&j->segments);
+
+    return last == NULL ? NULL : CONTAINER_OF(last, struct journal_segment, link);
+}
+
+static struct journal_segment *first_segment(const struct journal *j)
+{
+    return CONTAINER_OF(list_first(&j->segments), struct journal_segment, link);
+}
+
+static struct journal_batch *first_batch(const struct journal *j)
+{
+    struct list_link *first = list_first(&j->batches);
+
+    return first == NULL ? NULL : CONTAINER_OF(first, struct journal_batch, link);
+}
+
+static void free_batch(struct journal *j, struct journal_batch *batch)
+{
+    if (batch == NULL)
+        return;
+    disk_memory_free(j->disk, batch->p, batch->size);
+    mem_free(batch);
+}
+
+void journal_free_batches(struct journal *j)
+{
+    struct list_link *link;
+
+    while ((link = list_pop_front(&j->batches)) != NULL)
+        free_batch(j, CONTAINER_OF(link, struct journal_batch, link));
+    j->gathering = NULL;
+    free_batch(j, TAKE(j->spare));
+}
+
+void journal_wait_second(struct journal *j)
+{
+    if (!timer_running(&j->second))
+        timer_start(j->loop, &j->second, SECOND_MS);
+}
+
+/* ---- appending ---- */
+
+/* Room for n more bytes. */
+static void grow_batch(struct journal *j, struct journal_batch *batch, size_t n)
+{
+    size_t size = MAX(batch->size, BATCH_BYTES);
+    void *p;
+
+    while (size < batch->n + n)
+        size *= 2;
+    if (size == batch->size)
+        return;
+    p = disk_memory(j->disk, size);
+    if (batch->n > 0)
+        memcpy(p, batch->p, batch->n);
+    disk_memory_free(j->disk, batch->p, batch->size);
+    batch->p = p;
+    batch->size = size;
+}
+
+static struct journal_batch *new_batch(struct journal *j, struct journal_segment *segment)
+{
+    struct journal_batch *batch = TAKE(j->spare);
+
+    if (batch == NULL)
+        batch = NEW(struct journal_batch);
+    batch->segment = segment;
+    batch->offset = segment->end;
+    batch->n = 0;
+    batch->first_serial = j->next_serial;
+    list_push_back(&j->batches, &batch->link);
+    return batch;
+}
+
+/* The segment for a change that begins a new batch. Room was reserved, says the contract. */
+static struct journal_segment *segment_for(struct journal *j, size_t n)
+{
+    struct journal_segment *segment = journal_last_segment(j);
+
+    if (segment->end + n <= segment->size)
+        return segment;
+    MUST(journal_room_prepare(j, n) == NULL);
+    return journal_room_take(j);
+}
+
+static struct journal_batch *batch_for(struct journal *j, size_t n)
+{
+    struct journal_batch *batch = j->gathering;
+
+    if (batch == NULL || batch->offset + batch->n + n > batch->segment->size)
+        batch = new_batch(j, segment_for(j, n));
+    grow_batch(j, batch, n);
+    j->gathering = batch;
+    return batch;
+}
+
+static void add_record(struct journal *j, struct journal_batch *batch,
+                       const struct journal_record *record, bool more)
+{
+    /* A buffer over foreign memory: grow_batch has made room, so it never grows by itself. */
+    struct buf b = {.p = batch->p, .n = batch->n, .size = batch->size, .max = batch->size};
+
+    segment_add_record(&b, &batch->segment->header,
+                       &(struct segment_record){
+                           .serial = j->next_serial,
+                           .serials = record->serials,
+                           .kind = record->kind,
+                           .commit_start = batch->n == 0,
+                           .more = more,
+                           .body = record->body,
+                       });
+    MUST(!buf_over(&b));
+    batch->n = b.n;
+    batch->segment->end = disk_blocks(batch->offset + batch->n);
+}
+
+static size_t change_bytes(const struct journal_record *records, size_t count)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        n += segment_record_bytes(records[i].body.n);
+    return n;
+}
+
+uint64_t journal_append(struct journal *j, const struct journal_record *records, size_t count,
+                        struct journal_place *places)
+{
+    struct journal_batch *batch = NULL; /* a failed journal only counts */
+    uint64_t first = j->next_serial;
+
+    MUST(count > 0);
+    if (!j->failed)
+        batch = batch_for(j, change_bytes(records, count));
+    for (size_t i = 0; i < count; i++) {
+        struct journal_place place = {0};
+
+        if (batch != NULL) {
+            place.segment = (uint32_t)batch->segment->header.number;
+            place.offset = (uint32_t)(batch->offset + batch->n);
+            add_record(j, batch, &records[i], i + 1 < count);
+        }
+        if (places != NULL)
+            places[i] = place;
+        j->next_serial += records[i].serials;
+    }
+    if (batch != NULL)
+        batch->end_serial = j->next_serial;
+    return first;
+}
+
+/* ---- committing ---- */
+
+/* The last thing its caller does: the callback may close the journal. */
+static void journal_fail(struct journal *j, const char *what, int error_number)
+{
+    j->failed = true;
+    j->stats.failed = true;
+    timer_stop(j->loop, &j->second);
+    journal_free_batches(j);
+    log_error("journal", "%s failed in %s: %s; nothing more is stored", what, j->directory,
+              strerror(error_number));
+    j->callbacks.on_failed(j->callbacks.context, what, error_number);
+}
+
+/* A job of the commit is over; false: it failed, and the journal may be gone. */
+static bool job_succeeded(struct journal *j, const char *what, int result)
+{
+    j->busy = false;
+    if (result == 0)
+        return true;
+    journal_fail(j, what, -result);
+    return false;
+}
+
+static struct disk_job *start_job(struct journal *j, disk_done_fn *on_done)
+{
+    j->busy = true;
+    j->job.on_done = on_done;
+    j->job.context = j;
+    return &j->job;
+}
+
+static void on_synced(void *context, int result)
+{
+    struct journal *j = context;
+
+    if (!job_succeeded(j, "sync", result))
+        return;
+    j->unsynced = false;
+    j->sync_due = false;
+    journal_advance(j);
+}
+
+static void on_names_synced(void *context, int result)
+{
+    struct journal *j = context;
+
+    if (!job_succeeded(j, "sync of the directory", result))
+        return;
+    j->names_unsynced = false;
+    journal_advance(j);
+}
+
+/* The new segment's header is durable: it gets its name, and writes go there from now on. */
+static void on_header_written(void *context, int result)
+{
+    struct journal *j = context;
+    struct journal_segment *segment = first_batch(j)->segment;
+    char name[JOURNAL_NAME_BYTES];
+    int error;
+
+    if (!job_succeeded(j, "write of a segment's header", result))
+        return;
+    segment_file_name(segment->header.number, name);
+    error = journal_rename(j, segment->name, name);
+    if (error != 0) {
+        journal_fail(j, "rename of a segment", error);
+        return;
+    }
+    memcpy(segment->name, name, sizeof(name));
+    segment->named = true;
+    if (j->written != NULL)
+        journal_segment_seal(j, j->written);
+    j->written = segment;
+    j->names_unsynced = true;
+    journal_advance(j);
+}
+
+static void begin_segment(struct journal *j, struct journal_segment *segment)
+{
+    struct buf page = {
+        .p = j->header_page, .size = SEGMENT_HEADER_BYTES, .max = SEGMENT_HEADER_BYTES};
+
+    segment_add_header(&page, &segment->header);
+    disk_write(segment->file, start_job(j, on_header_written), j->header_page, SEGMENT_HEADER_BYTES,
+               0, true);
+}
+
+static void recycle_batch(struct journal *j, struct journal_batch *batch)
+{
+    if (j->spare == NULL && batch->size <= BATCH_KEEP_BYTES)
+        j->spare = batch;
+    else
+        free_batch(j, batch);
+}
+
+static void on_written(void *context, int result)
+{
+    struct journal *j = context;
+    uint64_t duration_ns = clock_mono_ns() - j->job.started_ns;
+    struct journal_batch *batch = first_batch(j);
+    uint64_t serial;
+
+    if (!job_succeeded(j, "write", result))
+        return;
+    serial = batch->end_serial - 1;
+    list_remove(&j->batches, &batch->link);
+    recycle_batch(j, batch);
+    j->committed_serial = serial;
+    j->stats.commits++;
+    j->stats.last_commit_ns = duration_ns;
+    if (j->fsync == JOURNAL_EVERYSEC)
+        journal_wait_second(j);
+    journal_advance(j); /* the next commit first: the disk works while the callbacks run */
+    if (j->on_timing != NULL)
+        j->on_timing(j->timing_context, duration_ns);
+    j->callbacks.on_commit(j->callbacks.context, serial);
+}
+
+static void write_batch(struct journal *j, struct journal_batch *batch)
+{
+    size_t n = disk_blocks(batch->n);
+    bool durable = j->fsync == JOURNAL_ALWAYS;
+
+    memset(batch->p + batch->n, 0, n - batch->n);
+    if (!j->unsynced)
+        segment_mark_after_sync(&batch->segment->header, batch->p);
+    j->unsynced = !durable;
+    j->stats.appended_bytes += n;
+    if (j->gathering == batch)
+        j->gathering = NULL;
+    disk_write(batch->segment->file, start_job(j, on_written), batch->p, n, batch->offset, durable);
+}
+
+/* Deletes the first of the dropped segments if that is safe now. 0, an errno, or -1: not now. */
+static int delete_dropped(struct journal *j)
+{
+    struct journal_segment *segment;
+    int error;
+
+    if (list_empty(&j->dropped) || j->drop_failed || j->failed || j->busy || j->unsynced ||
+        j->names_unsynced)
+        return -1;
+    segment = CONTAINER_OF(list_first(&j->dropped), struct journal_segment, link);
+    if (segment->file != NULL)
+        return -1; /* zeros are on their way to it */
+    error = journal_unlink(j, segment->name);
+    if (error != 0)
+        return error;
+    list_remove(&j->dropped, &segment->link);
+    journal_read_forget(j, segment->header.number);
+    journal_segment_free(segment);
+    j->names_unsynced = true;
+    j->room_failed = false; /* it may have made the room that was missing */
+    return 0;
+}
+
+static void try_delete_dropped(struct journal *j)
+{
+    int error = delete_dropped(j);
+
+    if (error <= 0)
+        return;
+    log_warn("journal", "cannot delete a segment in %s: %s", j->directory, strerror(error));
+    j->drop_failed = true;
+    journal_wait_second(j);
+}
+
+static struct journal_batch *wanted_batch(const struct journal *j)
+{
+    struct journal_batch *batch = first_batch(j);
+
+    return batch == NULL || batch->first_serial >= j->wanted_serial ? NULL : batch;
+}
+
+/* The one place that decides what happens next. */
+static void start_step(struct journal *j)
+{
+    struct journal_batch *batch = wanted_batch(j);
+    bool is_new = batch != NULL && batch->segment != j->written;
+
+    if (j->names_unsynced)
+        disk_sync(j->names, start_job(j, on_names_synced));
+    else if (j->unsynced && (j->sync_due || is_new))
+        disk_sync(j->written->file, start_job(j, on_synced));
+    else if (is_new)
+        begin_segment(j, batch->segment);
+    else if (batch != NULL && !journal_room_fills(j, batch))
+        write_batch(j, batch);
+}
+
+void journal_advance(struct journal *j)
+{
+    if (j->failed)
+        return;
+    try_delete_dropped(j);
+    if (!j->busy)
+        start_step(j);
+    journal_room_keep(j);
+}
+
+void journal_commit(struct journal *j)
+{
+    j->wanted_serial = j->next_serial;
+    if (!j->busy)
+        journal_advance(j);
+}
+
+void journal_on_second(struct timer *timer)
+{
+    struct journal *j = CONTAINER_OF(timer, struct journal, second);
+
+    j->room_failed = false;
+    j->drop_failed = false;
+    if (j->fsync == JOURNAL_EVERYSEC)
+        j->sync_due = j->unsynced;
+    journal_advance(j);
+}
+
+/* ---- room and cleaning ---- */
+
+static bool fits(const struct journal *j, uint64_t bytes, uint64_t reserve)
+{
+    const struct journal_segment *last = journal_last_segment(j);
+    uint64_t left = last->size - last->end;
+    uint64_t ahead = j->next == NULL ? 0 : j->next->size - SEGMENT_HEADER_BYTES;
+
+    if (bytes <= left)
+        return reserve <= left - bytes + ahead;
+    return bytes + reserve <= ahead;
+}
+
+struct err *journal_reserve(struct journal *j, size_t bytes, size_t reserve)
+{
+    uint64_t limit = JOURNAL_SEGMENT_MAX - SEGMENT_HEADER_BYTES;
+
+    if (j->failed)
+        return ERR(ERR_STORAGE_FAILURE, "the journal in %s has failed", j->directory);
+    if (bytes > limit || reserve > limit - bytes)
+        return ERR(ERR_STORAGE_FAILURE, "a change of %zu bytes is too large for the journal",
+                   bytes);
+    if (fits(j, bytes, reserve))
+        return NULL;
+    return journal_room_prepare(j, bytes + reserve);
+}
+
+/* A segment that has a successor which is on the disk. */
+static bool may_drop(const struct journal *j)
+{
+    return j->written != NULL && first_segment(j) != j->written;
+}
+
+uint64_t journal_second_first_serial(const struct journal *j)
+{
+    struct list_link *second;
+
+    if (!may_drop(j))
+        return 0;
+    second = list_next(&j->segments, list_first(&j->segments));
+    return CONTAINER_OF(second, struct journal_segment, link)->header.first_serial;
+}
+
+/* Where it is not safe yet, it waits in `dropped`. */
+struct err *journal_drop_oldest(struct journal *j)
+{
+    struct journal_segment *segment;
+    int error;
+
+    MUST(may_drop(j));
+    segment = first_segment(j);
+    list_remove(&j->segments, &segment->link);
+    list_push_back(&j->dropped, &segment->link);
+    j->sync_due = j->unsynced;
+    error = list_count(&j->dropped) == 1 ? delete_dropped(j) : -1;
+    if (error > 0) {
+        list_remove(&j->dropped, &segment->link);
+        list_push_front(&j->segments, &segment->link);
+        return ERR(ERR_STORAGE_FAILURE, "cannot delete %s/%s: %s", j->directory, segment->name,
+                   strerror(error));
+    }
+    journal_advance(j);
+    return NULL;
+}
+
+/* ---- what others want to know ---- */
+
+uint64_t journal_next_serial(const struct journal *j)
+{
+    return j->next_serial;
+}
+
+uint64_t journal_committed_serial(const struct journal *j)
+{
+    return j->committed_serial;
+}
+
+bool journal_idle(const struct journal *j)
+{
+    return list_empty(&j->batches);
+}
+
+static uint64_t bytes_of(const struct list *segments)
+{
+    uint64_t bytes = 0;
+
+    LIST_EACH(segments, link)
+        bytes += CONTAINER_OF(link, struct journal_segment, link)->size;
+    return bytes;
+}
+
+void journal_stats(const struct journal *j, struct journal_stats *out_stats)
+{
+    *out_stats = j->stats;
+    out_stats->segments = list_count(&j->segments) + list_count(&j->dropped);
+    out_stats->bytes = bytes_of(&j->segments) + bytes_of(&j->dropped);
+    if (j->next != NULL)
+        out_stats->bytes += j->next->size;
+}
+
+void journal_on_timing(struct journal *j, void (*on_timing)(void *context, uint64_t ns),
+                       void *context)
+{
+    j->on_timing = on_timing;
+    j->timing_context = context;
+}

@@ -1,0 +1,134 @@
+/* The journal's beginning and its end, which is the reverse, also of a beginning that failed. */
+#include "journal_private.h"
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+static void close_file(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+static void free_segments(struct list *segments)
+{
+    struct list_link *link;
+
+    while ((link = list_pop_front(segments)) != NULL)
+        journal_segment_free(CONTAINER_OF(link, struct journal_segment, link));
+}
+
+static struct journal *new_journal(struct loop *loop, const struct journal_options *options,
+                                   const struct journal_callbacks *callbacks)
+{
+    struct journal *j = NEW(struct journal);
+
+    j->loop = loop;
+    j->callbacks = *callbacks;
+    j->fsync = options->fsync;
+    j->segment_bytes = options->segment_bytes == 0 ? JOURNAL_SEGMENT_BYTES : options->segment_bytes;
+    j->directory = mem_string(span_str(options->directory));
+    j->directory_fd = j->lock_fd = j->read_fd = -1;
+    j->next_serial = 1;
+    list_init(&j->segments);
+    list_init(&j->dropped);
+    list_init(&j->batches);
+    timer_init(&j->second, journal_on_second);
+    return j;
+}
+
+static struct err *check_segment_bytes(const struct journal *j)
+{
+    if (j->segment_bytes >= JOURNAL_SEGMENT_MIN && j->segment_bytes <= JOURNAL_SEGMENT_MAX &&
+        j->segment_bytes % DISK_BLOCK_BYTES == 0)
+        return NULL;
+    return ERR(ERR_STORAGE_FAILURE,
+               "a segment cannot have %" PRIu64 " bytes: it needs a multiple of %u, from %u to %u",
+               j->segment_bytes, DISK_BLOCK_BYTES, JOURNAL_SEGMENT_MIN, JOURNAL_SEGMENT_MAX);
+}
+
+/* The helper process is forked before recovery makes this one large. A new journal's first segment
+ * is written when there is something to commit. */
+static struct err *start(struct journal *j, enum disk_engine engine)
+{
+    TRY(check_segment_bytes(j));
+    TRY(journal_directory_open(j));
+    TRY(disk_new(j->loop, engine, j->directory, j->lock_fd, &j->disk));
+    TRY(disk_open_directory(j->disk, j->directory, &j->names));
+    j->header_page = disk_memory(j->disk, SEGMENT_HEADER_BYTES);
+    TRY(journal_recover(j));
+    if (!list_empty(&j->segments))
+        return NULL;
+    j->id = uuid_new();
+    TRY(journal_room_prepare(j, 0));
+    journal_room_take(j);
+    return NULL;
+}
+
+struct err *journal_open(struct loop *loop, const struct journal_options *options,
+                         const struct journal_callbacks *callbacks, struct journal **out_journal)
+{
+    struct journal *j = new_journal(loop, options, callbacks);
+    struct err *e = start(j, options->engine);
+
+    if (e != NULL) {
+        journal_close(j);
+        return e;
+    }
+    journal_advance(j);
+    *out_journal = j;
+    return NULL;
+}
+
+/* Segments that were never begun are no part of the journal. */
+static void delete_prepared(struct journal *j)
+{
+    struct journal_segment *segment;
+
+    if (j->next != NULL)
+        journal_unlink(j, j->next->name);
+    while ((segment = journal_last_segment(j)) != NULL && !segment->named) {
+        journal_unlink(j, segment->name);
+        list_remove(&j->segments, &segment->link);
+        journal_segment_free(segment);
+    }
+}
+
+static void sync_at_end(struct journal *j)
+{
+    if (j->written == NULL || !j->unsynced || j->failed)
+        return;
+    if (fault_hit("disk.sync") || fdatasync(disk_fd(j->written->file)) != 0)
+        log_error("journal", "the last sync in %s failed: %s", j->directory, strerror(errno));
+}
+
+void journal_close(struct journal *j)
+{
+    if (j == NULL)
+        return;
+    timer_stop(j->loop, &j->second);
+    if (j->disk != NULL) {
+        disk_wait(j->disk);
+        sync_at_end(j);
+        delete_prepared(j);
+        journal_free_batches(j);
+        disk_memory_free(j->disk, j->header_page, SEGMENT_HEADER_BYTES);
+        disk_memory_free(j->disk, j->fill.zeros, JOURNAL_FILL_BYTES);
+    }
+    free_segments(&j->segments);
+    free_segments(&j->dropped);
+    journal_segment_free(j->next);
+    disk_close(j->names);
+    disk_free(j->disk);
+    close_file(j->read_fd);
+    close_file(j->directory_fd);
+    close_file(j->lock_fd); /* last: the helper, which had it too, is gone */
+    mem_free(j->directory);
+    mem_free(j);
+}
