@@ -1,0 +1,208 @@
+#include "store_testing.h"
+
+#include "testing.h"
+
+#include "base/rng.h"
+
+static struct store_fixture f;
+
+static void set_up(void)
+{
+    store_fixture_init(&f);
+    store_fixture_open(&f);
+}
+
+static void tear_down(void)
+{
+    store_fixture_done(&f);
+}
+
+/* The digest after closing and opening again must be the same. */
+static void check_reload(void)
+{
+    struct store_digest before, after;
+
+    store_fixture_commit(&f);
+    before = store_digest(f.store);
+    store_fixture_close(&f);
+    store_fixture_open(&f);
+    after = store_digest(f.store);
+    ck_assert_uint_eq(before.sum, after.sum);
+    ck_assert_uint_eq(before.objects, after.objects);
+}
+
+START_TEST(an_entity_comes_back)
+{
+    struct entity *e = store_fixture_insert(&f, "Shop.Person", "\"Name\":\"Ada\"");
+    struct uuid id = e->id;
+    uint64_t object_no = e->object_no;
+
+    check_reload();
+    e = collection_find(store_collection(f.store, SPAN("shop.person")), &id);
+    ck_assert_ptr_nonnull(e);
+    ck_assert_uint_eq(e->object_no, object_no);
+    ck_assert(span_find(entity_json(e), SPAN("\"Name\":\"Ada\"")) != SIZE_MAX);
+}
+END_TEST
+
+START_TEST(an_update_keeps_id_and_number)
+{
+    struct entity *e = store_fixture_insert(&f, "Shop.Person", "\"Name\":\"Ada\"");
+    uint64_t object_no = e->object_no, version = e->version;
+
+    store_fixture_update(&f, e, "\"Name\":\"Grace\"");
+    ck_assert_uint_eq(e->object_no, object_no);
+    ck_assert_uint_gt(e->version, version);
+    check_reload();
+    e = collection_first(store_collection(f.store, SPAN("Shop.Person")));
+    ck_assert(span_find(entity_json(e), SPAN("Grace")) != SIZE_MAX);
+    ck_assert_uint_eq(e->object_no, object_no);
+}
+END_TEST
+
+START_TEST(a_deleted_entity_stays_away)
+{
+    struct entity *e = store_fixture_insert(&f, "Shop.Person", "\"Name\":\"Ada\"");
+
+    store_fixture_insert(&f, "Shop.Person", "\"Name\":\"Grace\"");
+    store_fixture_delete(&f, e);
+    check_reload();
+    ck_assert_uint_eq(collection_count(store_collection(f.store, SPAN("Shop.Person"))), 1);
+}
+END_TEST
+
+START_TEST(entities_keep_their_order)
+{
+    struct entity *first = store_fixture_insert(&f, "A.B", "\"N\":1");
+
+    store_fixture_insert(&f, "A.B", "\"N\":2");
+    store_fixture_insert(&f, "A.B", "\"N\":3");
+    store_fixture_update(&f, first, "\"N\":11");
+    check_reload();
+    first = collection_first(store_collection(f.store, SPAN("A.B")));
+    ck_assert(span_find(entity_json(first), SPAN("\"N\":11")) != SIZE_MAX);
+}
+END_TEST
+
+struct waiter {
+    struct turn_wait wait;
+    int order;
+};
+
+static int released;
+
+static void on_committed(struct turn_wait *wait)
+{
+    struct waiter *w = CONTAINER_OF(wait, struct waiter, wait);
+
+    ck_assert(turn_is_committed(f.turn, wait->serial));
+    w->order = ++released;
+}
+
+START_TEST(waits_are_released_in_order_of_serials)
+{
+    struct waiter second = {.wait.on_committed = on_committed};
+    struct waiter first = {.wait.on_committed = on_committed};
+    uint64_t a = store_fixture_insert(&f, "A.B", "\"N\":1")->version;
+    uint64_t b = store_fixture_insert(&f, "A.B", "\"N\":2")->version;
+
+    released = 0;
+    ck_assert(!turn_is_committed(f.turn, a));
+    turn_wait(f.turn, &second.wait, b);
+    turn_wait(f.turn, &first.wait, a);
+    ck_assert_int_eq(released, 0);
+    store_fixture_commit(&f);
+    ck_assert_int_eq(first.order, 1);
+    ck_assert_int_eq(second.order, 2);
+}
+END_TEST
+
+START_TEST(a_change_is_one)
+{
+    struct change change;
+    struct uuid id;
+    uint64_t serial = 0;
+
+    change_init(&change, f.turn, &f.arena);
+    for (int i = 0; i < 5; i++) {
+        id = uuid_new();
+        change_put_entity(&change, SPAN("A.B"), &id, change_next_serial(&change), SPAN("{}"));
+    }
+    ck_assert_uint_eq(collection_count(store_collection(f.store, SPAN("A.B"))), 0);
+    ck_ok(turn_apply(f.turn, &change, &serial));
+    ck_assert_uint_eq(collection_count(store_collection(f.store, SPAN("A.B"))), 5);
+    ck_assert_uint_eq(serial, change.next_serial - 1);
+    change_done(&change);
+    check_reload();
+}
+END_TEST
+
+START_TEST(an_empty_change_needs_nothing)
+{
+    struct change change;
+    uint64_t serial = 1;
+
+    change_init(&change, f.turn, &f.arena);
+    ck_ok(turn_apply(f.turn, &change, &serial));
+    ck_assert_uint_eq(serial, 0);
+    change_done(&change);
+}
+END_TEST
+
+/* Rewriting a few entities for ever: the directory stays under twice what is alive plus two
+ * segments (and the one being prepared), and nothing is lost. */
+START_TEST(the_journal_cleans_itself)
+{
+    struct entity *kept[20];
+    char members[600];
+    uint64_t bytes;
+
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+        kept[i] = store_fixture_insert(&f, "A.B", "\"N\":0");
+    for (int round = 0; round < 4000; round++) {
+        snprintf(members, sizeof(members), "\"N\":%d,\"Text\":\"%0400d\"", round, round);
+        store_fixture_update(&f, kept[rng_below(ARRAY_LEN(kept))], members);
+        if (round % 16 == 0)
+            store_fixture_commit(&f);
+    }
+    store_fixture_commit(&f);
+    for (int i = 0; i < 50; i++)
+        loop_run_once(&f.loop);
+    store_fixture_segments(&f, &bytes);
+    ck_assert_uint_le(bytes, 2 * store_live_bytes(f.store) + 4 * f.segment_bytes);
+    check_reload();
+}
+END_TEST
+
+START_TEST(deletions_survive_cleaning)
+{
+    char members[600];
+
+    for (int round = 0; round < 1500; round++) {
+        struct entity *e;
+
+        snprintf(members, sizeof(members), "\"N\":%d,\"Text\":\"%0400d\"", round, round);
+        e = store_fixture_insert(&f, "A.B", members);
+        if (round % 3 != 0)
+            store_fixture_delete(&f, e);
+        if (round % 16 == 0)
+            store_fixture_commit(&f);
+    }
+    check_reload();
+    ck_assert_uint_eq(collection_count(store_collection(f.store, SPAN("A.B"))), 500);
+}
+END_TEST
+
+void testing_cases(TCase *tc)
+{
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, an_entity_comes_back);
+    tcase_add_test(tc, an_update_keeps_id_and_number);
+    tcase_add_test(tc, a_deleted_entity_stays_away);
+    tcase_add_test(tc, entities_keep_their_order);
+    tcase_add_test(tc, waits_are_released_in_order_of_serials);
+    tcase_add_test(tc, a_change_is_one);
+    tcase_add_test(tc, an_empty_change_needs_nothing);
+    tcase_add_test(tc, the_journal_cleans_itself);
+    tcase_add_test(tc, deletions_survive_cleaning);
+}
