@@ -220,7 +220,7 @@ static void on_written(uv_write_t *request, int status)
 {
     struct tcp_conn *conn = conn_of(request->handle);
 
-    if (is_closing(conn))
+    if (is_closing(conn)) /* status may be 0 all the same */
         return;
     if (status != 0) {
         fail(conn, status);

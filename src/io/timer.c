@@ -32,8 +32,8 @@ static void on_alarm(uv_timer_t *alarm)
     loop_wake(CONTAINER_OF(alarm, struct loop, alarm));
 }
 
-/* An alarm that is too early stays: it costs one turn, where a timer that each request moves on
- * would cost an alarm a request. */
+/* An alarm may come too early, then it is armed again: libuv counts from the beginning of its turn,
+ * and an alarm stays when the earliest timer is moved on, as each request does with some. */
 static void arm(struct loop *loop)
 {
     const struct timer *first = earliest(loop);
@@ -47,7 +47,6 @@ static void arm(struct loop *loop)
         return;
     now_ms = loop_now_ms(loop);
     loop->alarm_ms = first->deadline_ms;
-    uv_update_time(&loop->uv); /* libuv would count from the beginning of its turn */
     uv_timer_start(&loop->alarm, on_alarm, loop->alarm_ms - MIN(loop->alarm_ms, now_ms), 0);
 }
 

@@ -139,6 +139,12 @@ static void end(void)
     mem_free(TAKE(big));
 }
 
+/* No time passes: what ends does not end for having waited. */
+static void stop_clock(void)
+{
+    clock_fake(0, 1000 * (uint64_t)MS);
+}
+
 static void turn(void)
 {
     loop_wake(&loop); /* does not wait */
@@ -748,6 +754,7 @@ START_TEST(half_closed_client_still_gets_its_answer)
 {
     int fd;
 
+    stop_clock();
     begin("127.0.0.1:0");
     fd = client();
     send_text(fd, "question");
@@ -873,6 +880,7 @@ START_TEST(finish_sends_what_is_pending)
 {
     int fd;
 
+    stop_clock();
     make_big();
     begin("127.0.0.1:0");
     fd = client();
@@ -890,6 +898,27 @@ START_TEST(finish_sends_what_is_pending)
 }
 END_TEST
 
+START_TEST(finish_sends_to_a_client_that_has_ended)
+{
+    int fd;
+
+    stop_clock();
+    make_big();
+    begin("127.0.0.1:0");
+    fd = client();
+    write_big(sides[0].conn);
+    tcp_finish(sides[0].conn, TCP_CLOSE_DONE);
+    shutdown(fd, SHUT_WR);
+    some_turns();
+    ck_assert_uint_eq(sides[0].closes, 0);
+    expect_big(fd);
+    expect_end(fd);
+    TURN_UNTIL(sides[0].closes == 1);
+    close(fd);
+    end();
+}
+END_TEST
+
 /* A server that closes with bytes unread makes the kernel send a reset, and the client may never
  * see the answer that was sent before. */
 START_TEST(finish_drops_what_the_client_still_sends)
@@ -897,6 +926,7 @@ START_TEST(finish_drops_what_the_client_still_sends)
     static char more[300000];
     int fd;
 
+    stop_clock();
     begin("127.0.0.1:0");
     fd = client();
     sides[0].on_read = pause_side;
@@ -905,6 +935,7 @@ START_TEST(finish_drops_what_the_client_still_sends)
     ck_assert_int_gt(send(fd, more, sizeof(more), MSG_DONTWAIT), 0);
     tcp_write(sides[0].conn, SPAN("413"));
     tcp_finish(sides[0].conn, TCP_CLOSE_BAD_REQUEST);
+    tcp_pause(sides[0].conn); /* too late as well */
     some_turns();
     ck_assert_int_gt(send(fd, more, sizeof(more), MSG_DONTWAIT | MSG_NOSIGNAL), 0);
     some_turns();
@@ -922,7 +953,7 @@ START_TEST(finish_waits_a_second_at_most)
 {
     int fd;
 
-    clock_fake(0, 1000 * (uint64_t)MS);
+    stop_clock();
     begin("127.0.0.1:0");
     fd = client();
     tcp_finish(sides[0].conn, TCP_CLOSE_IDLE);
@@ -1028,6 +1059,23 @@ START_TEST(reset_while_paused_shows_on_write)
 }
 END_TEST
 
+START_TEST(write_to_a_client_that_has_left)
+{
+    int fd;
+
+    begin("127.0.0.1:0");
+    fd = client();
+    close(fd);
+    TURN_UNTIL(sides[0].ends == 1);
+    tcp_write(sides[0].conn, SPAN("anybody?")); /* is answered with a reset */
+    some_turns();
+    tcp_write(sides[0].conn, SPAN("nobody"));
+    TURN_UNTIL(sides[0].closes == 1);
+    ck_assert_int_eq(sides[0].reason, TCP_CLOSE_RESET);
+    end();
+}
+END_TEST
+
 START_TEST(reset_while_pending)
 {
     int fd;
@@ -1109,6 +1157,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, slow_client_gets_all_in_order);
     tcase_add_test(tc, pending_counts_what_the_kernel_has_not);
     tcase_add_test(tc, finish_sends_what_is_pending);
+    tcase_add_test(tc, finish_sends_to_a_client_that_has_ended);
     tcase_add_test(tc, finish_drops_what_the_client_still_sends);
     tcase_add_test(tc, finish_waits_a_second_at_most);
     tcase_add_test(tc, close_after_finish_is_at_once);
@@ -1116,6 +1165,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, close_inside_on_read);
     tcase_add_test(tc, reset_while_reading);
     tcase_add_test(tc, reset_while_paused_shows_on_write);
+    tcase_add_test(tc, write_to_a_client_that_has_left);
     tcase_add_test(tc, reset_while_pending);
     tcase_add_test(tc, reset_while_finishing);
     tcase_add_test(tc, loop_ends_when_all_is_closed);

@@ -211,6 +211,35 @@ START_TEST(later_earliest_still_wakes_in_time)
 }
 END_TEST
 
+START_TEST(earlier_timer_moves_the_alarm)
+{
+    begin();
+    clock_real();
+    start(0, 60000);
+    start(1, 5);
+    while (fired_count == 0)
+        loop_run_once(&loop);
+    expect_fired(1);
+    timer_stop(&loop, &shots[0].timer);
+    loop_done(&loop);
+}
+END_TEST
+
+START_TEST(stopped_timer_keeps_nothing_running)
+{
+    uint64_t began;
+
+    begin();
+    clock_real();
+    began = clock_mono_ms();
+    start(0, 20000);
+    timer_stop(&loop, &shots[0].timer);
+    loop_run(&loop);
+    ck_assert_uint_lt(clock_mono_ms() - began, 10000);
+    loop_done(&loop);
+}
+END_TEST
+
 /* The model: an array of deadlines. What fires in a step is exactly what is due, in order. */
 static void step_against_model(uint64_t now_ms, uint64_t *deadlines)
 {
@@ -276,5 +305,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, far_deadline_does_not_overflow);
     tcase_add_test(tc, real_clock_in_order_never_early);
     tcase_add_test(tc, later_earliest_still_wakes_in_time);
+    tcase_add_test(tc, earlier_timer_moves_the_alarm);
+    tcase_add_test(tc, stopped_timer_keeps_nothing_running);
     tcase_add_test(tc, random_starts_and_stops_match_a_model);
 }
