@@ -11,8 +11,7 @@
 struct err *payload_from_json(struct json_value value, struct arena *a,
                               struct span *out_array) MUST_USE;
 /* The array's items in another format (payload_array as made above). JSON comes out untouched. */
-struct err *payload_add_as(struct buf *b, struct span payload_array, enum format format,
-                           struct arena *a) MUST_USE;
+void payload_add_as(struct buf *b, struct span payload_array, enum format format, struct arena *a);
 /* Writes entity texts as JSON array, NDJSON or CSV: the one writer of lists, for answers too. CSV
  * (RFC 4180): the header row holds every member name in order of first appearance, nested values as
  * JSON text, null as an empty field. */

@@ -148,7 +148,7 @@ static struct err *body_of_payload(struct attempt *attempt, bool *out_ready)
         return NULL;
     }
     buf_init(&b, BUF_NO_CAP);
-    TRY(payload_add_as(&b, blob_span(event->payload), format, &attempt->arena));
+    payload_add_as(&b, blob_span(event->payload), format, &attempt->arena);
     attempt->body = blob_new(buf_span(&b));
     buf_done(&b);
     return NULL;

@@ -1,1 +1,209 @@
-typedef int svc_empty_payload;
+#include "service/payload.h"
+
+#include "base/map.h"
+#include "store/entity.h"
+
+struct err *payload_from_json(struct json_value value, struct arena *a, struct span *out_array)
+{
+    uint32_t place = 0;
+
+    if (json_type(value) == JSON_OBJECT) {
+        *out_array = arena_printf(a, "[%.*s]", SPAN_FMT(json_text(value)));
+        return NULL;
+    }
+    if (json_type(value) != JSON_ARRAY)
+        return ERR(ERR_INVALID_ENTITY, "a payload is an object or an array of objects");
+    for (struct json_value v = json_first(value); json_exists(v); v = json_next(value, v)) {
+        if (json_type(v) != JSON_OBJECT)
+            return ERR(ERR_INVALID_ENTITY, "entity %u of the payload is no object", place);
+        place++;
+    }
+    *out_array = json_text(value);
+    return NULL;
+}
+
+/* CSV. -------------------------------------------------------------------------------------- */
+
+/* A column: a member name met in some item. */
+struct column {
+    struct span name;
+    size_t place;
+};
+
+static struct span column_key(const void *item)
+{
+    return ((const struct column *)item)->name;
+}
+
+struct table {
+    struct map by_name;
+    struct column **columns; /* in the order of first appearance */
+    size_t count, size;
+    struct json_value *rows;
+    size_t row_count;
+};
+
+static void note_columns(struct table *t, struct json_value row, struct arena *a)
+{
+    for (struct json_member m = json_first_member(row); json_exists(m.name);
+         m = json_next_member(row, m)) {
+        struct span name = json_string(m.name, a);
+        struct column *column;
+
+        if (map_find(&t->by_name, name) != NULL)
+            continue;
+        if (t->count == t->size) {
+            size_t size = t->size == 0 ? 16 : t->size * 2;
+
+            t->columns = arena_grow(a, t->columns, t->size * sizeof(struct column *),
+                                    size * sizeof(struct column *));
+            t->size = size;
+        }
+        column = ARENA_NEW(a, struct column);
+        column->name = name;
+        column->place = t->count;
+        t->columns[t->count++] = column;
+        map_add(&t->by_name, column);
+    }
+}
+
+static void table_init(struct table *t, const struct span *items, size_t count, struct arena *a)
+{
+    *t = (struct table){.row_count = count};
+    map_init(&t->by_name, column_key);
+    t->rows = ARENA_ARRAY(a, struct json_value, count);
+    for (size_t i = 0; i < count; i++) {
+        t->rows[i] = entity_parse(items[i], a);
+        note_columns(t, t->rows[i], a);
+    }
+}
+
+/* RFC 4180: quoted when it holds a comma, a quote or a line break; quotes doubled. */
+static void add_field(struct buf *b, struct span text)
+{
+    bool quote = false;
+
+    for (size_t i = 0; i < text.n; i++)
+        quote =
+            quote || text.p[i] == ',' || text.p[i] == '"' || text.p[i] == '\r' || text.p[i] == '\n';
+    if (!quote) {
+        buf_add(b, text);
+        return;
+    }
+    buf_add_char(b, '"');
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] == '"')
+            buf_add_char(b, '"');
+        buf_add_char(b, text.p[i]);
+    }
+    buf_add_char(b, '"');
+}
+
+static void add_value(struct buf *b, struct json_value v, struct arena *a)
+{
+    if (json_type(v) == JSON_STRING)
+        add_field(b, json_string(v, a));
+    else if (json_type(v) != JSON_NULL)
+        add_field(b, json_text(v));
+}
+
+static void add_row(struct buf *b, const struct table *t, struct json_value row, struct arena *a)
+{
+    struct json_value *cells = ARENA_ARRAY(a, struct json_value, t->count);
+
+    for (struct json_member m = json_first_member(row); json_exists(m.name);
+         m = json_next_member(row, m)) {
+        const struct column *column = map_find(&t->by_name, json_string(m.name, a));
+
+        cells[column->place] = m.value;
+    }
+    for (size_t i = 0; i < t->count; i++) {
+        if (i > 0)
+            buf_add_char(b, ',');
+        add_value(b, cells[i], a);
+    }
+    buf_add_str(b, "\r\n");
+}
+
+static void add_csv(struct buf *b, const struct span *items, size_t count, struct arena *a)
+{
+    struct table t;
+
+    table_init(&t, items, count, a);
+    for (size_t i = 0; i < t.count; i++) {
+        if (i > 0)
+            buf_add_char(b, ',');
+        add_field(b, t.columns[i]->name);
+    }
+    buf_add_str(b, "\r\n");
+    for (size_t i = 0; i < t.row_count; i++)
+        add_row(b, &t, t.rows[i], a);
+    map_done(&t.by_name);
+}
+
+/* JSON. ------------------------------------------------------------------------------------- */
+
+static void add_array(struct buf *b, const struct span *items, size_t count)
+{
+    buf_add_char(b, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            buf_add_char(b, ',');
+        buf_add(b, items[i]);
+    }
+    buf_add_char(b, ']');
+}
+
+static void add_lines(struct buf *b, const struct span *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        buf_add(b, items[i]);
+        buf_add_char(b, '\n');
+    }
+}
+
+static void add_indented(struct buf *b, const struct span *items, size_t count, unsigned indent,
+                         struct arena *a)
+{
+    struct buf compact;
+
+    buf_init(&compact, BUF_NO_CAP);
+    add_array(&compact, items, count);
+    json_add_indented(b, entity_parse(buf_span(&compact), a), indent);
+    buf_done(&compact);
+}
+
+void payload_add_list(struct buf *b, const struct span *items, size_t count, enum format format,
+                      unsigned indent, struct arena *a)
+{
+    if (format == FORMAT_CSV)
+        add_csv(b, items, count, a);
+    else if (format == FORMAT_NDJSON)
+        add_lines(b, items, count);
+    else if (indent > 0)
+        add_indented(b, items, count, indent, a);
+    else
+        add_array(b, items, count);
+}
+
+void payload_add_as(struct buf *b, struct span payload_array, enum format format, struct arena *a)
+{
+    struct json_value root;
+    struct span *items;
+    size_t count = 0;
+    struct buf compact;
+
+    if (format == FORMAT_JSON) {
+        buf_add(b, payload_array);
+        return;
+    }
+    root = entity_parse(payload_array, a);
+    items = ARENA_ARRAY(a, struct span, json_count(root));
+    for (struct json_value v = json_first(root); json_exists(v); v = json_next(root, v)) {
+        buf_init(&compact, BUF_NO_CAP);
+        json_add_compact(&compact, v); /* a line break inside would end an NDJSON line */
+        items[count++] = arena_copy(a, buf_span(&compact));
+        buf_done(&compact);
+    }
+    payload_add_list(b, items, count, format, 0, a);
+}

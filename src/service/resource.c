@@ -1,1 +1,193 @@
-typedef int svc_empty_resource;
+/* The registry. Names are found through two maps: full names, and every dot-delimited suffix of
+ * them with the resources that end in it. Declarations are in resource_declare.c. */
+#include "service/resource.h"
+
+#include "base/mem.h"
+#include "base/must.h"
+#include "base/text.h"
+#include "service/resource_inner.h"
+
+#include <string.h>
+
+static const struct span kind_names[KIND_COUNT] = {
+    [KIND_ENTITY] = SPAN_INIT("EntityResource"),
+    [KIND_EVENT] = SPAN_INIT("EventResource"),
+    [KIND_BINARY] = SPAN_INIT("BinaryResource"),
+};
+
+const struct enumeration resource_kind_names = {"Kind", kind_names, KIND_COUNT};
+
+/* A name, or the end of one after a dot, and whose it is. */
+struct suffix {
+    struct span text; /* folded; points into the first resource's folded name */
+    struct resource **resources;
+    size_t count;
+};
+
+static struct span resource_key(const void *item)
+{
+    return ((const struct resource *)item)->folded;
+}
+
+static struct span suffix_key(const void *item)
+{
+    return ((const struct suffix *)item)->text;
+}
+
+void resources_init(struct resources *r)
+{
+    *r = (struct resources){.sorted = NULL};
+    map_init(&r->by_name, resource_key);
+    map_init(&r->by_suffix, suffix_key);
+}
+
+void resource_free(struct resource *resource)
+{
+    if (resource == NULL)
+        return;
+    matcher_free(resource->matcher);
+    blob_unref(resource->content);
+    arena_done(&resource->arena);
+    mem_free(resource);
+}
+
+static void free_suffix(void *item, void *arg)
+{
+    struct suffix *suffix = item;
+
+    (void)arg;
+    mem_free(suffix->resources);
+    mem_free(suffix);
+}
+
+void resources_done(struct resources *r)
+{
+    map_each(&r->by_suffix, free_suffix, NULL);
+    map_done(&r->by_suffix);
+    map_done(&r->by_name);
+    for (size_t i = 0; i < r->count; i++)
+        resource_free(r->sorted[i]);
+    mem_free(r->sorted);
+}
+
+static void add_suffix(struct resources *r, struct resource *resource, struct span text)
+{
+    struct suffix *suffix = map_find(&r->by_suffix, text);
+
+    if (suffix == NULL) {
+        suffix = NEW(struct suffix);
+        suffix->text = text;
+        map_add(&r->by_suffix, suffix);
+    }
+    suffix->resources =
+        mem_resize(suffix->resources, (suffix->count + 1) * sizeof(struct resource *));
+    suffix->resources[suffix->count++] = resource;
+}
+
+static void add_sorted(struct resources *r, struct resource *resource)
+{
+    size_t place = r->count;
+
+    r->sorted = mem_resize(r->sorted, (r->count + 1) * sizeof(struct resource *));
+    while (place > 0 && span_cmp(r->sorted[place - 1]->name, resource->name) > 0)
+        place--;
+    memmove(&r->sorted[place + 1], &r->sorted[place],
+            (r->count - place) * sizeof(struct resource *));
+    r->sorted[place] = resource;
+    r->count++;
+}
+
+void resources_add(struct resources *r, struct resource *resource)
+{
+    struct span rest = resource->folded;
+
+    map_add(&r->by_name, resource);
+    add_sorted(r, resource);
+    for (size_t dot; rest.n > 0; rest = span_sub(rest, dot + 1, rest.n)) {
+        add_suffix(r, resource, rest);
+        dot = span_find_char(rest, '.', 0);
+        if (dot == rest.n)
+            break;
+    }
+}
+
+struct resource *resource_new(struct span name)
+{
+    struct resource *resource = NEW(struct resource);
+
+    arena_init(&resource->arena);
+    resource->name = arena_copy(&resource->arena, name);
+    resource->folded = text_fold(&resource->arena, name);
+    return resource;
+}
+
+struct resource *resources_add_builtin(struct resources *r, struct store *store,
+                                       const struct resource_definition *definition)
+{
+    struct resource *resource = resource_new(definition->name);
+
+    resource->description = definition->description;
+    resource->kind = definition->kind;
+    resource->methods = method_closure(definition->methods);
+    resource->shape = definition->shape;
+    resource->ops = definition->ops;
+    resource->is_builtin = true;
+    if (definition->is_stored)
+        resource->collection = store_collection(store, definition->name);
+    resources_add(r, resource);
+    return resource;
+}
+
+static struct err *ambiguous(const struct suffix *suffix, struct span name)
+{
+    struct buf list;
+    struct err *e;
+
+    buf_init(&list, 4096);
+    for (size_t i = 0; i < suffix->count; i++) {
+        buf_add_str(&list, i == 0 ? "" : ", ");
+        buf_add(&list, suffix->resources[i]->name);
+    }
+    e = ERR(ERR_AMBIGUOUS_RESOURCE, "'%.*s' could be any of: %.*s", SPAN_FMT(name),
+            SPAN_FMT(buf_span(&list)));
+    buf_done(&list);
+    return e;
+}
+
+/* A name that is longer than any resource's can be none of them. */
+enum { NAME_MOST = 256 };
+
+struct err *resource_find(const struct resources *r, struct span name,
+                          struct resource **out_resource)
+{
+    char folded[NAME_MOST];
+    struct span key = {folded, name.n};
+    const struct suffix *suffix = NULL;
+    struct resource *resource = NULL;
+
+    if (name.n <= NAME_MOST) {
+        text_fold_into(folded, name);
+        resource = map_find(&r->by_name, key);
+        if (resource == NULL)
+            suffix = map_find(&r->by_suffix, key);
+    }
+    if (suffix != NULL && suffix->count > 1)
+        return ambiguous(suffix, name);
+    if (suffix != NULL)
+        resource = suffix->resources[0];
+    if (resource == NULL)
+        return ERR(ERR_UNKNOWN_RESOURCE, "Svc could not locate any resource by '%.*s'.",
+                   SPAN_FMT(name));
+    *out_resource = resource;
+    return NULL;
+}
+
+struct resource *resource_named(const struct resources *r, struct span name)
+{
+    char folded[NAME_MOST];
+
+    if (name.n > NAME_MOST)
+        return NULL;
+    text_fold_into(folded, name);
+    return map_find(&r->by_name, span_of(folded, name.n));
+}
