@@ -27,7 +27,8 @@
     X(pipelined_requests, "PipelinedRequests", 64, 1, 10000, "requests",                           \
       "answers a connection may be owed before it is read again")                                  \
     X(output_bytes, "OutputBytes", 4194304, 65536, 1073741824, "bytes",                            \
-      "answers held for a client that does not read")
+      "answers held for a client that does not read")                                              \
+    X(answer_bytes, "AnswerBytes", 67108864, 65536, 1073741824, "bytes", "largest answer")
 
 struct limits {
 #define LIMIT_AS_MEMBER(member, name, value, least, most, unit, meaning) int64_t member;

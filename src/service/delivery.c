@@ -344,14 +344,13 @@ static const struct store_kind lane_kind = {
 
 struct deliveries *deliveries_new(struct service *service)
 {
-    enum { BODY_BYTES = 64 << 20 };
     struct deliveries *d = NEW(struct deliveries);
 
     d->service = service;
     map_init(&d->by_no, no_key);
     list_init(&d->ended);
     list_init(&d->idle_attempts);
-    response_init(&d->response, BODY_BYTES);
+    response_init(&d->response, (size_t)service->limits.answer_bytes);
     lanes_init(d);
     store_register(service->store, &delivery_kind, d);
     store_register(service->store, &delivery_gone_kind, d);

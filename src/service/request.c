@@ -118,7 +118,7 @@ static struct err *evaluate(struct call *call)
     TRY(execute(call));
     if (buf_over(&call->response->body))
         return ERR(ERR_PAYLOAD_TOO_LARGE,
-                   "the answer would be larger than the limit OutputBytes (%zu bytes): ask for "
+                   "the answer would be larger than the limit AnswerBytes (%zu bytes): ask for "
                    "fewer entities with limit and offset",
                    call->response->body.max);
     return NULL;

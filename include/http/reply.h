@@ -1,0 +1,23 @@
+/* An answer as bytes: status line, headers, body (RFC 9112, section 4). Pure. */
+#ifndef HTTP_REPLY_H
+#define HTTP_REPLY_H
+
+#include "base/buf.h"
+#include "service/request.h"
+
+struct reply_options {
+    bool is_head;     /* the body's length is sent, the body is not */
+    bool close;       /* Connection: close */
+    bool is_http10;   /* keep-alive has to be said */
+    struct span date; /* IMF-fixdate, made once a second */
+};
+
+/* Appends the whole answer. Content-Length always, except with 204 and 304, which have no body.
+ * An answer with a body gets `Content-Type`; `X-Content-Type-Options: nosniff` likewise. */
+void reply_add(struct buf *b, const struct response *response, const struct reply_options *options);
+/* `HTTP/1.1 100 Continue` */
+void reply_add_continue(struct buf *b);
+/* `Sat, 31 Jan 2026 12:00:00 GMT` (RFC 9110, section 5.6.7). */
+void reply_add_date(struct buf *b, int64_t unix_ns);
+
+#endif

@@ -1,0 +1,32 @@
+/* HTTP over sockets: listeners, connections, time limits. Each request goes through request_run;
+ * its answer waits in the connection until what it says is committed, and answers leave in the
+ * order of requests, those of one read in one write. */
+#ifndef HTTP_SERVER_H
+#define HTTP_SERVER_H
+
+#include "io/tcp.h"
+#include "service/service.h"
+
+struct http_server;
+
+/* The service and its limits are borrowed and outlive the server. */
+struct http_server *http_server_new(struct loop *loop, struct service *service);
+/* Errors of tcp_listen. */
+struct err *http_server_listen(struct http_server *s, const struct tcp_address *address) MUST_USE;
+/* Of the first listener; for port 0. */
+uint16_t http_server_port(const struct http_server *s);
+/* Stops accepting, closes idle connections, lets answers that are owed leave, with
+ * `Connection: close`. on_drained runs once, when the last connection is gone; never from here. */
+void http_server_drain(struct http_server *s, void (*on_drained)(void *context), void *context);
+/* Closes what is left at once. The loop must run until the sockets are closed: on_closed then
+ * fires, once; the server is gone by then. */
+void http_server_close(struct http_server *s, void (*on_closed)(void *context), void *context);
+
+struct http_stats {
+    size_t connections;
+    uint64_t accepted, requests;
+    uint64_t closed[TCP_CLOSE_REASON_COUNT];
+};
+void http_server_stats(const struct http_server *s, struct http_stats *out_stats);
+
+#endif

@@ -1,0 +1,503 @@
+/* A connection.
+ *
+ *   read -> h1_feed -> request_run -> reply_add -> output
+ *
+ * Output is one buffer of answers in the order of requests. In front may be answers that are
+ * committed and can leave; behind the first one that is not, everything waits (`marks` says where
+ * answers end and what they wait for). What can leave is written once a read, and once a commit.
+ *
+ * Bytes that arrived but were not evaluated, because enough answers are owed or enough requests
+ * were evaluated in this turn, wait in `input`; reading pauses meanwhile, so `input` holds one read
+ * at most.
+ */
+#include "http/conn.h"
+
+#include "base/mem.h"
+#include "base/must.h"
+
+enum {
+    REQUESTS_PER_TURN = 64, /* of one connection, so that others get their turn */
+    KEPT_OUTPUT_BYTES = 16384,
+    REFUSED_OUTPUT_BYTES = 4096
+};
+
+/* An answer's end in the output, and the serial that must be committed before it leaves. */
+struct mark {
+    size_t end;
+    uint64_t serial;
+};
+
+struct conn {
+    struct list_link link;
+    struct http_server *server;
+    struct tcp_conn *tcp;
+    struct h1 *h1;
+    struct buf output, input;
+    struct mark *marks; /* of answers that wait, first in first out; grown on demand */
+    size_t mark_count, mark_size;
+    struct turn_wait wait; /* for the first mark */
+    struct timer timer;
+    struct loop_task more; /* goes on with `input` in the next turn */
+    uint64_t phase_since_ms;
+    uint64_t output_since_ms; /* when the client last took something, while something is pending */
+    enum h1_phase phase;
+    bool is_paused, is_closing, is_ended;
+    bool closes_when_sent;
+    enum tcp_close_reason close_reason;
+};
+
+static uint64_t now_ms(const struct conn *c)
+{
+    return loop_now_ms(c->server->loop);
+}
+
+static const struct limits *limits_of(const struct conn *c)
+{
+    return &c->server->service->limits;
+}
+
+/* Output. ----------------------------------------------------------------------------------- */
+
+static bool owes_answers(const struct conn *c)
+{
+    return c->mark_count > 0 || c->output.n > 0;
+}
+
+static void close_now(struct conn *c, enum tcp_close_reason reason)
+{
+    if (c->is_closing)
+        return;
+    c->is_closing = true;
+    tcp_close(c->tcp, reason);
+}
+
+/* No further request is read; what is owed still leaves. */
+static void close_when_sent(struct conn *c, enum tcp_close_reason reason)
+{
+    if (!c->closes_when_sent)
+        c->close_reason = reason;
+    c->closes_when_sent = true;
+}
+
+static void send_ready(struct conn *c, size_t ready)
+{
+    if (ready == 0)
+        return;
+    if (tcp_pending(c->tcp) == 0)
+        c->output_since_ms = now_ms(c);
+    tcp_write(c->tcp, span_of(c->output.p, ready));
+    buf_drop_front(&c->output, ready);
+    for (size_t i = 0; i < c->mark_count; i++)
+        c->marks[i].end -= ready;
+    if (c->output.n == 0)
+        buf_shrink(&c->output, KEPT_OUTPUT_BYTES);
+}
+
+/* Drops the marks of answers that are committed; the bytes before the first of the others may go.
+ */
+static size_t ready_bytes(struct conn *c)
+{
+    struct turn *turn = c->server->service->turn;
+    size_t passed = 0, ready;
+
+    while (passed < c->mark_count && turn_is_committed(turn, c->marks[passed].serial))
+        passed++;
+    if (passed == c->mark_count)
+        ready = c->output.n;
+    else
+        ready = passed == 0 ? 0 : c->marks[passed - 1].end;
+    c->mark_count -= passed;
+    for (size_t i = 0; i < c->mark_count; i++)
+        c->marks[i] = c->marks[i + passed];
+    return ready;
+}
+
+static void flush(struct conn *c)
+{
+    if (c->is_closing)
+        return;
+    send_ready(c, ready_bytes(c));
+    if (c->mark_count > 0 && !heap_holds(&c->wait.node))
+        turn_wait(c->server->service->turn, &c->wait, c->marks[0].serial);
+    if (c->closes_when_sent && !owes_answers(c) && !c->is_closing) {
+        c->is_closing = true;
+        tcp_finish(c->tcp, c->close_reason);
+    }
+}
+
+static void add_mark(struct conn *c, uint64_t serial)
+{
+    if (c->mark_count == c->mark_size) {
+        c->mark_size = MAX(8, c->mark_size * 2);
+        c->marks = mem_resize(c->marks, c->mark_size * sizeof(struct mark));
+    }
+    c->marks[c->mark_count++] = (struct mark){c->output.n, serial};
+}
+
+static void add_reply(struct conn *c, const struct response *response, bool is_head, bool is_http10)
+{
+    const struct reply_options options = {
+        .is_head = is_head,
+        .close = c->closes_when_sent,
+        .is_http10 = is_http10,
+        .date = server_date(c->server),
+    };
+
+    reply_add(&c->output, response, &options);
+    if (c->mark_count > 0 || !turn_is_committed(c->server->service->turn, response->serial))
+        add_mark(c, response->serial);
+}
+
+/* Requests. --------------------------------------------------------------------------------- */
+
+static void answer(struct conn *c)
+{
+    struct http_server *s = c->server;
+    const struct h1_request *r = h1_request(c->h1);
+    struct request_header headers[H1_MAX_FIELDS];
+    const struct request request = {
+        .method = r->method,
+        .target = r->target,
+        .headers = headers,
+        .header_count = r->header_count,
+        .body = r->has_body ? r->body : (struct span){NULL, 0},
+    };
+
+    MUST(r->header_count <= H1_MAX_FIELDS);
+    for (size_t i = 0; i < r->header_count; i++)
+        headers[i] = (struct request_header){r->headers[i].name, r->headers[i].value};
+    s->stats.requests++;
+    request_run(s->service, &request, &s->response);
+    if (!r->keep_alive || s->is_draining)
+        close_when_sent(c, s->is_draining ? TCP_CLOSE_SHUTDOWN : TCP_CLOSE_DONE);
+    add_reply(c, &s->response, span_eq(r->method, SPAN("HEAD")), r->is_http10);
+}
+
+static enum err_code code_of_status(int status)
+{
+    switch (status) {
+    case 413:
+        return ERR_PAYLOAD_TOO_LARGE;
+    case 501:
+        return ERR_UNKNOWN_METHOD;
+    default:
+        return ERR_INVALID_URI_SYNTAX;
+    }
+}
+
+/* An answer to what is no request, after which the connection ends. */
+static void refuse(struct conn *c, int status, enum err_code code, struct span why,
+                   enum tcp_close_reason reason)
+{
+    struct response *response = &c->server->response;
+
+    close_when_sent(c, reason);
+    request_refuse(response, status, code, why, status == 503 ? 1 : 0);
+    add_reply(c, response, false, false);
+}
+
+static void refuse_failure(struct conn *c)
+{
+    const struct h1_failure *failure = h1_failure(c->h1);
+
+    refuse(c, failure->status, code_of_status(failure->status), span_str(failure->why),
+           TCP_CLOSE_BAD_REQUEST);
+}
+
+static bool owes_enough(const struct conn *c)
+{
+    return c->mark_count >= (size_t)limits_of(c)->pipelined_requests ||
+           c->output.n + tcp_pending(c->tcp) >= (size_t)limits_of(c)->output_bytes;
+}
+
+static void note_phase(struct conn *c)
+{
+    enum h1_phase phase = h1_phase(c->h1);
+
+    if (phase != c->phase)
+        c->phase_since_ms = now_ms(c);
+    c->phase = phase;
+}
+
+static void answer_continue(struct conn *c)
+{
+    if (h1_take_continue(c->h1) && !owes_answers(c))
+        reply_add_continue(&c->output);
+}
+
+/* Evaluates the requests in `bytes`, and gives back what is left for later. */
+static struct span take_requests(struct conn *c, struct span bytes)
+{
+    unsigned budget = REQUESTS_PER_TURN;
+
+    while (bytes.n > 0 && budget > 0 && !c->closes_when_sent && !owes_enough(c)) {
+        size_t taken;
+        enum h1_result result = h1_feed(c->h1, bytes, &taken);
+
+        bytes = span_sub(bytes, taken, bytes.n);
+        if (result == H1_NEED_MORE) {
+            answer_continue(c);
+            continue;
+        }
+        if (result == H1_FAILED) {
+            refuse_failure(c);
+            break;
+        }
+        answer(c);
+        h1_next(c->h1);
+        c->phase_since_ms = now_ms(c);
+        budget--;
+    }
+    note_phase(c);
+    return c->closes_when_sent ? (struct span){NULL, 0} : bytes;
+}
+
+static void pause_reading(struct conn *c, bool pause)
+{
+    if (c->is_paused == pause || c->is_closing || c->is_ended)
+        return;
+    c->is_paused = pause;
+    if (pause)
+        tcp_pause(c->tcp);
+    else
+        tcp_resume(c->tcp);
+}
+
+static void post_more(struct conn *c)
+{
+    if (!c->is_closing && c->input.n > 0 && !owes_enough(c) && !loop_posted(&c->more))
+        loop_post(c->server->loop, &c->more);
+}
+
+static void go_on(struct conn *c)
+{
+    struct span rest = take_requests(c, buf_span(&c->input));
+
+    buf_drop_front(&c->input, c->input.n - rest.n);
+    if (c->input.n == 0)
+        buf_shrink(&c->input, 0);
+    flush(c);
+    post_more(c);
+    if (c->input.n == 0 && c->is_ended && !c->closes_when_sent) {
+        close_when_sent(c, TCP_CLOSE_PEER);
+        flush(c);
+    }
+    pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
+}
+
+static void on_more(struct loop_task *task)
+{
+    go_on(CONTAINER_OF(task, struct conn, more));
+}
+
+static void on_committed(struct turn_wait *wait)
+{
+    struct conn *c = CONTAINER_OF(wait, struct conn, wait);
+
+    flush(c);
+    post_more(c);
+    if (!c->is_closing)
+        pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
+}
+
+static void on_read(void *context, struct span bytes)
+{
+    struct conn *c = context;
+    struct span rest;
+
+    if (c->is_closing || c->closes_when_sent)
+        return;
+    if (c->input.n > 0) { /* behind what waits already */
+        buf_add(&c->input, bytes);
+        return;
+    }
+    rest = take_requests(c, bytes);
+    if (rest.n > 0)
+        buf_add(&c->input, rest);
+    flush(c);
+    post_more(c);
+    pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
+}
+
+/* The client sends no more; what it asked for is still answered. */
+static void on_end(void *context)
+{
+    struct conn *c = context;
+
+    c->is_ended = true;
+    if (c->input.n > 0)
+        return;
+    close_when_sent(c, TCP_CLOSE_PEER);
+    flush(c);
+}
+
+static void on_drain(void *context)
+{
+    struct conn *c = context;
+
+    if (c->is_closing)
+        return;
+    c->output_since_ms = now_ms(c);
+    post_more(c);
+    pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
+}
+
+static void on_close(void *context, enum tcp_close_reason reason)
+{
+    struct conn *c = context;
+    struct http_server *s = c->server;
+
+    timer_stop(s->loop, &c->timer);
+    loop_unpost(s->loop, &c->more);
+    turn_unwait(s->service->turn, &c->wait);
+    list_remove(&s->conns, &c->link);
+    buf_done(&c->output);
+    buf_done(&c->input);
+    h1_free(c->h1);
+    mem_free(c->marks);
+    mem_free(c);
+    server_conn_gone(s, reason);
+}
+
+/* Time limits. ------------------------------------------------------------------------------ */
+
+static uint64_t allowed_ms(const struct conn *c)
+{
+    const struct limits *limits = limits_of(c);
+
+    switch (c->phase) {
+    case H1_HEAD:
+        return (uint64_t)limits->header_seconds * 1000;
+    case H1_BODY:
+        return (uint64_t)limits->body_seconds * 1000;
+    default:
+        return (uint64_t)limits->idle_seconds * 1000;
+    }
+}
+
+static void end_phase(struct conn *c)
+{
+    switch (c->phase) {
+    case H1_HEAD:
+        refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request head took too long"),
+               TCP_CLOSE_HEADER_TIME);
+        break;
+    case H1_BODY:
+        refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request body took too long"),
+               TCP_CLOSE_BODY_TIME);
+        break;
+    default:
+        close_now(c, TCP_CLOSE_IDLE);
+        return;
+    }
+    flush(c);
+}
+
+/* One timer a connection, not touched while requests come and go: when it fires, it looks how much
+ * of the current phase's time is left. */
+static void on_time(struct timer *timer)
+{
+    struct conn *c = CONTAINER_OF(timer, struct conn, timer);
+    uint64_t allowed = allowed_ms(c), since = c->phase_since_ms, idle_ms;
+
+    if (c->is_closing)
+        return;
+    if (tcp_pending(c->tcp) > 0) {
+        idle_ms = (uint64_t)limits_of(c)->idle_seconds * 1000;
+        if (now_ms(c) - c->output_since_ms >= idle_ms) {
+            close_now(c, TCP_CLOSE_NOT_READ);
+            return;
+        }
+        since = c->output_since_ms;
+        allowed = idle_ms;
+    } else if (owes_answers(c) || c->is_paused) {
+        since = now_ms(c); /* it waits for us */
+    }
+    if (now_ms(c) - since >= allowed) {
+        end_phase(c);
+        return;
+    }
+    timer_start(c->server->loop, &c->timer, MIN(allowed - (now_ms(c) - since), allowed_ms(c)));
+}
+
+/* Life. ------------------------------------------------------------------------------------- */
+
+static const struct tcp_callbacks callbacks = {
+    .on_read = on_read,
+    .on_end = on_end,
+    .on_drain = on_drain,
+    .on_close = on_close,
+};
+
+void conn_new(struct http_server *server, struct tcp_conn *tcp)
+{
+    struct conn *c = NEW(struct conn);
+
+    c->server = server;
+    c->tcp = tcp;
+    c->h1 = h1_new(&server->service->limits);
+    buf_init(&c->output, BUF_NO_CAP); /* owes_enough bounds it, by one answer more than the limit */
+    buf_init(&c->input, BUF_NO_CAP);  /* one read */
+    c->wait.on_committed = on_committed;
+    c->more.run = on_more;
+    c->phase_since_ms = now_ms(c);
+    timer_init(&c->timer, on_time);
+    /* Heads have the shortest time: the first look must not come later. */
+    timer_start(server->loop, &c->timer, (uint64_t)limits_of(c)->header_seconds * 1000);
+    list_push_back(&server->conns, &c->link);
+    tcp_start(tcp, &callbacks, c);
+}
+
+void conn_drain(struct list_link *link)
+{
+    struct conn *c = CONTAINER_OF(link, struct conn, link);
+
+    if (c->is_closing || c->phase != H1_IDLE || c->input.n > 0)
+        return; /* a request under way is still answered, with Connection: close */
+    close_when_sent(c, TCP_CLOSE_SHUTDOWN);
+    flush(c);
+}
+
+void conn_close(struct list_link *link, enum tcp_close_reason reason)
+{
+    close_now(CONTAINER_OF(link, struct conn, link), reason);
+}
+
+static void refused_on_read(void *context, struct span bytes)
+{
+    (void)context;
+    (void)bytes;
+}
+
+static void refused_on_event(void *context)
+{
+    (void)context;
+}
+
+static void refused_on_close(void *context, enum tcp_close_reason reason)
+{
+    struct http_server *s = context;
+
+    server_conn_gone(s, reason);
+}
+
+void conn_refuse(struct http_server *server, struct tcp_conn *tcp)
+{
+    static const struct tcp_callbacks refused = {
+        .on_read = refused_on_read,
+        .on_end = refused_on_event,
+        .on_drain = refused_on_event,
+        .on_close = refused_on_close,
+    };
+    const struct reply_options options = {.close = true, .date = server_date(server)};
+    struct buf b;
+
+    buf_init(&b, REFUSED_OUTPUT_BYTES);
+    request_refuse(&server->response, 503, ERR_OVERLOADED, SPAN("the limit Connections is reached"),
+                   1);
+    reply_add(&b, &server->response, &options);
+    tcp_start(tcp, &refused, server);
+    tcp_write(tcp, buf_span(&b));
+    tcp_finish(tcp, TCP_CLOSE_TOO_MANY);
+    buf_done(&b);
+}

@@ -1,0 +1,41 @@
+/* One client connection: bytes to requests, answers in their order. Private to the floor. */
+#ifndef HTTP_CONN_H
+#define HTTP_CONN_H
+
+#include "http/h1.h"
+#include "http/reply.h"
+#include "http/server.h"
+
+/* What the connections of a server share. */
+struct http_server {
+    struct loop *loop;
+    struct service *service;
+    struct list listeners;    /* struct http_listener */
+    struct list conns;        /* struct conn */
+    struct response response; /* requests are evaluated one at a time */
+    struct buf date;
+    int64_t date_s;
+    struct http_stats stats;
+    bool is_draining, is_closing;
+    struct loop_task ended; /* tells the owner that the last connection is gone */
+    void (*on_drained)(void *context);
+    void *drained_context;
+    void (*on_closed)(void *context);
+    void *closed_context;
+};
+
+/* Takes the connection over and begins to read. */
+void conn_new(struct http_server *server, struct tcp_conn *tcp);
+/* Answers what is owed, then closes; at once when nothing is. */
+void conn_drain(struct list_link *link);
+/* Closes at once. */
+void conn_close(struct list_link *link, enum tcp_close_reason reason);
+/* Refuses a connection that is one too many. */
+void conn_refuse(struct http_server *server, struct tcp_conn *tcp);
+
+/* server.c: a connection is gone. */
+void server_conn_gone(struct http_server *server, enum tcp_close_reason reason);
+/* The Date header's value, made anew once a second. */
+struct span server_date(struct http_server *server);
+
+#endif

@@ -1,0 +1,148 @@
+#include "http/server.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "http/conn.h"
+
+struct http_listener {
+    struct list_link link;
+    struct tcp_listener *tcp;
+};
+
+static void on_accept(void *context, struct tcp_conn *tcp)
+{
+    struct http_server *s = context;
+
+    s->stats.accepted++;
+    s->stats.connections++;
+    if (s->stats.connections > (size_t)s->service->limits.connections)
+        conn_refuse(s, tcp);
+    else
+        conn_new(s, tcp);
+}
+
+static void post_ended(struct http_server *s)
+{
+    bool is_awaited = s->is_closing || s->is_draining;
+
+    if (is_awaited && s->stats.connections == 0 && !loop_posted(&s->ended))
+        loop_post(s->loop, &s->ended);
+}
+
+void server_conn_gone(struct http_server *s, enum tcp_close_reason reason)
+{
+    s->stats.connections--;
+    s->stats.closed[reason]++;
+    post_ended(s);
+}
+
+struct span server_date(struct http_server *s)
+{
+    int64_t now_ns = clock_unix_ns();
+
+    if (s->date.n == 0 || now_ns / 1000000000 != s->date_s) {
+        buf_clear(&s->date);
+        reply_add_date(&s->date, now_ns);
+        s->date_s = now_ns / 1000000000;
+    }
+    return buf_span(&s->date);
+}
+
+static void close_listeners(struct http_server *s)
+{
+    struct list_link *link;
+
+    while ((link = list_pop_front(&s->listeners)) != NULL) {
+        struct http_listener *listener = CONTAINER_OF(link, struct http_listener, link);
+
+        tcp_listener_close(listener->tcp);
+        mem_free(listener);
+    }
+}
+
+static void server_free(struct http_server *s)
+{
+    buf_done(&s->date);
+    response_done(&s->response);
+    mem_free(s);
+}
+
+static void on_ended(struct loop_task *task)
+{
+    struct http_server *s = CONTAINER_OF(task, struct http_server, ended);
+    void (*on_closed)(void *context) = s->on_closed;
+    void *closed_context = s->closed_context;
+
+    if (s->is_draining && s->on_drained != NULL) {
+        void (*on_drained)(void *context) = TAKE(s->on_drained);
+
+        on_drained(s->drained_context);
+    }
+    if (!s->is_closing)
+        return;
+    server_free(s);
+    on_closed(closed_context);
+}
+
+struct http_server *http_server_new(struct loop *loop, struct service *service)
+{
+    struct http_server *s = NEW(struct http_server);
+
+    s->loop = loop;
+    s->service = service;
+    list_init(&s->listeners);
+    list_init(&s->conns);
+    response_init(&s->response, (size_t)service->limits.answer_bytes);
+    buf_init(&s->date, 64);
+    s->ended.run = on_ended;
+    return s;
+}
+
+struct err *http_server_listen(struct http_server *s, const struct tcp_address *address)
+{
+    struct http_listener *listener = NEW(struct http_listener);
+    struct err *e = tcp_listen(s->loop, address, on_accept, s, &listener->tcp);
+
+    if (e != NULL) {
+        mem_free(listener);
+        return e;
+    }
+    list_push_back(&s->listeners, &listener->link);
+    return NULL;
+}
+
+uint16_t http_server_port(const struct http_server *s)
+{
+    struct list_link *first = list_first(&s->listeners);
+
+    MUST(first != NULL);
+    return tcp_listener_port(CONTAINER_OF(first, struct http_listener, link)->tcp);
+}
+
+void http_server_drain(struct http_server *s, void (*on_drained)(void *context), void *context)
+{
+    s->is_draining = true;
+    s->on_drained = on_drained;
+    s->drained_context = context;
+    close_listeners(s);
+    LIST_EACH(&s->conns, at)
+        conn_drain(at);
+    post_ended(s);
+}
+
+void http_server_close(struct http_server *s, void (*on_closed)(void *context), void *context)
+{
+    s->is_closing = true;
+    s->on_closed = on_closed;
+    s->closed_context = context;
+    close_listeners(s);
+    LIST_EACH(&s->conns, at)
+        conn_close(at, TCP_CLOSE_SHUTDOWN);
+    post_ended(s);
+}
+
+void http_server_stats(const struct http_server *s, struct http_stats *out_stats)
+{
+    *out_stats = s->stats;
+}
