@@ -120,13 +120,12 @@ class Bodies(harness.ServerCase):
 
     def test_custom_payload_that_fails(self):
         receiver = self.receiver()
-        config_resource = "/Shop.Person/_/search_regex=(a%2B)%2B$"
-        for _ in range(1):
-            self.created("/Shop.Person", {"Name": "a" * 40 + "!"})
+        pathological = "/Shop.Person/_/search_regex=(a%2B)%2B$"
+        self.created("/Shop.Person", {"Name": "a" * 40 + "!"})
         self.webhook(Destination=receiver.url("/message"), EventSelector="/Shop.OrderPlaced",
-                     CustomPayloadRequest={"URI": config_resource})
+                     CustomPayloadRequest={"URI": pathological})
         self.webhook(Destination=receiver.url("/broken"), EventSelector="/Shop.OrderPlaced",
-                     CustomPayloadRequest={"URI": config_resource, "BreakOnError": True})
+                     CustomPayloadRequest={"URI": pathological, "BreakOnError": True})
         self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {}})
         request = receiver.take()
         self.assertEqual(request.path, "/message")
@@ -187,13 +186,13 @@ class OneTask(harness.ServerCase):
 
 class Answers(harness.ServerCase):
     def test_an_unknown_resource(self):
-        answer = self.get("/ThisIsNotAResource/a=b")
+        answer = self.get("/ThisIsNotAResource/a=b", {"X-Api-Key": "do-not-show"})
         self.assertEqual(answer.status, 404)
         message = "Svc could not locate any resource by 'ThisIsNotAResource'."
         self.assertEqual(answer.headers["Svc-info"], message)
         link = answer.headers["ErrorInfo"]
         self.assertRegex(link, r"^/Svc\.Admin\.Error/id=[0-9a-f-]{36}$")
-        error, = self.get(link, {"Authorization": "apikey do-not-show"}).json()
+        error, = self.get(link).json()
         self.assertEqual(list(error), ["Id", "Time", "ResourceName", "Action", "ErrorCode", "StackTrace",
                                        "Message", "Uri", "Headers", "Body", "ObjectNo"])
         self.assertEqual(error["ResourceName"], "<unknown>")
@@ -202,6 +201,8 @@ class Answers(harness.ServerCase):
         self.assertEqual(error["Message"], message)
         self.assertEqual(error["Uri"], "/ThisIsNotAResource/a=b/_")
         self.assertIn(" (src/", error["StackTrace"])
+        self.assertIn("X-Api-Key: *******", error["Headers"])
+        self.assertNotIn("do-not-show", error["Headers"])
 
     def test_available_resources(self):
         names = [entry["Name"] for entry in self.get("/").json()]
