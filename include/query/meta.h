@@ -5,6 +5,9 @@
 #include "query/path.h"
 #include "query/uri.h"
 
+/* Most items in one list of paths, and most of a kind in all. */
+#define META_ITEMS_MOST 100
+
 struct meta_order {
     struct path path;
     bool descending;
@@ -19,9 +22,8 @@ struct meta_search {
     struct span text;
     bool has_property;
     struct path property;
-    bool ignore_case; /* CI; default CS */
-    bool is_regex;
-    struct meta_regex *regex; /* compiled by PCRE2 */
+    bool ignore_case;         /* CI; default CS */
+    struct meta_regex *regex; /* compiled by PCRE2; NULL: the text is looked for as it is */
 };
 
 struct meta {
@@ -47,17 +49,28 @@ struct meta {
 /* Errors as in protocol.md section 3: unknown name (lists the valid ones and the nearest), operator
  * other than '=', wrong value type, bad search form or expression, a path taken away by rename. A
  * name given twice is ERR_INVALID_META_SYNTAX, but for add, rename, order_asc, order_desc, search
- * and search_regex. `add` may name hidden properties. A compiled expression lives outside the
- * arena: call meta_done. */
+ * and search_regex.
+ *
+ * The text of a path is the member name that it has in the result. `select`, `order_*` and `search`
+ * know the names that rename made; their paths lead to where the value is in the original entity.
+ * `add` may name hidden properties, and what was added can be selected and renamed. A renamed path
+ * that is neither a member nor added is among the adds, under its new name.
+ *
+ * A search text may be quoted, as it must be when it holds a comma. A compiled expression lives
+ * outside the arena: call meta_done, also after an error of anything else. */
 struct err *meta_parse(const struct uri_condition *metas, size_t count, const struct shape *shape,
                        struct arena *a, struct meta *out_meta) MUST_USE;
+/* NULL and a zeroed struct are allowed. */
 void meta_done(struct meta *m);
-/* Does anything but limit and offset change which entities come, or how? */
+/* True when nothing but limit and offset decides which entities come, and nothing changes them. */
 bool meta_is_plain(const struct meta *m);
-/* True when the text matches. ERR_INVALID_META_SYNTAX: the match limit was reached. */
-struct err *meta_search_holds(const struct meta_search *s, struct span text, struct arena *a,
+
+/* True when the text matches. ERR_INVALID_META_SYNTAX: the expression takes too much work; a search
+ * has one budget of work for all texts, which grows with what it has read. */
+struct err *meta_search_holds(const struct meta_search *s, struct span text,
                               bool *out_holds) MUST_USE;
-/* For svc.Admin listings and the reference: name, value type, meaning. */
+
+/* For listings and the reference: name, value type, meaning. */
 struct meta_info {
     struct span name;
     const char *value;

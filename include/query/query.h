@@ -13,10 +13,17 @@ struct query_item {
     void *object;     /* the source's own */
 };
 
+/* The items of a source stay as they are until query_run has returned, which holds on to as few as
+ * it can: those of the result, with an order and a limit those that would be in it so far. */
 struct query_source {
-    /* False at the end. The span must live as long as the query's arena, or be in it. */
+    /* False at the end. Sets `json`, unless there is `render`. */
     bool (*next)(struct query_source *source, struct query_item *out_item);
-    /* The value of a hidden property as JSON text, for `add`; NULL: there are none. */
+    /* For a source that keeps no texts: the text of an item, made in the arena. Called when it is
+     * needed, for an item of the result a second time, in the query's arena. NULL: next sets it. */
+    struct span (*render)(struct query_source *source, const struct query_item *item,
+                          struct arena *a);
+    /* The value of a hidden property as JSON text, for `add`; NULL: there are none. Called like
+     * render. */
     struct span (*hidden)(struct query_source *source, const struct query_item *item,
                           const struct property *property, struct arena *a);
 };
@@ -30,15 +37,16 @@ struct query {
 struct query_result {
     struct query_item *items; /* in the arena */
     size_t count;
-    bool more; /* the limit cut something off */
+    bool more; /* a positive limit cut something off: there is a next page */
 };
 
 /* conditions_parse and meta_parse in one. Call query_done afterwards. */
 struct err *query_parse(const struct uri *uri, const struct shape *shape, struct arena *a,
                         struct query *out_query) MUST_USE;
 void query_done(struct query *q);
-/* With `objects_only` the shaping steps (add, rename, select) are left out: for PATCH, PUT and
- * DELETE, which need to know which entities, not how they look. */
+/* With `objects_only` the shaping steps (add, rename, select) and distinct are left out: for PATCH,
+ * PUT and DELETE, which need to know which entities, not how they look. The texts of the result are
+ * the source's, or in the arena. Errors: of a search, and ERR_FAILED_JSON for a source's text. */
 struct err *query_run(const struct query *q, struct query_source *source, bool objects_only,
                       struct arena *a, struct query_result *out_result) MUST_USE;
 

@@ -1,1 +1,210 @@
-typedef int svc_empty_query;
+/* The pipeline. Each item goes through it alone, in scratch memory that the next one uses again:
+ * conditions, distinct and search decide whether it is offered to query_keep. What an item looks
+ * like in the end follows from the item, so only those of the result are rendered and shaped for
+ * good; distinct and search work on a passing copy. Order reads the original, so that a member
+ * that is not selected can be sorted by. */
+#include "query_parts.h"
+
+/* Entities of the store: what came in was held to tighter limits. */
+static const struct json_limits json_limits = {.depth = JSON_DEPTH_MOST, .members = UINT32_MAX};
+
+struct run {
+    const struct query *query;
+    struct query_source *source;
+    bool shapes; /* add, rename or select change what comes */
+    bool is_distinct;
+    bool parses; /* each item, to decide about it */
+    struct query_shaper shaper;
+    struct query_distinct distinct;
+    struct query_keep keep;
+    struct arena scratch;
+};
+
+struct err *query_parse(const struct uri *uri, const struct shape *shape, struct arena *a,
+                        struct query *out_query)
+{
+    struct query query = {.shape = shape};
+
+    TRY(conditions_parse(uri->conditions, uri->condition_count, shape, a, &query.conditions));
+    TRY(meta_parse(uri->metas, uri->meta_count, shape, a, &query.meta));
+    *out_query = query;
+    return NULL;
+}
+
+void query_done(struct query *q)
+{
+    if (q != NULL)
+        meta_done(&q->meta);
+}
+
+/* ---- texts ---- */
+
+static struct span original_text(const struct run *r, const struct query_item *item,
+                                 struct arena *a)
+{
+    return r->source->render != NULL ? r->source->render(r->source, item, a) : item->json;
+}
+
+static struct err *parse_original(const struct run *r, const struct query_item *item,
+                                  struct arena *a, struct json_doc *out_doc)
+{
+    return json_parse(original_text(r, item, a), &json_limits, a, out_doc);
+}
+
+/* The item as it comes out, parsed; from its original, which is parsed already. */
+static struct err *parse_shaped(struct run *r, const struct query_item *item,
+                                const struct json_doc *original, struct arena *a,
+                                struct json_doc *out_doc)
+{
+    struct span text;
+
+    if (!r->shapes) {
+        *out_doc = *original;
+        return NULL;
+    }
+    text = query_shaper_run(&r->shaper, item, json_root(original), a);
+    return json_parse(arena_copy(a, text), &json_limits, a, out_doc);
+}
+
+static struct err *reread(void *arg, const struct query_item *item, struct arena *a,
+                          struct json_doc *out_doc)
+{
+    struct run *r = arg;
+    struct json_doc original;
+
+    TRY(parse_original(r, item, a, &original));
+    return parse_shaped(r, item, &original, a, out_doc);
+}
+
+/* ---- one item ---- */
+
+static struct err *search_holds(struct run *r, const struct meta_search *search,
+                                const struct json_doc *original, struct span text, bool *out_holds)
+{
+    struct value value;
+
+    if (!search->has_property)
+        return meta_search_holds(search, text, out_holds);
+    value = path_read(&search->property, json_root(original), &r->scratch);
+    if (value.kind != VALUE_NULL)
+        return meta_search_holds(search, value.text, out_holds);
+    *out_holds = false;
+    return NULL;
+}
+
+/* Distinct and search, which look at the item as it comes out. */
+static struct err *passes_shaped(struct run *r, const struct query_item *item,
+                                 const struct json_doc *original, bool *out_passes)
+{
+    const struct meta *m = &r->query->meta;
+    struct json_doc shaped;
+    bool passes = true;
+
+    TRY(parse_shaped(r, item, original, &r->scratch, &shaped));
+    if (r->is_distinct)
+        TRY(query_distinct_add(&r->distinct, item, json_root(&shaped), &passes));
+    for (size_t i = 0; i < m->search_count && passes; i++)
+        TRY(search_holds(r, &m->searches[i], original, shaped.text, &passes));
+    *out_passes = passes;
+    return NULL;
+}
+
+static struct err *consider(struct run *r, const struct query_item *item)
+{
+    struct json_doc original = {.nodes = NULL};
+    bool passes = true;
+
+    arena_reset(&r->scratch);
+    if (r->parses)
+        TRY(parse_original(r, item, &r->scratch, &original));
+    else if (r->query->meta.search_count > 0)
+        original.text = original_text(r, item, &r->scratch);
+    if (!conditions_hold(&r->query->conditions, json_root(&original), &r->scratch))
+        return NULL;
+    if (r->is_distinct || r->query->meta.search_count > 0)
+        TRY(passes_shaped(r, item, &original, &passes));
+    if (passes)
+        query_keep_offer(&r->keep, item, json_root(&original), &r->scratch);
+    return NULL;
+}
+
+static struct err *finish_item(struct run *r, struct query_item *item, struct arena *a)
+{
+    struct json_doc original;
+
+    if (!r->shapes) {
+        item->json = original_text(r, item, a);
+        return NULL;
+    }
+    arena_reset(&r->scratch);
+    TRY(parse_original(r, item, &r->scratch, &original));
+    item->json =
+        arena_copy(a, query_shaper_run(&r->shaper, item, json_root(&original), &r->scratch));
+    return NULL;
+}
+
+/* ---- the whole ---- */
+
+static bool changes_members(const struct meta *m)
+{
+    return m->add_count > 0 || m->rename_count > 0 || m->select_count > 0;
+}
+
+static bool searches_property(const struct meta *m)
+{
+    for (size_t i = 0; i < m->search_count; i++)
+        if (m->searches[i].has_property)
+            return true;
+    return false;
+}
+
+static void run_init(struct run *r, const struct query *q, struct query_source *source,
+                     bool objects_only)
+{
+    const struct meta *m = &q->meta;
+
+    r->query = q;
+    r->source = source;
+    r->shapes = !objects_only && changes_members(m);
+    r->is_distinct = !objects_only && m->distinct;
+    r->parses = q->conditions.count > 0 || m->order_count > 0 || r->is_distinct ||
+                searches_property(m) || (m->search_count > 0 && r->shapes);
+    query_shaper_init(&r->shaper, m, source);
+    query_distinct_init(&r->distinct, reread, r);
+    query_keep_init(&r->keep, m);
+    arena_init(&r->scratch);
+}
+
+static void run_done(struct run *r)
+{
+    query_shaper_done(&r->shaper);
+    query_distinct_done(&r->distinct);
+    query_keep_done(&r->keep);
+    arena_done(&r->scratch);
+}
+
+static struct err *run_all(struct run *r, struct arena *a, struct query_result *out_result)
+{
+    struct query_item item = {.object = NULL};
+    struct query_result result;
+
+    while (query_keep_wants(&r->keep) && r->source->next(r->source, &item))
+        TRY(consider(r, &item));
+    query_keep_result(&r->keep, a, &result);
+    for (size_t i = 0; i < result.count; i++)
+        TRY(finish_item(r, &result.items[i], a));
+    *out_result = result;
+    return NULL;
+}
+
+struct err *query_run(const struct query *q, struct query_source *source, bool objects_only,
+                      struct arena *a, struct query_result *out_result)
+{
+    struct run r;
+    struct err *e;
+
+    run_init(&r, q, source, objects_only);
+    e = run_all(&r, a, out_result);
+    run_done(&r);
+    return e;
+}

@@ -1,0 +1,80 @@
+/* The pieces that query_run is made of: private to the query*.c files. */
+#ifndef QUERY_QUERY_PARTS_H
+#define QUERY_QUERY_PARTS_H
+
+#include "query/query.h"
+
+/* ---- query_shape.c: what add, rename and select make of an entity ---- */
+
+struct query_shaper {
+    const struct meta *meta;
+    struct query_source *source;
+    struct buf text;
+};
+
+void query_shaper_init(struct query_shaper *shaper, const struct meta *meta,
+                       struct query_source *source);
+void query_shaper_done(struct query_shaper *shaper);
+/* The entity's text after add, rename and select; valid until the next call. `root` is the
+ * original. */
+struct span query_shaper_run(struct query_shaper *shaper, const struct query_item *item,
+                             struct json_value root, struct arena *a);
+
+/* ---- query_distinct.c: the set of entities seen ---- */
+
+/* Parses an item's text, as it is after shaping, in the arena. */
+typedef struct err *query_reread_fn(void *arg, const struct query_item *item, struct arena *a,
+                                    struct json_doc *out_doc);
+
+struct query_distinct_slot {
+    uint64_t hash;
+    size_t place; /* of the item, from 1; 0: free */
+};
+
+/* Holds items but no texts: what has the same hash is read again and compared. */
+struct query_distinct {
+    struct query_distinct_slot *slots;
+    size_t size; /* power of two or 0 */
+    struct query_item *items;
+    size_t count;
+    query_reread_fn *reread;
+    void *arg;
+    struct arena scratch;
+};
+
+void query_distinct_init(struct query_distinct *d, query_reread_fn *reread, void *arg);
+void query_distinct_done(struct query_distinct *d);
+/* Takes the item, whose parsed text is `root`, unless an equal one is there. */
+struct err *query_distinct_add(struct query_distinct *d, const struct query_item *item,
+                               struct json_value root, bool *out_is_new) MUST_USE;
+
+/* ---- query_keep.c: order, offset and limit ---- */
+
+/* An item that is in the result so far. */
+struct query_kept {
+    struct query_item item;
+    uint64_t serial;        /* of those offered: decides between equals */
+    struct value_key *keys; /* one block with their texts; NULL: no order */
+};
+
+struct query_keep {
+    const struct meta *meta;
+    struct query_kept *kept; /* in heap order once it is full: the one to go next is at 0 */
+    size_t count, size;
+    uint64_t most;   /* how many are kept */
+    bool keeps_last; /* the last ones, not the first */
+    bool is_heap;
+    uint64_t offered;
+};
+
+void query_keep_init(struct query_keep *k, const struct meta *meta);
+void query_keep_done(struct query_keep *k);
+/* False when nothing that is offered from now on can change the result. */
+bool query_keep_wants(const struct query_keep *k);
+/* `root` is the original, looked at for an order only. */
+void query_keep_offer(struct query_keep *k, const struct query_item *item, struct json_value root,
+                      struct arena *scratch);
+/* Makes the result of what is left after order, offset and limit. */
+void query_keep_result(struct query_keep *k, struct arena *a, struct query_result *out_result);
+
+#endif

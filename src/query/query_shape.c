@@ -1,0 +1,153 @@
+/* Builds an entity's text after add, rename and select. Names and values are copied as written; a
+ * member that add or rename makes takes the place of one that has its name. */
+#include "query_parts.h"
+
+void query_shaper_init(struct query_shaper *shaper, const struct meta *meta,
+                       struct query_source *source)
+{
+    *shaper = (struct query_shaper){.meta = meta, .source = source};
+    buf_init(&shaper->text, BUF_NO_CAP);
+}
+
+void query_shaper_done(struct query_shaper *shaper)
+{
+    buf_done(&shaper->text);
+}
+
+/* One entity on its way through. */
+struct shaping {
+    const struct meta *meta;
+    struct query_source *source;
+    const struct query_item *item;
+    struct json_value root;
+    struct arena *arena;
+    struct buf *out;
+};
+
+/* A name as written, with its quotes. */
+static void add_raw_name(struct buf *b, struct json_value name)
+{
+    if (b->p[b->n - 1] != '{')
+        buf_add_char(b, ',');
+    buf_add(b, json_text(name));
+    buf_add_char(b, ':');
+}
+
+static void add_value(const struct shaping *s, const struct path *path)
+{
+    if (!path_is_hidden(path))
+        path_add_json(path, s->root, s->arena, s->out);
+    else if (s->source->hidden != NULL)
+        buf_add(s->out, s->source->hidden(s->source, s->item, path->property, s->arena));
+    else
+        buf_add_str(s->out, "null");
+}
+
+/* ---- select ---- */
+
+/* The member that the path names by its own name, absent when there is none. */
+static struct json_value own_member(const struct shaping *s, const struct path *path)
+{
+    if (!path_is_member(path) || !span_eq(path->text, path->steps[0].name))
+        return (struct json_value){NULL, NULL};
+    return json_member_fold(s->root, path->text);
+}
+
+static void add_selected(const struct shaping *s)
+{
+    for (size_t i = 0; i < s->meta->select_count; i++) {
+        const struct path *path = &s->meta->selects[i];
+        struct json_value member = own_member(s, path);
+
+        /* The entity's spelling, not the path's, which may differ for undeclared members. Names
+         * lie before their values (json.h). */
+        if (json_exists(member))
+            add_raw_name(s->out, (struct json_value){member.doc, member.node - 1});
+        else
+            json_add_name(s->out, path->text);
+        add_value(s, path);
+    }
+}
+
+/* ---- add and rename ---- */
+
+/* Finds the values of the members that are renamed. */
+static void find_renamed(const struct shaping *s, struct json_value values[META_ITEMS_MOST])
+{
+    for (size_t i = 0; i < s->meta->rename_count; i++) {
+        const struct path *from = &s->meta->renames[i].from;
+
+        values[i] = path_is_member(from) ? json_member_fold(s->root, from->steps[0].name)
+                                         : (struct json_value){NULL, NULL};
+    }
+}
+
+/* The new name of a member, or NULL. */
+static const struct span *new_name(const struct shaping *s, const struct json_value *renamed,
+                                   struct json_value member)
+{
+    for (size_t i = 0; i < s->meta->rename_count; i++)
+        if (renamed[i].node == member.node)
+            return &s->meta->renames[i].to;
+    return NULL;
+}
+
+/* Does something that is renamed or added take the place of the member of that name? */
+static bool is_replaced(const struct shaping *s, struct span name)
+{
+    for (size_t i = 0; i < s->meta->rename_count; i++)
+        if (span_eq(s->meta->renames[i].to, name))
+            return true;
+    for (size_t i = 0; i < s->meta->add_count; i++)
+        if (!path_is_member(&s->meta->adds[i]) && span_eq(s->meta->adds[i].text, name))
+            return true;
+    return false;
+}
+
+static void add_members(const struct shaping *s)
+{
+    struct json_value renamed[META_ITEMS_MOST];
+
+    find_renamed(s, renamed);
+    for (struct json_member m = json_first_member(s->root); json_exists(m.name);
+         m = json_next_member(s->root, m)) {
+        const struct span *name = new_name(s, renamed, m.value);
+
+        if (name == NULL && is_replaced(s, json_string(m.name, s->arena)))
+            continue;
+        if (name != NULL)
+            json_add_name(s->out, *name);
+        else
+            add_raw_name(s->out, m.name);
+        buf_add(s->out, json_text(m.value));
+    }
+}
+
+static void add_added(const struct shaping *s)
+{
+    for (size_t i = 0; i < s->meta->add_count; i++) {
+        const struct path *path = &s->meta->adds[i];
+
+        if (path_is_member(path) && json_exists(json_member_fold(s->root, path->steps[0].name)))
+            continue; /* it is there */
+        json_add_name(s->out, path->text);
+        add_value(s, path);
+    }
+}
+
+struct span query_shaper_run(struct query_shaper *shaper, const struct query_item *item,
+                             struct json_value root, struct arena *a)
+{
+    struct shaping s = {shaper->meta, shaper->source, item, root, a, &shaper->text};
+
+    buf_clear(s.out);
+    buf_add_char(s.out, '{');
+    if (s.meta->select_count > 0) {
+        add_selected(&s);
+    } else {
+        add_members(&s);
+        add_added(&s);
+    }
+    buf_add_char(s.out, '}');
+    return buf_span(s.out);
+}
