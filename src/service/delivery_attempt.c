@@ -353,7 +353,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery)
 {
     struct attempt *attempt = attempt_get(d);
     struct err *e;
-    bool ready;
+    bool ready = false;
 
     attempt->delivery = delivery;
     attempt->started_unix_ns = clock_unix_ns();

@@ -25,3 +25,13 @@ configure() {
     shift
     [ -f "$directory/build.ninja" ] || meson setup "$directory" "$@" >/dev/null
 }
+
+# build DIRECTORY [TARGET...]: quiet unless it fails.
+build() {
+    local directory=$1 output
+    shift
+    if ! output=$(ninja -C "$directory" "$@" 2>&1); then
+        printf '%s\n' "$output" | tail -n 60 >&2
+        return 1
+    fi
+}
