@@ -1,24 +1,29 @@
 /* Which selectors does an event satisfy? One matcher an event resource holds the compiled
  * conditions of all its webhooks and answers in time that follows the matches, not the number of
- * selectors: each distinct predicate (path, operator, literal) is evaluated at most once an event,
- * equality is found through a hash, order through sorted arrays, the rest through short lists. A
- * selector hangs under its most selective predicate; when that holds, its others are looked at.
+ * selectors: each distinct predicate is evaluated at most once an entity, equality is found through
+ * a hash, order through a tree, the rest through short lists (see predicate.h). A selector hangs
+ * under its most selective predicate; when that holds, its others are looked at.
  *
  * Same verdicts as conditions_hold on every entity of the payload, which the tests compare. */
 #ifndef SERVICE_MATCHER_H
 #define SERVICE_MATCHER_H
 
-#include "query/condition.h"
+#include "service/predicate.h"
 
 struct matcher;
 
-/* Embedded in the owner, e.g. a webhook. */
+enum { MATCHER_FEW_TESTS = 2 };
+
+/* Embedded in the owner, e.g. a webhook. Zeroed, it is in no matcher. */
 struct matcher_entry {
-    struct matcher_node *node; /* where it hangs; NULL: in no matcher */
-    struct matcher_predicate **predicates;
-    uint32_t predicate_count;
-    uint32_t place;
-    uint64_t seen; /* the match it was last reported in */
+    const struct predicate_test *node;     /* the test it hangs under; NULL: in no matcher */
+    struct matcher_entry *next, *previous; /* that hang there too */
+    uint64_t seen;                         /* the match it was last reported in */
+    uint32_t test_count;
+    union {
+        struct predicate_test few[MATCHER_FEW_TESTS];
+        struct predicate_test *many; /* when they are more */
+    };
 };
 
 struct matcher *matcher_new(void);

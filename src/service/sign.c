@@ -54,7 +54,7 @@ static struct err *check_pair(struct span key)
 {
     uint8_t public_key[PUBLIC_BYTES];
     size_t n = sizeof(public_key);
-    EVP_PKEY *pair;
+    EVP_PKEY *pair = NULL;
     bool known;
 
     if (key.n == SEED_BYTES)
