@@ -1,11 +1,13 @@
-/* Where things are found:
+/* Where things are found.
  *
- * - an equality by the canonical value, and by its text when it has one, each in a hash map. Those
- * of one value that differ in text (`Zip=1` and `Zip=1.0`, which the number 1 satisfies and of the
- *   strings "1" and "1.0" one each) form a ring, of which the map knows one;
- * - a range in the interval tree of its path and kind, shown while it is waited for;
- * - an equality waited for not to hold in the list `unequals` of its path: all of them hold but the
- *   few that the path's value finds, so no index could save anything.
+ * An equality: by its canonical value, and by its text when it has one, each in a hash map. Those
+ * of one value that differ in text form a ring, of which the map knows one: `Zip=1` and `Zip=1.0`
+ * both hold for the number 1, but of the strings "1" and "1.0" for one each.
+ *
+ * A range: in the interval tree of its path and kind, shown while it is waited for.
+ *
+ * An equality that is waited for not to hold: in the list `unequals` of its path. All of them come
+ * true but the few that the path's value finds, so no index could save anything.
  *
  * predicate_match.c tells what an entity costs. */
 #include "predicate_private.h"
