@@ -1,7 +1,19 @@
 /* Outgoing HTTP requests: libcurl's multi interface on the loop, names from `resolve`, addresses
  * checked by `egress` when the socket is opened, keep-alive, HTTP/2 over TLS where offered.
  * Redirects are not followed, signals and libcurl's own resolver are not used, compressed answers
- * are not unpacked. (design: performance.md, "libcurl"; architecture.md, "Deliveries".) */
+ * are not unpacked. (design: performance.md, "libcurl"; architecture.md, "Deliveries".)
+ *
+ * Connections are kept open and used again, for five minutes at most. The egress rules are applied
+ * to the address that a connection is opened to, of all that the name has in their order: refused
+ * ones are passed over, and only when none is left is the fetch refused. A kept connection goes on
+ * leading to the address that was checked when it was opened, also when the name has moved.
+ *
+ * When a kept connection turns out to be closed before a byte of the answer came, the request is
+ * sent again at once on a new connection, inside the same fetch. The receiver may then have seen it
+ * twice: deliveries are at least once, and carry an id.
+ *
+ * With a proxy the rules judge no address but literal ones in URLs (and localhost): the proxy is
+ * the operator's choice, and names are resolved by it. */
 #ifndef IO_FETCH_H
 #define IO_FETCH_H
 
@@ -15,12 +27,14 @@ struct fetcher;
 
 struct fetch_options {
     unsigned connect_timeout_ms;       /* 0: 5000 */
-    unsigned max_connections;          /* kept open in all; 0: 1024 */
+    unsigned max_connections;          /* open in all, in use and kept; 0: 1024 */
     unsigned max_connections_per_host; /* at once; 0: 32 */
     unsigned starts_per_turn;          /* 0: 32 */
-    const char *proxy;                 /* NULL: none; the environment is not read */
-    const char *ca_file;               /* NULL: the system's */
-    const char *user_agent;            /* NULL: svcd/<version> */
+    /* `http://host:port`, `https://...`, `socks5h://...`, with `user:password@` where needed. NULL:
+     * none; the environment is not read. */
+    const char *proxy;
+    const char *ca_file;    /* NULL: the system's */
+    const char *user_agent; /* NULL: svcd/<version> */
 };
 
 #define FETCH_ERRORS(X)                                                                            \
@@ -46,47 +60,59 @@ struct fetch_header {
 
 struct fetch_result {
     enum fetch_error error;
-    char why[192];         /* in words, names the address or host; "" when ok */
-    int status;            /* 0: no answer */
-    int64_t retry_after_s; /* of the Retry-After header, seconds or date; -1: none */
-    struct span body;      /* the first keep_bytes; valid during on_done only */
-    uint64_t body_bytes;   /* received in all */
-    bool truncated;        /* read_bytes reached: the connection was given up, the status counts */
-    uint32_t total_ms, dns_ms, connect_ms, tls_ms, first_byte_ms; /* phases, each from the start */
+    char why[192]; /* in words, names the address or host; "" when ok */
+    int status; /* of the final answer; 0: none. With FETCH_CLOSED and the like it may be there too
+                 */
+    int64_t
+        retry_after_s;   /* of the Retry-After header, seconds or date; at most a year; -1: none */
+    struct span body;    /* the first keep_bytes; valid during on_done only */
+    uint64_t body_bytes; /* received in all */
+    bool truncated;      /* read_bytes reached: the connection was given up, the status counts */
+    /* When each phase ended, from the start, which is when the fetch left the queue of its host. 0:
+     * it was not reached, or, of a connection that was used again, took place before. */
+    uint32_t total_ms, dns_ms, connect_ms, tls_ms, first_byte_ms;
     bool reused; /* the connection had been used before */
 };
 
 struct fetch {
-    /* Set by the caller before fetch_start; the memory stays in place until on_done. */
+    /* Zeroed, then set by the caller before fetch_start; the memory, also that which is pointed to,
+     * stays in place until on_done. */
     struct span method;
     struct span url; /* absolute, http or https, normalised, without userinfo */
     const struct fetch_header *headers;
     size_t header_count;
-    struct blob *body;   /* NULL: none; the fetch takes a reference of its own */
-    unsigned timeout_ms; /* the whole attempt */
-    size_t read_bytes;   /* of an answer's body; 0: 65536 */
-    size_t keep_bytes;   /* 0: 4096 */
+    struct blob *body; /* NULL: none; the fetch takes a reference of its own. HEAD sends none */
+    unsigned
+        timeout_ms;    /* from the start (see total_ms) to the end, resolving included; 0: 30000 */
+    size_t read_bytes; /* of an answer's body; 0: 65536 */
+    size_t keep_bytes; /* 0: 4096 */
     void (*on_done)(struct fetch *f, const struct fetch_result *result);
     /* Private. */
     struct list_link link;
     struct fetch_transfer *transfer;
 };
 
-/* The resolver and the rules are borrowed and outlive the fetcher. */
+/* The resolver and the rules are borrowed and outlive the fetcher; the rules do not change. Error
+ * ERR_UNKNOWN: the proxy or the CA file cannot be used, or libcurl lacks what is needed. */
 struct err *fetcher_new(struct loop *loop, struct resolver *resolver,
                         const struct egress_rules *rules, const struct fetch_options *options,
                         struct fetcher **out_fetcher) MUST_USE;
-/* Fetches under way are cancelled without their callbacks. */
+/* Fetches under way are cancelled without their callbacks. Not from inside a callback. NULL is
+ * allowed. */
 void fetcher_free(struct fetcher *f);
-/* Queues; on_done fires exactly once, from the loop, never from here, unless cancelled. */
+/* Queues; on_done fires exactly once, from the loop, never from here, unless cancelled. The queue
+ * has no bound but the callers'. */
 void fetch_start(struct fetcher *fetcher, struct fetch *f);
+/* Started, done or neither; its connection is closed if it has one. */
 void fetch_cancel(struct fetcher *fetcher, struct fetch *f);
-/* Started and not done. */
+/* Started and not done, those that wait in the queue of their host included. */
 size_t fetch_active(const struct fetcher *f);
 const char *fetch_error_text(enum fetch_error error);
 /* Is this text a usable destination? ERR_INVALID_ENTITY says what is wrong: scheme, userinfo,
- * host, port, control characters, length; a literal address that the rules refuse. The normal form
- * (lower-case scheme and host, default port and fragment dropped) goes into the arena. */
+ * host, port, control characters, length (8192 bytes); a literal address, or localhost, that the
+ * rules refuse. The normal form goes into the arena: scheme and host in lower case, the host
+ * without a last dot, an IPv4 address with four numbers; default port, fragment and
+ * `.` and `..` in the path dropped; a path, if only `/`; what is not ASCII percent-encoded. */
 struct err *fetch_check_url(const struct egress_rules *rules, struct span url, struct arena *a,
                             struct span *out_normal) MUST_USE;
 

@@ -1,0 +1,290 @@
+/* An easy handle is made once, with everything that no request changes; a request then costs a few
+ * settings and no allocation of ours, since its strings and list nodes lie in the transfer's arena.
+ *
+ * Addresses. libcurl must never ask for a name: it would start a thread. So the answer of `resolve`
+ * is put into libcurl's own cache of names together with each request (CURLOPT_RESOLVE), where it
+ * replaces the one before; and should libcurl find none there, on_resolver_start refuses. The cache
+ * would grow with each new name: one request a minute is allowed to drop what is older than ten
+ * minutes when it ends (it costs a walk over the whole cache, which is why the others are not).
+ *
+ * A connection is checked by `egress` when it is opened. One that is kept open and used again goes
+ * to the address that was checked then, also when its name leads elsewhere by now; it lives five
+ * minutes at most, and that is how long a move can take to be noticed. */
+#include "fetch_private.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/must.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+
+enum {
+    CONNECTION_LIFE_S = 300,
+    PRUNE_EVERY_MS = 60000,
+    PIN_AGE_S = 600,
+    NEVER = -1,
+    /* Less memory for each request under way, at the same speed. */
+    READ_BUFFER = 1024,
+    WRITE_BUFFER = 16384,
+};
+
+/* Beside the name in CURLOPT_RESOLVE: a plus sign, two colons, a port and the end; and with each
+ * address its brackets and a comma. */
+#define PIN_PORT_BYTES sizeof("+:65535:")
+#define PIN_ADDRESS_BYTES (INET6_ADDRSTRLEN + sizeof("[],"))
+
+static const struct {
+    CURLoption option;
+    long value;
+} constants[] = {
+    {CURLOPT_NOSIGNAL, 1},
+    {CURLOPT_FOLLOWLOCATION, 0},
+    {CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS},
+    {CURLOPT_PATH_AS_IS, 1},
+    {CURLOPT_SUPPRESS_CONNECT_HEADERS, 1},
+    {CURLOPT_BUFFERSIZE, READ_BUFFER},
+    {CURLOPT_UPLOAD_BUFFERSIZE, WRITE_BUFFER},
+    {CURLOPT_MAXLIFETIME_CONN, CONNECTION_LIFE_S},
+    {CURLOPT_DNS_CACHE_TIMEOUT, NEVER},
+};
+
+/* libcurl asks for literal addresses too, and then needs nobody. */
+static int on_resolver_start(void *state, void *reserved, void *data)
+{
+    const struct fetch_transfer *t = MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, data);
+    const struct fetcher *f = t->fetcher;
+
+    (void)state;
+    (void)reserved;
+    return f->proxy != NULL ? !f->proxy_target.literal : !t->host->target.literal;
+}
+
+static CURLcode set_constants(CURL *easy, const struct fetcher *f)
+{
+    CURLcode code = CURLE_OK;
+
+    for (size_t i = 0; code == CURLE_OK && i < ARRAY_LEN(constants); i++)
+        code = curl_easy_setopt(easy, constants[i].option, constants[i].value);
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)f->connect_timeout_ms);
+    return code;
+}
+
+/* Texts that are copied by libcurl. Without a proxy and a CA directory given, it would look into
+ * the environment for the one, and with the other read all certificates again at each new
+ * connection instead of keeping them. */
+static CURLcode set_texts(CURL *easy, const struct fetcher *f)
+{
+    const struct {
+        CURLoption option;
+        const char *text;
+    } texts[] = {
+        {CURLOPT_PROTOCOLS_STR, "http,https"},
+        {CURLOPT_USERAGENT, f->user_agent},
+        {CURLOPT_PROXY, f->proxy != NULL ? f->proxy : ""},
+        {CURLOPT_NOPROXY, ""},
+        {CURLOPT_CAPATH, NULL},
+    };
+    CURLcode code = CURLE_OK;
+
+    for (size_t i = 0; code == CURLE_OK && i < ARRAY_LEN(texts); i++)
+        code = curl_easy_setopt(easy, texts[i].option, texts[i].text);
+    if (code == CURLE_OK && f->ca_file != NULL)
+        code = curl_easy_setopt(easy, CURLOPT_CAINFO, f->ca_file);
+    return code;
+}
+
+static CURLcode set_callbacks(struct fetch_transfer *t)
+{
+    const struct {
+        CURLoption option;
+        void *data;
+    } data[] = {
+        {CURLOPT_PRIVATE, t},
+        {CURLOPT_SHARE, t->fetcher->share},
+        {CURLOPT_HEADERDATA, t},
+        {CURLOPT_WRITEDATA, t},
+        {CURLOPT_OPENSOCKETDATA, t},
+        {CURLOPT_CLOSESOCKETDATA, t->fetcher},
+        {CURLOPT_ERRORBUFFER, t->curl_text},
+        {CURLOPT_RESOLVER_START_DATA, t},
+    };
+    CURL *easy = t->easy;
+    CURLcode code = CURLE_OK;
+
+    for (size_t i = 0; code == CURLE_OK && i < ARRAY_LEN(data); i++)
+        code = curl_easy_setopt(easy, data[i].option, data[i].data);
+    /* These take function pointers only, and fail for no reason but an unknown option. */
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolver_start);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, fetch_answer_on_head);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, fetch_answer_on_body);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, fetch_socket_on_open);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, fetch_socket_on_close);
+    return code;
+}
+
+struct err *fetch_easy_open(struct fetch_transfer *t)
+{
+    CURLcode code;
+
+    t->easy = curl_easy_init();
+    if (t->easy == NULL)
+        return ERR(ERR_UNKNOWN, "libcurl is out of memory");
+    code = set_constants(t->easy, t->fetcher);
+    if (code == CURLE_OK)
+        code = set_texts(t->easy, t->fetcher);
+    if (code == CURLE_OK)
+        code = set_callbacks(t);
+    if (code == CURLE_OK)
+        return NULL;
+    fetch_easy_close(t);
+    return ERR(ERR_UNKNOWN, "libcurl lacks what is needed: %s", curl_easy_strerror(code));
+}
+
+void fetch_easy_close(struct fetch_transfer *t)
+{
+    curl_easy_cleanup(TAKE(t->easy));
+}
+
+/* The request. */
+
+static void add_line(struct fetch_transfer *t, char *line)
+{
+    struct curl_slist *node = ARENA_NEW(&t->arena, struct curl_slist);
+
+    node->data = line;
+    *t->header_end = node;
+    t->header_end = &node->next;
+}
+
+/* libcurl reads `Name;` as a header without a value, and `Name:` as an order to leave it out. */
+static void add_header(struct fetch_transfer *t, struct span name, struct span separator,
+                       struct span value)
+{
+    size_t n = name.n + separator.n + value.n + 1;
+    char *line = arena_alloc(&t->arena, n);
+
+    snprintf(line, n, "%.*s%.*s%.*s", SPAN_FMT(name), SPAN_FMT(separator), SPAN_FMT(value));
+    add_line(t, line);
+}
+
+static void leave_out(struct fetch_transfer *t, struct span name)
+{
+    add_header(t, name, SPAN(":"), SPAN(""));
+}
+
+static bool breaks_line(struct span s)
+{
+    return span_find_char(s, '\r', 0) < s.n || span_find_char(s, '\n', 0) < s.n ||
+           span_find_char(s, '\0', 0) < s.n;
+}
+
+static bool add_headers(struct fetch_transfer *t)
+{
+    const struct fetch *fetch = t->fetch;
+    bool has_type = false;
+
+    for (size_t i = 0; i < fetch->header_count; i++) {
+        const struct fetch_header *h = &fetch->headers[i];
+
+        if (breaks_line(h->name) || breaks_line(h->value))
+            return false;
+        add_header(t, h->name, h->value.n > 0 ? SPAN(": ") : SPAN(";"), h->value);
+        has_type = has_type || span_ieq(h->name, SPAN("Content-Type"));
+    }
+    if (!has_type)
+        leave_out(t, SPAN("Content-Type"));
+    leave_out(t, SPAN("Expect"));
+    return true;
+}
+
+/* RFC 9110, section 8.6: with these methods a missing body is an empty one. */
+static bool means_a_body(struct span method)
+{
+    return span_eq(method, SPAN("POST")) || span_eq(method, SPAN("PUT")) ||
+           span_eq(method, SPAN("PATCH"));
+}
+
+/* The body is sent from the blob, of which the fetch holds a reference. Of these options each
+ * undoes what the one before said of the body. */
+static void set_body(struct fetch_transfer *t)
+{
+    const struct fetch *fetch = t->fetch;
+    struct span body = blob_span(fetch->body);
+
+    if (span_eq(fetch->method, SPAN("HEAD"))) {
+        curl_easy_setopt(t->easy, CURLOPT_NOBODY, 1L);
+    } else if (fetch->body == NULL && !means_a_body(fetch->method)) {
+        curl_easy_setopt(t->easy, CURLOPT_HTTPGET, 1L);
+    } else {
+        curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, body.n > 0 ? body.p : "");
+        curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.n);
+        curl_easy_setopt(t->easy, CURLOPT_POST, 1L);
+    }
+}
+
+const char *fetch_easy_prepare(struct fetch_transfer *t)
+{
+    const struct fetch *fetch = t->fetch;
+    CURLcode code;
+
+    t->header_lines = NULL;
+    t->header_end = &t->header_lines;
+    if (!add_headers(t))
+        return "a request header holds a line break";
+    code = curl_easy_setopt(t->easy, CURLOPT_URL, arena_copy(&t->arena, fetch->url).p);
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST,
+                                arena_copy(&t->arena, fetch->method).p);
+    if (code != CURLE_OK)
+        return curl_easy_strerror(code);
+    curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->header_lines);
+    set_body(t);
+    return NULL;
+}
+
+void fetch_easy_pin(struct fetch_transfer *t, const struct fetch_target *target,
+                    const struct resolve_result *addresses)
+{
+    size_t size = target->name.n + PIN_PORT_BYTES + addresses->count * PIN_ADDRESS_BYTES;
+    char *text = arena_alloc(&t->arena, size);
+    char *end = text + snprintf(text, size, "+%.*s:%u:", SPAN_FMT(target->name), target->port);
+
+    for (unsigned i = 0; i < addresses->count; i++) {
+        const struct sockaddr *address = (const struct sockaddr *)&addresses->addresses[i];
+        char ip[INET6_ADDRSTRLEN];
+
+        uv_ip_name(address, ip, sizeof(ip));
+        end += snprintf(end, size - (size_t)(end - text), "%s[%s]", i > 0 ? "," : "", ip);
+    }
+    t->pin = ARENA_NEW(&t->arena, struct curl_slist);
+    t->pin->data = text;
+}
+
+static void set_pruning(struct fetch_transfer *t)
+{
+    struct fetcher *f = t->fetcher;
+    uint64_t now_ms = loop_now_ms(f->loop);
+    bool prunes = now_ms >= f->prune_at_ms;
+
+    if (prunes)
+        f->prune_at_ms = now_ms + PRUNE_EVERY_MS;
+    if (prunes != t->prunes)
+        curl_easy_setopt(t->easy, CURLOPT_DNS_CACHE_TIMEOUT, prunes ? PIN_AGE_S : (long)NEVER);
+    t->prunes = prunes;
+}
+
+bool fetch_easy_launch(struct fetch_transfer *t)
+{
+    set_pruning(t);
+    curl_easy_setopt(t->easy, CURLOPT_RESOLVE, t->pin);
+    t->launched_ns = clock_mono_ns();
+    return curl_multi_add_handle(t->fetcher->multi, t->easy) == CURLM_OK;
+}
+
+void fetch_easy_stop(struct fetch_transfer *t)
+{
+    MUST(curl_multi_remove_handle(t->fetcher->multi, t->easy) == CURLM_OK);
+}

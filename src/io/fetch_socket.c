@@ -1,0 +1,310 @@
+/* libcurl says with each request which events it wants, and takes it back at the request's end; the
+ * socket itself lives on for the next. Followed to the letter that is six calls of epoll_ctl for a
+ * request. Instead each socket stays watched for reading from the moment it is opened until libcurl
+ * closes it, and only the wish to write is switched on and off: a request on an open connection,
+ * small enough for the socket's buffer, needs no call at all.
+ *
+ * What comes in while no request wants the socket (the peer closes, or sends what nobody asked for)
+ * must not wake the loop for ever: such a socket is not watched until it is wanted again. libcurl
+ * looks at it before it uses it, and closes it when it has ended; but bytes it would take for the
+ * next request's answer, so that we end the connection ourselves when bytes have come (RFC 9112,
+ * section 9.2). Under TLS they may be a session ticket or frames of HTTP/2, and are left alone.
+ *
+ * When an address fails or is refused, libcurl 7.88.1 takes the next one, but opens no socket for
+ * it before it is called again, which nothing makes happen until some timer of its own ends. Such a
+ * transfer is stalled: it is switched off and on again, which is how libcurl is told to call it.
+ *
+ * libcurl's timer: a time of zero is not acted upon inside the callback, where libcurl must not be
+ * called, but in the turn's task. */
+#include "fetch_private.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/must.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { LEAST_SOCKETS = 64, READS_MOST = 16 };
+
+struct fetch_socket {
+    uv_poll_t poll;
+    struct fetcher *fetcher;
+    curl_socket_t fd;
+    bool plain;                    /* no TLS */
+    struct fetch_transfer *opener; /* for which it was opened, while that runs */
+    struct list_link opened;       /* in its list */
+    int wanted;  /* UV_READABLE, UV_WRITABLE: what libcurl waits for; 0: it is idle */
+    int watched; /* what libuv watches for */
+};
+
+static struct fetch_socket *socket_at(const struct fetcher *f, curl_socket_t fd)
+{
+    return fd >= 0 && (size_t)fd < f->socket_count ? f->sockets[fd] : NULL;
+}
+
+static void socket_put(struct fetcher *f, curl_socket_t fd, struct fetch_socket *s)
+{
+    size_t count = MAX(f->socket_count, (size_t)LEAST_SOCKETS);
+
+    while (count <= (size_t)fd)
+        count *= 2;
+    if (count > f->socket_count) {
+        f->sockets = mem_resize(f->sockets, count * sizeof(struct fetch_socket *));
+        memset(&f->sockets[f->socket_count], 0,
+               (count - f->socket_count) * sizeof(struct fetch_socket *));
+        f->socket_count = count;
+    }
+    f->sockets[fd] = s;
+}
+
+/* After every action, whatever libcurl says of how many are still running: the last completion
+ * would be missed. */
+static void drain(struct fetcher *f)
+{
+    CURLMsg *message;
+    int left;
+
+    while ((message = curl_multi_info_read(f->multi, &left)) != NULL) {
+        CURLcode code = message->data.result;
+        char *data = NULL;
+
+        MUST(message->msg == CURLMSG_DONE);
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &data);
+        fetch_finish(MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, (void *)data), code);
+    }
+}
+
+static void stall(struct fetch_transfer *t)
+{
+    if (!list_linked(&t->stalled))
+        list_push_back(&t->fetcher->stalled, &t->stalled);
+}
+
+static void resume_stalled(struct fetcher *f)
+{
+    struct list_link *link;
+
+    while ((link = list_pop_front(&f->stalled)) != NULL) {
+        CURL *easy = CONTAINER_OF(link, struct fetch_transfer, stalled)->easy;
+
+        curl_easy_pause(easy, CURLPAUSE_SEND);
+        curl_easy_pause(easy, CURLPAUSE_CONT);
+    }
+}
+
+static void act(struct fetcher *f, curl_socket_t fd, int events)
+{
+    int running;
+    CURLMcode code = curl_multi_socket_action(f->multi, fd, events, &running);
+
+    if (code != CURLM_OK)
+        log_error("fetch", "libcurl: %s", curl_multi_strerror(code));
+    drain(f);
+    resume_stalled(f);
+}
+
+static void on_event(uv_poll_t *poll, int status, int events);
+
+static void watch(struct fetch_socket *s, int events)
+{
+    if (s->watched == events)
+        return;
+    if (events == 0)
+        uv_poll_stop(&s->poll);
+    else
+        MUST(uv_poll_start(&s->poll, events, on_event) == 0);
+    s->watched = events;
+}
+
+/* The bytes are taken out, for libcurl sees the end of a socket only behind them. */
+static void end_plain(const struct fetch_socket *s)
+{
+    unsigned reads = 0;
+
+    while (reads < READS_MOST &&
+           recv(s->fd, s->fetcher->loop->scratch, LOOP_SCRATCH_BYTES, MSG_DONTWAIT) > 0)
+        reads++;
+    shutdown(s->fd, SHUT_RDWR);
+}
+
+/* On an error of the socket libuv stops watching it and says UV_EBADF: libcurl then finds out by
+ * reading and writing. */
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    struct fetch_socket *s = CONTAINER_OF(poll, struct fetch_socket, poll);
+    struct fetcher *f = s->fetcher;
+    curl_socket_t fd = s->fd;
+    int flags = CURL_CSELECT_IN | CURL_CSELECT_OUT;
+
+    if (status < 0)
+        s->watched = 0;
+    else
+        flags = ((events & UV_READABLE) != 0 ? CURL_CSELECT_IN : 0) |
+                ((events & UV_WRITABLE) != 0 ? CURL_CSELECT_OUT : 0);
+    if (s->wanted == 0) {
+        watch(s, 0);
+        if (s->plain)
+            end_plain(s);
+        return;
+    }
+    act(f, fd, flags);
+    s = socket_at(f, fd);
+    if (s != NULL && s->watched == 0 && s->wanted != 0)
+        watch(s, s->wanted);
+}
+
+/* CURLMOPT_SOCKETFUNCTION. CURL_POLL_REMOVE is neither in nor out. */
+static int on_want(CURL *easy, curl_socket_t fd, int what, void *data, void *socket_data)
+{
+    struct fetcher *f = MUST_BE(struct fetcher, FETCH_KIND_FETCHER, data);
+    struct fetch_socket *s = socket_at(f, fd);
+
+    (void)easy;
+    (void)socket_data;
+    MUST(s != NULL);
+    s->wanted = ((what & CURL_POLL_IN) != 0 ? UV_READABLE : 0) |
+                ((what & CURL_POLL_OUT) != 0 ? UV_WRITABLE : 0);
+    watch(s, UV_READABLE | s->wanted);
+    return 0;
+}
+
+static bool is_plain(const struct fetch_transfer *t)
+{
+    const char *proxy = t->fetcher->proxy;
+
+    return span_istarts(span_str(t->host->origin), SPAN("http://")) &&
+           (proxy == NULL || !span_istarts(span_str(proxy), SPAN("https://")));
+}
+
+static struct fetch_socket *socket_new(struct fetch_transfer *t, curl_socket_t fd)
+{
+    struct fetcher *f = t->fetcher;
+    struct fetch_socket *s = NEW(struct fetch_socket);
+
+    if (uv_poll_init(&f->loop->uv, &s->poll, fd) != 0) {
+        mem_free(s);
+        return NULL;
+    }
+    s->fetcher = f;
+    s->fd = fd;
+    s->plain = is_plain(t);
+    s->opener = t;
+    list_push_back(&t->sockets, &s->opened);
+    socket_put(f, fd, s);
+    return s;
+}
+
+curl_socket_t fetch_socket_on_open(void *data, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct fetch_transfer *t = MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, data);
+    struct fetcher *f = t->fetcher;
+    char why[EGRESS_WHY_BYTES];
+    const char *refusal = NULL;
+    curl_socket_t fd;
+
+    (void)purpose;
+    if (f->proxy == NULL)
+        refusal = egress_refuses(f->rules, &address->addr, why);
+    if (refusal != NULL) {
+        stall(t);
+        if (t->refused[0] == '\0')
+            snprintf(t->refused, sizeof(t->refused), "%s", refusal);
+        return CURL_SOCKET_BAD;
+    }
+    t->allowed_addresses++;
+    fd = socket(address->family, address->socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                address->protocol);
+    if (fd >= 0 && socket_new(t, fd) == NULL) {
+        close(fd);
+        fd = -1;
+    }
+    if (fd < 0)
+        log_warn("fetch", "no socket: %s", strerror(errno));
+    return fd >= 0 ? fd : CURL_SOCKET_BAD;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    mem_free(CONTAINER_OF(handle, struct fetch_socket, poll));
+}
+
+int fetch_socket_on_close(void *data, curl_socket_t fd)
+{
+    struct fetcher *f = MUST_BE(struct fetcher, FETCH_KIND_FETCHER, data);
+    struct fetch_socket *s = socket_at(f, fd);
+
+    MUST(s != NULL);
+    f->sockets[fd] = NULL;
+    if (s->opener != NULL) {
+        list_remove(&s->opener->sockets, &s->opened);
+        stall(s->opener);
+    }
+    uv_close((uv_handle_t *)&s->poll, on_closed);
+    close(fd);
+    return 0;
+}
+
+/* CURLMOPT_TIMERFUNCTION. */
+static int on_timeout(CURLM *multi, long timeout_ms, void *data)
+{
+    struct fetcher *f = MUST_BE(struct fetcher, FETCH_KIND_FETCHER, data);
+
+    (void)multi;
+    f->due = timeout_ms == 0;
+    if (timeout_ms > 0)
+        timer_start(f->loop, &f->timer, (uint64_t)timeout_ms);
+    else
+        timer_stop(f->loop, &f->timer);
+    if (f->due)
+        fetch_wake(f);
+    return 0;
+}
+
+static void on_time(struct timer *timer)
+{
+    act(CONTAINER_OF(timer, struct fetcher, timer), CURL_SOCKET_TIMEOUT, 0);
+}
+
+void fetch_socket_begin(struct fetch_transfer *t)
+{
+    list_init(&t->sockets);
+}
+
+void fetch_socket_forget(struct fetch_transfer *t)
+{
+    struct list_link *link;
+
+    while ((link = list_pop_front(&t->sockets)) != NULL)
+        CONTAINER_OF(link, struct fetch_socket, opened)->opener = NULL;
+    if (list_linked(&t->stalled))
+        list_remove(&t->fetcher->stalled, &t->stalled);
+}
+
+void fetch_socket_run_due(struct fetcher *f)
+{
+    if (!f->due)
+        return;
+    f->due = false;
+    act(f, CURL_SOCKET_TIMEOUT, 0);
+}
+
+void fetch_socket_attach(struct fetcher *f)
+{
+    timer_init(&f->timer, on_time);
+    list_init(&f->stalled);
+    curl_multi_setopt(f->multi, CURLMOPT_SOCKETFUNCTION, on_want);
+    curl_multi_setopt(f->multi, CURLMOPT_SOCKETDATA, f);
+    curl_multi_setopt(f->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+    curl_multi_setopt(f->multi, CURLMOPT_TIMERDATA, f);
+}
+
+void fetch_socket_detach(struct fetcher *f)
+{
+    timer_stop(f->loop, &f->timer);
+    mem_free(TAKE(f->sockets));
+    f->socket_count = 0;
+}
