@@ -75,11 +75,12 @@ struct err;
 
 /* fmt and arguments make the message. Callers use the macro. */
 struct err *err_make(enum err_code code, const char *function, const char *file, int line,
-                     const char *fmt, ...) PRINTF_LIKE(5, 6) MUST_USE;
+                     const char *fmt, ...) PRINTF_LIKE(5, 6) MUST_USE NEVER_NULL;
 #define ERR(code, ...) err_make((code), __func__, __FILE__, __LINE__, __VA_ARGS__)
 
 /* Notes that e passed through a place, and returns it. */
-struct err *err_pass(struct err *e, const char *function, const char *file, int line) MUST_USE;
+struct err *err_pass(struct err *e, const char *function, const char *file,
+                     int line) MUST_USE NEVER_NULL;
 
 #define TRY(call)                                                                                  \
     do {                                                                                           \
@@ -99,10 +100,10 @@ struct err *err_pass(struct err *e, const char *function, const char *file, int 
     } while (0)
 
 /* Puts text in front of the message: "Headers: " + message. Returns e, which may have moved. */
-struct err *err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3) MUST_USE;
+struct err *err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3) MUST_USE NEVER_NULL;
 
 /* Another code for the same message and places. Returns e. */
-struct err *err_recode(struct err *e, enum err_code code) MUST_USE;
+struct err *err_recode(struct err *e, enum err_code code) MUST_USE NEVER_NULL;
 
 enum err_code err_code(const struct err *e);
 /* Valid UTF-8 whatever the arguments were (bad bytes become U+FFFD), cut at 10 000 characters; as

@@ -15,6 +15,9 @@
 /* The compiler objects when the result of such a function is dropped. */
 #define MUST_USE __attribute__((warn_unused_result))
 
+/* Never NULL: lets the compiler see that `TRY` returns when there is an error. */
+#define NEVER_NULL __attribute__((returns_nonnull))
+
 #define PRINTF_LIKE(fmt_index, args_index) __attribute__((format(printf, fmt_index, args_index)))
 
 /* Moves ownership out of a variable: yields its value and leaves NULL behind. */

@@ -135,6 +135,11 @@ static void on_service_failed(void *context)
 
 /* Setting up. ------------------------------------------------------------------------------ */
 
+static struct err *in_file(const struct config *c, struct err *e)
+{
+    return c->file == NULL ? e : err_prefix(e, "%s: ", c->file);
+}
+
 static struct err *make_service(struct server *s)
 {
     struct config *c = s->config;
@@ -158,16 +163,16 @@ static struct err *make_service(struct server *s)
     struct arena a;
     struct err *e;
 
-    TRY(config_access(c, &options.access));
+    e = config_access(c, &options.access);
+    if (e != NULL)
+        return in_file(c, e);
     egress_init(&c->egress); /* it moves into the service */
     if (c->resources.node_count > 0)
         declarations = json_root(&c->resources);
     arena_init(&a);
     e = service_new(&s->loop, &options, declarations, c->directory, &a, &s->service);
     arena_done(&a);
-    if (e == NULL)
-        return NULL;
-    return c->file == NULL ? e : err_prefix(e, "%s: ", c->file);
+    return e == NULL ? NULL : in_file(c, e);
 }
 
 static struct err *open_journal(struct server *s)

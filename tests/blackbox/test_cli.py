@@ -1,0 +1,166 @@
+"""The command line, the configuration's errors, signals."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import harness
+
+
+def run(*arguments, stdin=b""):
+    return subprocess.run([harness.SVCD, *arguments], input=stdin, capture_output=True, timeout=30,
+                          check=False)
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="svcd-test-")
+        self.addCleanup(self.directory.cleanup)
+
+    def write(self, text):
+        path = os.path.join(self.directory.name, "config.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text if isinstance(text, str) else json.dumps(text))
+        return path
+
+    def test_version(self):
+        result = run("--version")
+        self.assertEqual(result.returncode, 0)
+        self.assertRegex(result.stdout, rb"^svcd \d+\.\d+\.\d+\n$")
+
+    def test_hash_key(self):
+        result = run("hash-key", stdin=b"secret\n")
+        self.assertEqual(result.stdout.strip(),
+                         b"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b")
+        self.assertEqual(run("hash-key").returncode, 2)
+
+    def test_the_example_is_good(self):
+        result = run("--config", harness.SHOP, "--check")
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+
+    def test_unknown_option(self):
+        result = run("--no-such-option")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(b"usage:", result.stderr)
+
+    def test_bad_configurations(self):
+        """Exit status 2, and a line that names file, member and reason."""
+        person = {"Name": "A.B", "Kind": "EntityResource"}
+        cases = [
+            ("{", "line 1"),
+            ("[]", "not a JSON object"),
+            ({"Lissen": []}, "Lissen: there is no such member, is 'Listen' meant?"),
+            ({"Listen": []}, "Listen: must have 1 to 16"),
+            ({"Listen": ["nonsense"]}, "Listen: "),
+            ({"Listen": ["0.0.0.0:8080"]}, "RequireApiKey: must be true to listen on 0.0.0.0:8080"),
+            ({"BasePath": "x"}, "BasePath: must begin with '/'"),
+            ({"Fsync": "sometimes"}, "Fsync: must be one of always, everysec, no"),
+            ({"RequireApiKey": 1}, "RequireApiKey: must be true or false"),
+            ({"Limits": {"BodyBytes": -1}}, "Limits.BodyBytes: is -1, it must be between"),
+            ({"Limits": {"BodyBytes": 1.5}}, "Limits.BodyBytes: must be a whole number"),
+            ({"Limits": {"BodyByte": 1}}, "Limits.BodyByte: there is no such member, is 'BodyBytes'"),
+            ({"Retention": {"Errors": "many"}}, "Retention.Errors: must be a whole number"),
+            ({"Delivery": {"Egress": {"Preset": "none"}}}, "Delivery.Egress.Preset: must be"),
+            ({"Delivery": {"Egress": {"Deny": ["10.0.0.0/33"]}}}, "Delivery.Egress.Deny: "),
+            ({"Log": {"Level": "loud"}}, "Log.Level: must be one of debug, info, warn, error"),
+            ({"ApiKeys": [{"Name": "x"}]}, "ApiKeys[0]: "),
+            ({"Resources": [{"Name": "NoDot", "Kind": "EntityResource"}]}, "Resources[0]: Name: "),
+            ({"Resources": [{"Name": "Svc.Mine", "Kind": "EntityResource"}]}, "the server's own"),
+            ({"Resources": [person, person]}, "there is a resource 'A.B' already"),
+            ({"Resources": [{"Name": "A.B", "Kind": "Nothing"}]}, "Kind: 'Nothing' is not one of"),
+            ({"Resources": [dict(person, Events={"Inserted": "A.None"})]}, "is no event resource"),
+            ({"Resources": [dict(person, Indexes=["x"])]}, "Indexes: 'x' is no declared property"),
+            ({"Resources": [{"Name": "A.T", "Kind": "BinaryResource", "File": "none.txt"}]},
+             "No such file"),
+            ({"Resources": [{"Name": "A.T", "Kind": "BinaryResource", "File": "../x"}]},
+             "leads out of"),
+        ]
+        for text, words in cases:
+            with self.subTest(text=text):
+                path = self.write(text)
+                result = run("--config", path, "--check")
+                message = result.stderr.decode()
+                self.assertEqual(result.returncode, 2, message)
+                self.assertIn(words, message)
+                if "Listen" not in str(text):
+                    self.assertIn(path, message)
+
+    def test_a_missing_file(self):
+        result = run("--config", "/does/not/exist.json")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(b"/does/not/exist.json: No such file or directory", result.stderr)
+
+    def test_an_address_in_use(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            result = run("--listen", f"127.0.0.1:{port}", "--data", self.directory.name + "/data")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn(f"127.0.0.1:{port}".encode(), result.stderr)
+
+
+class Signals(harness.ServerCase):
+    compares_digest = False
+
+    def test_the_data_directory_is_locked(self):
+        result = run("--data", self.server.data, "--listen", "127.0.0.1:0")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn(self.server.data.encode(), result.stderr)
+
+    def test_sigterm_finishes_what_was_begun(self):
+        """A request whose body is still coming is answered before the server ends."""
+        body = b'{"No": 1}'
+        head = (f"POST /Shop.Message HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n").encode()
+        with socket.create_connection(("127.0.0.1", self.server.port)) as s:
+            s.sendall(head + body[:4])
+            time.sleep(0.1)
+            self.server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
+            s.sendall(body[4:])
+            answer = b""
+            while part := s.recv(65536):
+                answer += part
+        self.assertTrue(answer.startswith(b"HTTP/1.1 201 Created\r\n"), answer)
+        self.assertIn(b"Connection: close", answer)
+        self.assertEqual(self.server.process.wait(timeout=30), 0)
+
+    def test_a_second_signal_exits_at_once(self):
+        with socket.create_connection(("127.0.0.1", self.server.port)) as s:
+            s.sendall(b"POST /Shop.Message HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
+            time.sleep(0.1)
+            self.server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
+            self.assertIsNone(self.server.process.poll(), "it waits for the request")
+            self.server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(self.server.process.wait(timeout=10), 1)
+
+
+class UnixSocket(unittest.TestCase):
+    def test_requests_over_a_unix_socket(self):
+        with tempfile.TemporaryDirectory(prefix="svcd-test-") as directory:
+            path = os.path.join(directory, "socket")
+            process = subprocess.Popen([harness.SVCD, "--listen", f"unix:{path}", "--data",
+                                        os.path.join(directory, "data")], stderr=subprocess.DEVNULL)
+            try:
+                harness.wait_until(lambda: os.path.exists(path), "the socket is there")
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.connect(path)
+                    s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                    answer = b""
+                    while part := s.recv(65536):
+                        answer += part
+                self.assertTrue(answer.startswith(b"HTTP/1.1 200 OK\r\n"), answer)
+                process.terminate()
+                self.assertEqual(process.wait(timeout=30), 0)
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+
+
+if __name__ == "__main__":
+    unittest.main()
