@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { TYPE_A = 1, TYPE_CNAME = 5, TYPE_AAAA = 28 };
@@ -222,20 +223,39 @@ static void on_conn(uv_stream_t *listener, int status)
     uv_read_start((uv_stream_t *)&server->conn, give_packet, on_tcp);
 }
 
+/* Two sockets on one port that is free for both. */
+static uint16_t open_pair(int *tcp, int *udp)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        struct sockaddr_in address = {.sin_family = AF_INET,
+                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        socklen_t n = sizeof(address);
+
+        *tcp = socket(AF_INET, SOCK_STREAM, 0);
+        *udp = socket(AF_INET, SOCK_DGRAM, 0);
+        if (bind(*tcp, (struct sockaddr *)&address, n) == 0 && listen(*tcp, 8) == 0 &&
+            getsockname(*tcp, (struct sockaddr *)&address, &n) == 0 &&
+            bind(*udp, (struct sockaddr *)&address, n) == 0)
+            return ntohs(address.sin_port);
+        close(*tcp);
+        close(*udp);
+    }
+    ck_abort_msg("no port is free for both TCP and UDP");
+}
+
 static uint16_t name_server_start(struct name_server *server, struct loop *loop)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int n = sizeof(address);
+    int tcp = -1, udp = -1;
+    uint16_t port = open_pair(&tcp, &udp);
 
     uv_udp_init(&loop->uv, &server->udp);
     uv_tcp_init(&loop->uv, &server->tcp);
     server->udp.data = server->tcp.data = server;
-    ck_assert_int_eq(uv_udp_bind(&server->udp, (struct sockaddr *)&address, 0), 0);
-    uv_udp_getsockname(&server->udp, (struct sockaddr *)&address, &n);
-    ck_assert_int_eq(uv_tcp_bind(&server->tcp, (struct sockaddr *)&address, 0), 0);
+    ck_assert_int_eq(uv_udp_open(&server->udp, udp), 0);
+    ck_assert_int_eq(uv_tcp_open(&server->tcp, tcp), 0);
     ck_assert_int_eq(uv_listen((uv_stream_t *)&server->tcp, 8, on_conn), 0);
     uv_udp_recv_start(&server->udp, give_packet, on_udp);
-    return ntohs(address.sin_port);
+    return port;
 }
 
 /* The fixture. */
