@@ -2,7 +2,9 @@
 # Sourced by tools/run and tools/test: installs the Debian packages that are missing, saying which.
 
 packages_build='build-essential meson ninja-build pkgconf libuv1-dev libcurl4-openssl-dev
-libcjson-dev libc-ares-dev libpcre2-dev libssl-dev node-llhttp check'
+libcjson-dev libc-ares-dev libpcre2-dev libssl-dev node-llhttp check
+ca-certificates'
+packages_test='python3 curl git clang-format universal-ctags'
 
 # install_missing PACKAGE...
 install_missing() {

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Kills the server at random moments under concurrent writers, and checks after each restart that what it
+acknowledged is there, whole, and that every acknowledged event reaches the receiver.
+
+Each writer keeps a ledger: what was acknowledged must be there; what was sent but not answered may be
+there, whole, or not. Writers insert single entities, arrays of three (all or none), delete, and raise
+events. `kill.py --kills 1000` is the long form. The last line counts the kills that held and those
+that did not."""
+import argparse
+import asyncio
+import json
+import os
+import random
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "blackbox"))
+import harness  # pylint: disable=wrong-import-position
+
+
+class Ledger:
+    def __init__(self):
+        self.present = {}      # Id -> No, acknowledged as inserted
+        self.unsure = set()    # Ids whose deletion was sent but not answered
+        self.groups = {}       # group number -> True when acknowledged
+        self.deleted = set()   # Ids whose deletion was acknowledged
+        self.events = set()    # ids of acknowledged events
+        self.next_no = 0
+
+    def number(self):
+        self.next_no += 1
+        return self.next_no
+
+
+class Client:
+    """One keep-alive connection."""
+
+    def __init__(self, port):
+        self.port = port
+        self.reader = self.writer = None
+
+    async def request(self, method, target, body=None):
+        if self.writer is None:
+            self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+        data = b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n"
+        self.writer.write(head.encode() + data)
+        status_line = await self.reader.readline()
+        if not status_line:
+            raise ConnectionResetError
+        length = 0
+        while (line := await self.reader.readline()) not in (b"\r\n", b""):
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        text = await self.reader.readexactly(length)
+        return int(status_line.split()[1]), json.loads(text) if text else None
+
+    def close(self):
+        if self.writer:
+            self.writer.close()
+
+
+async def step(client, ledger, rng):
+    choice = rng.random()
+    if choice < 0.45:
+        status, body = await client.request("POST", "/Shop.Message", {"No": ledger.number()})
+        assert status == 201, (status, body)
+        ledger.present[body[0]["Id"]] = body[0]["No"]
+    elif choice < 0.6:
+        group = ledger.number()
+        ledger.groups.setdefault(group, False)
+        status, body = await client.request("POST", "/Shop.Message", [{"Group": group}] * 3)
+        assert status == 201, (status, body)
+        ledger.groups[group] = True
+    elif choice < 0.75 and ledger.present:
+        ident, number = ledger.present.popitem()
+        ledger.unsure.add(ident)
+        status, body = await client.request("DELETE", f"/Shop.Message/Id={ident}")
+        assert (status, body) == (200, {"Count": 1}), (status, body, number)
+        ledger.unsure.discard(ident)
+        ledger.deleted.add(ident)
+    else:
+        status, body = await client.request(
+            "POST", "/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"No": ledger.number()}})
+        assert status == 201, (status, body)
+        ledger.events.add(body[0]["Id"])
+
+
+async def write(port, ledger, seed, problems):
+    rng = random.Random(seed)
+    client = Client(port)
+    try:
+        while True:
+            await step(client, ledger, rng)
+    except (ConnectionError, asyncio.IncompleteReadError, ValueError):
+        pass
+    except AssertionError as problem:
+        problems.append(f"unexpected answer: {problem}")
+    finally:
+        client.close()
+
+
+async def round_of_writes(server, ledger, writers, seconds, seed, problems):
+    tasks = [asyncio.create_task(write(server.port, ledger, seed * 1000 + i, problems))
+             for i in range(writers)]
+    await asyncio.sleep(seconds)
+    server.kill()
+    await asyncio.gather(*tasks)
+
+
+def check(server, ledger):
+    """Yields what is wrong after a restart."""
+    answer = server.request("GET", "/Shop.Message")
+    entities = answer.json() if answer.status == 200 else []
+    found = {entity["Id"] for entity in entities}
+    for ident in ledger.present:
+        if ident not in found:
+            yield f"acknowledged entity {ident} is lost"
+    for ident in ledger.deleted & found:
+        yield f"entity {ident} is back after its deletion was acknowledged"
+    groups = {}
+    for entity in entities:
+        if "Group" in entity:
+            groups[entity["Group"]] = groups.get(entity["Group"], 0) + 1
+    for group, count in groups.items():
+        if count != 3:
+            yield f"group {group} is half there: {count} of 3"
+    for group, acknowledged in ledger.groups.items():
+        if acknowledged and group not in groups:
+            yield f"acknowledged group {group} is lost"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--writers", type=int, default=64)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    options = parser.parse_args()
+    print(f"seed {options.seed}")
+    rng = random.Random(options.seed)
+    arrived = set()
+    receiver = harness.Receiver(lambda request: arrived.add(request.headers["webhook-id"]))
+    config = harness.load_config(harness.SHOP)
+    config["Retention"] = {"Events": 1000000, "WebhookLogEntries": 1000}
+    server = harness.Server(config)
+    ledger = Ledger()
+    held = failed = 0
+    try:
+        server.start()
+        server.request("POST", "/Svc.Admin.Webhook", {
+            "Destination": receiver.url(), "EventSelector": "/Shop.OrderPlaced",
+            "Delivery": {"RetrySchedule": [0.1] * 30}})
+        for kill in range(options.kills):
+            problems = []
+            asyncio.run(round_of_writes(server, ledger, options.writers, rng.uniform(0.02, 0.4),
+                                        options.seed + kill, problems))
+            server.start()
+            problems += check(server, ledger)
+            held += not problems
+            failed += bool(problems)
+            for problem in problems[:10]:
+                print(f"kill {kill}: {problem}")
+        try:
+            harness.wait_until(lambda: ledger.events <= arrived, "every event arrives", 120)
+            held += 1
+        except AssertionError:
+            failed += 1
+            print(f"{len(ledger.events - arrived)} of {len(ledger.events)} events did not arrive")
+        print(f"{len(ledger.present)} entities, {len(ledger.deleted)} deleted, "
+              f"{len(ledger.groups)} groups, {len(ledger.events)} events acknowledged")
+    finally:
+        receiver.close()
+        server.remove()
+    print(f"{held} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
