@@ -2,8 +2,8 @@
  * alike. */
 #include "service/delivery.h"
 
-#include "base/datetime.h"
 #include "base/mem.h"
+#include "base/member.h"
 #include "base/must.h"
 #include "service/delivery_inner.h"
 
@@ -446,54 +446,23 @@ void delivery_forget(struct change *change, const struct delivery *delivery)
     change_end(change, RECORD_DELIVERY_GONE, 1);
 }
 
-static void add_uuid_member(struct buf *b, const char *name, const struct uuid *id)
-{
-    json_add_name(b, span_str(name));
-    buf_add_char(b, '"');
-    uuid_add(b, id);
-    buf_add_char(b, '"');
-}
-
-static void add_time_member(struct buf *b, const char *name, int64_t unix_ns)
-{
-    json_add_name(b, span_str(name));
-    if (unix_ns == 0) {
-        buf_add_str(b, "null");
-        return;
-    }
-    buf_add_char(b, '"');
-    datetime_add(b, unix_ns);
-    buf_add_char(b, '"');
-}
-
 void delivery_add_json(const struct delivery *delivery, struct buf *b)
 {
+    const struct event *event = delivery->event;
     struct uuid id;
 
     delivery_id(delivery, &id);
     buf_add_char(b, '{');
-    add_uuid_member(b, "Id", &id);
-    add_uuid_member(b, "WebhookId", &delivery->lane->webhook_id);
-    add_uuid_member(b, "EventId", &delivery->event->id);
-    json_add_name(b, SPAN("Event"));
-    json_add_string(b, delivery->event->resource);
-    json_add_name(b, SPAN("State"));
-    json_add_string(b, state_names[delivery->state]);
-    json_add_name(b, SPAN("Attempts"));
-    buf_add_u64(b, delivery->attempts);
-    add_time_member(b, "Time", delivery->event->time_unix_ns);
-    add_time_member(b, "NextAttemptTime", delivery->next_unix_ns);
-    json_add_name(b, SPAN("LastStatus"));
-    if (delivery->last_status == 0)
-        buf_add_str(b, "null");
-    else
-        buf_add_u64(b, delivery->last_status);
-    json_add_name(b, SPAN("LastError"));
-    if (delivery->last_error == NULL)
-        buf_add_str(b, "null");
-    else
-        json_add_string(b, span_str(delivery->last_error));
-    json_add_name(b, SPAN("ObjectNo"));
-    buf_add_u64(b, delivery->object_no);
+    member_add_uuid(b, SPAN("Id"), &id);
+    member_add_uuid(b, SPAN("WebhookId"), &delivery->lane->webhook_id);
+    member_add_uuid(b, SPAN("EventId"), &event->id);
+    member_add_text(b, SPAN("Event"), event->resource);
+    member_add_text(b, SPAN("State"), state_names[delivery->state]);
+    member_add_u64(b, SPAN("Attempts"), delivery->attempts);
+    member_add_time(b, SPAN("Time"), event->time_unix_ns);
+    member_add_time(b, SPAN("NextAttemptTime"), delivery->next_unix_ns);
+    member_add_u64_or_null(b, SPAN("LastStatus"), delivery->last_status);
+    member_add_text_or_null(b, SPAN("LastError"), span_str(delivery->last_error));
+    member_add_u64(b, SPAN("ObjectNo"), delivery->object_no);
     buf_add_char(b, '}');
 }

@@ -7,8 +7,8 @@
 #include "service/event.h"
 
 #include "base/clock.h"
-#include "base/datetime.h"
 #include "base/mem.h"
+#include "base/member.h"
 #include "base/must.h"
 #include "base/text.h"
 #include "service/service.h"
@@ -364,15 +364,13 @@ void event_forget(struct change *change, const struct event *event)
 
 void event_add_json(const struct event *event, struct buf *b)
 {
-    buf_add_str(b, "{\"Id\":\"");
-    uuid_add(b, &event->id);
-    buf_add_str(b, "\",\"Resource\":");
-    json_add_string(b, event->resource);
-    buf_add_str(b, ",\"Time\":\"");
-    datetime_add(b, event->time_unix_ns);
-    buf_add_str(b, "\",\"ContentType\":");
-    json_add_string(b, event->is_binary ? event->content_type : SPAN("application/json"));
-    buf_add_str(b, ",\"Payload\":");
+    buf_add_char(b, '{');
+    member_add_uuid(b, SPAN("Id"), &event->id);
+    member_add_text(b, SPAN("Resource"), event->resource);
+    member_add_time(b, SPAN("Time"), event->time_unix_ns);
+    member_add_text(b, SPAN("ContentType"),
+                    event->is_binary ? event->content_type : SPAN("application/json"));
+    json_add_name(b, SPAN("Payload"));
     if (event->is_binary) {
         buf_add_char(b, '"');
         text_add_base64(b, blob_span(event->payload));
@@ -380,9 +378,7 @@ void event_add_json(const struct event *event, struct buf *b)
     } else {
         buf_add(b, blob_span(event->payload));
     }
-    buf_add_str(b, ",\"Webhooks\":");
-    buf_add_u64(b, event->webhooks);
-    buf_add_str(b, ",\"ObjectNo\":");
-    buf_add_u64(b, event->object_no);
+    member_add_u64(b, SPAN("Webhooks"), event->webhooks);
+    member_add_u64(b, SPAN("ObjectNo"), event->object_no);
     buf_add_char(b, '}');
 }

@@ -1,6 +1,5 @@
 /* Svc.Admin.WebhookLog: one entry an attempt (protocol.md, section 8). */
-#include "base/datetime.h"
-#include "base/json.h"
+#include "base/member.h"
 #include "service/builtin.h"
 #include "service/status.h"
 #include "service/webhook_log.h"
@@ -47,66 +46,32 @@ const struct resource_definition res_webhook_log = {
     .is_stored = true,
 };
 
-static void add_id(struct buf *b, struct span name, const struct uuid *id)
-{
-    json_add_name(b, name);
-    buf_add_char(b, '"');
-    uuid_add(b, id);
-    buf_add_char(b, '"');
-}
-
-static void add_text(struct buf *b, struct span name, struct span text)
-{
-    json_add_name(b, name);
-    if (text.n == 0)
-        buf_add_str(b, "null");
-    else
-        json_add_string(b, text);
-}
-
-static void add_number(struct buf *b, struct span name, uint64_t number)
-{
-    json_add_name(b, name);
-    buf_add_u64(b, number);
-}
-
-static void add_answer(struct buf *b, const struct webhook_log_entry *entry)
-{
-    json_add_name(b, SPAN("IsSuccess"));
-    buf_add_str(b, entry->is_success ? "true" : "false");
-    if (entry->status == 0) {
-        buf_add_str(b, ",\"ResponseStatus\":null,\"StatusCode\":null");
-    } else {
-        add_text(b, SPAN("ResponseStatus"), span_str(status_reason(entry->status)));
-        add_number(b, SPAN("StatusCode"), (uint64_t)entry->status);
-    }
-    add_text(b, SPAN("Error"), entry->error);
-}
-
 static void add_json(struct buf *b, const struct webhook_log_entry *entry, const struct uuid *id,
                      uint64_t object_no)
 {
+    const char *reason = entry->status == 0 ? NULL : status_reason(entry->status);
+
     buf_add_char(b, '{');
-    add_id(b, SPAN("Id"), id);
-    add_id(b, SPAN("WebhookId"), &entry->webhook);
-    add_id(b, SPAN("DeliveryId"), &entry->delivery);
-    add_id(b, SPAN("EventId"), &entry->event);
-    add_number(b, SPAN("Attempt"), entry->attempt);
-    add_text(b, SPAN("Method"), entry->method);
-    add_text(b, SPAN("Destination"), entry->destination);
-    json_add_name(b, SPAN("Time"));
-    buf_add_char(b, '"');
-    datetime_add(b, entry->time_unix_ns);
-    buf_add_char(b, '"');
-    add_answer(b, entry);
-    add_number(b, SPAN("BodyByteCount"), entry->body_bytes);
-    add_number(b, SPAN("DurationMs"), entry->duration_ms);
-    add_number(b, SPAN("DnsMs"), entry->dns_ms);
-    add_number(b, SPAN("ConnectMs"), entry->connect_ms);
-    add_number(b, SPAN("TlsMs"), entry->tls_ms);
-    add_number(b, SPAN("FirstByteMs"), entry->first_byte_ms);
-    add_text(b, SPAN("ResponseBody"), entry->response_body);
-    add_number(b, SPAN("ObjectNo"), object_no);
+    member_add_uuid(b, SPAN("Id"), id);
+    member_add_uuid(b, SPAN("WebhookId"), &entry->webhook);
+    member_add_uuid(b, SPAN("DeliveryId"), &entry->delivery);
+    member_add_uuid(b, SPAN("EventId"), &entry->event);
+    member_add_u64(b, SPAN("Attempt"), entry->attempt);
+    member_add_text(b, SPAN("Method"), entry->method);
+    member_add_text(b, SPAN("Destination"), entry->destination);
+    member_add_time(b, SPAN("Time"), entry->time_unix_ns);
+    member_add_bool(b, SPAN("IsSuccess"), entry->is_success);
+    member_add_text_or_null(b, SPAN("ResponseStatus"), span_str(reason));
+    member_add_u64_or_null(b, SPAN("StatusCode"), (uint64_t)entry->status);
+    member_add_text_or_null(b, SPAN("Error"), entry->error);
+    member_add_u64(b, SPAN("BodyByteCount"), entry->body_bytes);
+    member_add_u64(b, SPAN("DurationMs"), entry->duration_ms);
+    member_add_u64(b, SPAN("DnsMs"), entry->dns_ms);
+    member_add_u64(b, SPAN("ConnectMs"), entry->connect_ms);
+    member_add_u64(b, SPAN("TlsMs"), entry->tls_ms);
+    member_add_u64(b, SPAN("FirstByteMs"), entry->first_byte_ms);
+    member_add_text_or_null(b, SPAN("ResponseBody"), entry->response_body);
+    member_add_u64(b, SPAN("ObjectNo"), object_no);
     buf_add_char(b, '}');
 }
 

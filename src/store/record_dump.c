@@ -1,6 +1,6 @@
 /* Record bodies as one line of JSON each, for `svc-journal dump`. */
-#include "base/datetime.h"
 #include "base/json.h"
+#include "base/member.h"
 #include "base/text.h"
 #include "store/record.h"
 
@@ -18,41 +18,15 @@ static void dump_text(struct buf *b, const char *name, struct span text)
     buf_add_char(b, '"');
 }
 
-static void dump_number(struct buf *b, const char *name, uint64_t number)
-{
-    json_add_name(b, span_str(name));
-    buf_add_u64(b, number);
-}
-
-static void dump_uuid(struct buf *b, const char *name, const struct uuid *u)
-{
-    json_add_name(b, span_str(name));
-    buf_add_char(b, '"');
-    uuid_add(b, u);
-    buf_add_char(b, '"');
-}
-
-static void dump_time(struct buf *b, const char *name, int64_t unix_ns)
-{
-    json_add_name(b, span_str(name));
-    if (unix_ns == 0) {
-        buf_add_str(b, "null");
-        return;
-    }
-    buf_add_char(b, '"');
-    datetime_add(b, unix_ns);
-    buf_add_char(b, '"');
-}
-
 static struct err *dump_entity(struct buf *b, struct span body)
 {
     struct record_entity r;
 
     TRY(record_read_entity(body, &r));
     dump_text(b, "resource", r.resource);
-    dump_uuid(b, "id", &r.id);
-    dump_number(b, "object_no", r.object_no);
-    dump_number(b, "version", r.version);
+    member_add_uuid(b, SPAN("id"), &r.id);
+    member_add_u64(b, SPAN("object_no"), r.object_no);
+    member_add_u64(b, SPAN("version"), r.version);
     json_add_name(b, SPAN("json"));
     buf_add(b, r.json);
     return NULL;
@@ -64,7 +38,7 @@ static struct err *dump_entity_gone(struct buf *b, struct span body)
 
     TRY(record_read_entity_gone(body, &r));
     dump_text(b, "resource", r.resource);
-    dump_uuid(b, "id", &r.id);
+    member_add_uuid(b, SPAN("id"), &r.id);
     return NULL;
 }
 
@@ -88,12 +62,12 @@ static struct err *dump_event(struct buf *b, struct span body)
     struct record_event r;
 
     TRY(record_read_event(body, &r));
-    dump_uuid(b, "id", &r.id);
-    dump_number(b, "object_no", r.object_no);
-    dump_time(b, "time", r.time_unix_ns);
-    dump_number(b, "depth", r.depth);
-    dump_number(b, "hidden", r.is_hidden);
-    dump_number(b, "matched", r.matched);
+    member_add_uuid(b, SPAN("id"), &r.id);
+    member_add_u64(b, SPAN("object_no"), r.object_no);
+    member_add_time(b, SPAN("time"), r.time_unix_ns);
+    member_add_u64(b, SPAN("depth"), r.depth);
+    member_add_u64(b, SPAN("hidden"), r.is_hidden);
+    member_add_u64(b, SPAN("matched"), r.matched);
     dump_text(b, "resource", r.resource);
     dump_text(b, "content_type", r.content_type);
     dump_webhooks(b, r.webhooks);
@@ -106,7 +80,7 @@ static struct err *dump_object_no(struct buf *b, struct span body)
     uint64_t object_no;
 
     TRY(record_read_number(body, &object_no));
-    dump_number(b, "object_no", object_no);
+    member_add_u64(b, SPAN("object_no"), object_no);
     return NULL;
 }
 
@@ -115,14 +89,14 @@ static struct err *dump_delivery(struct buf *b, struct span body)
     struct record_delivery r;
 
     TRY(record_read_delivery(body, &r));
-    dump_number(b, "object_no", r.object_no);
-    dump_number(b, "event_no", r.event_no);
-    dump_uuid(b, "webhook", &r.webhook);
-    dump_number(b, "state", r.state);
-    dump_number(b, "attempts", r.attempts);
-    dump_number(b, "last_status", r.last_status);
-    dump_time(b, "next", r.next_unix_ns);
-    dump_number(b, "version", r.version);
+    member_add_u64(b, SPAN("object_no"), r.object_no);
+    member_add_u64(b, SPAN("event_no"), r.event_no);
+    member_add_uuid(b, SPAN("webhook"), &r.webhook);
+    member_add_u64(b, SPAN("state"), r.state);
+    member_add_u64(b, SPAN("attempts"), r.attempts);
+    member_add_u64(b, SPAN("last_status"), r.last_status);
+    member_add_time(b, SPAN("next"), r.next_unix_ns);
+    member_add_u64(b, SPAN("version"), r.version);
     dump_text(b, "last_error", r.last_error);
     return NULL;
 }
@@ -132,9 +106,9 @@ static struct err *dump_lane(struct buf *b, struct span body)
     struct record_lane r;
 
     TRY(record_read_lane(body, &r));
-    dump_uuid(b, "webhook", &r.webhook);
-    dump_time(b, "failing_since", r.failing_since_unix_ns);
-    dump_time(b, "hold_until", r.hold_until_unix_ns);
+    member_add_uuid(b, SPAN("webhook"), &r.webhook);
+    member_add_time(b, SPAN("failing_since"), r.failing_since_unix_ns);
+    member_add_time(b, SPAN("hold_until"), r.hold_until_unix_ns);
     return NULL;
 }
 
@@ -143,10 +117,10 @@ static struct err *dump_once(struct buf *b, struct span body)
     struct record_once r;
 
     TRY(record_read_once(body, &r));
-    dump_time(b, "time", r.time_unix_ns);
-    dump_number(b, "event_no", r.event_no);
-    dump_uuid(b, "event", &r.event);
-    dump_number(b, "webhooks", r.webhooks);
+    member_add_time(b, SPAN("time"), r.time_unix_ns);
+    member_add_u64(b, SPAN("event_no"), r.event_no);
+    member_add_uuid(b, SPAN("event"), &r.event);
+    member_add_u64(b, SPAN("webhooks"), r.webhooks);
     dump_text(b, "resource", r.resource);
     return NULL;
 }
