@@ -147,8 +147,11 @@ START_TEST(equality_on_a_property)
     ck_ok(parse(SPAN("Age>5&id!=p0&ID=p1&Id=p2&Name.Length=7"), PERSON, &c));
     ck_span_eq(conditions_equal_to(&c, SPAN("Id"))->text, "p1");
     ck_assert_ptr_null(conditions_equal_to(&c, SPAN("Age")));
+    ck_assert_ptr_null(conditions_equal_to(&c, SPAN("Kind")));
     ck_assert_ptr_null(conditions_equal_to(&c, SPAN("Name")));
     ck_assert_ptr_null(conditions_equal_to(&c, SPAN("Name.Length")));
+    ck_ok(parse(SPAN("Id='p3'"), PERSON, &c));
+    ck_span_eq(conditions_equal_to(&c, SPAN("id"))->text, "p3");
 }
 END_TEST
 

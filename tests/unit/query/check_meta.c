@@ -123,6 +123,8 @@ static const struct {
     {PERSON, "rename=name%20->%20a%20b", " rename=Name->a b"},
     {PERSON, "rename=name->a,age->b", " rename=Name->a rename=Age->b"},
     {PERSON, "rename=name->a&rename=age->b", " rename=Name->a rename=Age->b"},
+    {PERSON, "rename=born.year->a,born.month->b",
+     " add=a:Born.Year,b:Born.Month rename=Born.Year->a rename=Born.Month->b"},
     {PERSON, "rename=name->b->c", " rename=Name->b->c"},
     {PERSON, "rename=name->age,age->name", " rename=Name->age rename=Age->name"},
     /* what is added can be renamed, and what is renamed but no member is added */
@@ -205,7 +207,7 @@ static const struct {
     {"foobar=5", ERR_INVALID_META_KEY,
      "Valid are unsafe, limit, offset, order_asc, order_desc, select, add, rename, distinct, "
      "search, search_regex, safepost."},
-    {"foobar>5", ERR_INVALID_META_KEY, "'foobar'"},
+    {"foobar>5", ERR_INVALID_META_KEY, "There is no meta-condition 'foobar'. Valid are unsafe"},
     {"limit>5", ERR_INVALID_META_OPERATOR, "'limit' takes the operator '=', not '>'"},
     {"limit!=5", ERR_INVALID_META_OPERATOR, "'!='"},
     {"select<=Name", ERR_INVALID_META_OPERATOR, "'<='"},

@@ -222,6 +222,8 @@ static const struct {
     {DYNAMIC, "list.2.0", VALUE_NUMBER, "3", NULL},
     {DYNAMIC, "list.x", VALUE_NULL, "", "null"},
     {DYNAMIC, "list.3", VALUE_NULL, "", "null"},
+    {DYNAMIC, "list.4294967295", VALUE_NULL, "", "null"},
+    {DYNAMIC, "list.4294967296", VALUE_NULL, "", "null"},
     {DYNAMIC, "list.99999999999999999999", VALUE_NULL, "", "null"},
     {DYNAMIC, "list.2.length", VALUE_NUMBER, "1", NULL},
     {DYNAMIC, "count.length", VALUE_NULL, "", "null"},

@@ -13,6 +13,7 @@ struct list {
     struct query_source source;
     const char *const *texts;
     size_t count, next;
+    size_t rendered;
     size_t most_bytes; /* allocated when next was called */
 };
 
@@ -42,6 +43,7 @@ static struct span list_render(struct query_source *source, const struct query_i
 {
     struct list *list = CONTAINER_OF(source, struct list, source);
 
+    list->rendered++;
     return arena_copy(a, span_str(list->texts[(uintptr_t)item->object]));
 }
 
@@ -430,6 +432,38 @@ START_TEST(a_limit_stops_the_source)
 }
 END_TEST
 
+/* What need not be parsed is not: these texts could not be. */
+START_TEST(plain_queries_do_not_parse)
+{
+    static const char *const texts[] = {"{a", "{b", "{b"};
+    static const char *const queries[] = {"_/limit=9", "_/offset=-9", "_/search_regex=a|b"};
+
+    for (size_t i = 0; i < ARRAY_LEN(queries); i++) {
+        struct list list = list_of(texts, ARRAY_LEN(texts), i % 2 == 0);
+        struct query_result result;
+        struct query q;
+
+        ck_ok(parse(queries[i], DYNAMIC, &q));
+        ck_ok(query_run(&q, &list.source, false, &arena, &result));
+        ck_span_eq(places_of(&result), "012");
+        ck_span_eq(result.items[1].json, "{b");
+        query_done(&q);
+    }
+}
+END_TEST
+
+START_TEST(plain_queries_render_the_result_only)
+{
+    struct list list = list_of(people, ARRAY_LEN(people), true);
+    struct query_result result;
+    struct query q;
+
+    ck_ok(parse("_/offset=1&limit=2", PERSON, &q));
+    ck_ok(query_run(&q, &list.source, false, &arena, &result));
+    ck_assert_uint_eq(list.rendered, 2);
+}
+END_TEST
+
 START_TEST(texts_of_the_source_are_not_copied)
 {
     struct list list = list_of(people, ARRAY_LEN(people), false);
@@ -487,6 +521,26 @@ START_TEST(memory_follows_the_result)
         ck_assert_msg(list.most_bytes < before + 150000, "%s: %zu bytes", queries[i],
                       list.most_bytes - before);
     }
+}
+END_TEST
+
+/* Enough for the set to grow several times, with duplicates near and far. */
+START_TEST(distinct_of_many)
+{
+    const char *texts[3000];
+    struct list list = list_of(texts, ARRAY_LEN(texts), false);
+    struct query_result result;
+    struct query q;
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        texts[i] = arena_printf(&arena, "{\"n\":%zu%s}", i * i % 1000, i % 2 == 0 ? "" : ".0").p;
+    ck_ok(parse("_/distinct=true", DYNAMIC, &q));
+    ck_ok(query_run(&q, &list.source, false, &arena, &result));
+    ck_assert_uint_eq(result.count, 159); /* as many squares are there modulo 1000 */
+    for (size_t i = 0; i < result.count; i++)
+        for (size_t j = (uintptr_t)result.items[i].object; j-- > 0;)
+            ck_assert_uint_ne(j * j % 1000, (uintptr_t)result.items[i].object *
+                                                (uintptr_t)result.items[i].object % 1000);
 }
 END_TEST
 
@@ -767,8 +821,11 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, a_source_of_bad_texts);
     tcase_add_test(tc, a_hopeless_search);
     tcase_add_test(tc, a_limit_stops_the_source);
+    tcase_add_test(tc, plain_queries_do_not_parse);
+    tcase_add_test(tc, plain_queries_render_the_result_only);
     tcase_add_test(tc, texts_of_the_source_are_not_copied);
     tcase_add_test(tc, memory_follows_the_result);
+    tcase_add_test(tc, distinct_of_many);
     tcase_add_test(tc, agreement_with_the_model);
     tcase_add_test(tc, pages_are_the_whole);
 }
