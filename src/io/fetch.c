@@ -70,6 +70,7 @@ static struct fetch_transfer *transfer_new(struct fetcher *f)
     t->query.on_done = on_resolved;
     timer_init(&t->deadline, on_deadline);
     arena_init(&t->arena);
+    buf_init(&t->pin_text, BUF_NO_CAP);
     list_push_back(&f->transfers[FETCH_IDLE], &t->link);
     return t;
 }
@@ -80,6 +81,7 @@ static void transfer_free(struct fetch_transfer *t)
     fetch_easy_close(t);
     fetch_answer_done(&t->answer);
     arena_done(&t->arena);
+    buf_done(&t->pin_text);
     mem_free(t);
 }
 
@@ -278,7 +280,7 @@ static void engage(struct fetch_transfer *t, struct fetch_host *host, struct fet
     host_place(f, host);
     t->begun_ns = clock_mono_ns();
     t->resolved_ns = t->launched_ns = 0;
-    t->pin = NULL;
+    t->pinned = false;
     t->allowed_addresses = 0;
     t->refused[0] = t->curl_text[0] = '\0';
     arena_reset(&t->arena);

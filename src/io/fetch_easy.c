@@ -17,7 +17,7 @@
 #include "base/must.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
+#include <string.h>
 
 enum {
     CONNECTION_LIFE_S = 300,
@@ -27,12 +27,9 @@ enum {
     /* Less memory for each request under way, at the same speed. */
     READ_BUFFER = 1024,
     WRITE_BUFFER = 16384,
+    /* The least body that any version of libcurl would announce with `Expect: 100-continue`. */
+    EXPECT_BYTES = 1024,
 };
-
-/* Beside the name in CURLOPT_RESOLVE: a plus sign, two colons, a port and the end; and with each
- * address its brackets and a comma. */
-#define PIN_PORT_BYTES sizeof("+:65535:")
-#define PIN_ADDRESS_BYTES (INET6_ADDRSTRLEN + sizeof("[],"))
 
 static const struct {
     CURLoption option;
@@ -150,24 +147,25 @@ void fetch_easy_close(struct fetch_transfer *t)
 
 /* The request. */
 
-static void add_line(struct fetch_transfer *t, char *line)
+static char *put(char *at, struct span s)
 {
-    struct curl_slist *node = ARENA_NEW(&t->arena, struct curl_slist);
-
-    node->data = line;
-    *t->header_end = node;
-    t->header_end = &node->next;
+    if (s.n > 0)
+        memcpy(at, s.p, s.n);
+    return at + s.n;
 }
 
-/* libcurl reads `Name;` as a header without a value, and `Name:` as an order to leave it out. */
+/* `separator` with a blank before a value; libcurl reads `Name;` as a header without a value, and
+ * `Name:` as an order to leave it out. printf would take longer than all the rest of this file. */
 static void add_header(struct fetch_transfer *t, struct span name, struct span separator,
                        struct span value)
 {
-    size_t n = name.n + separator.n + value.n + 1;
-    char *line = arena_alloc(&t->arena, n);
+    struct curl_slist *node = ARENA_NEW(&t->arena, struct curl_slist);
+    char *at = node->data = arena_alloc(&t->arena, name.n + separator.n + value.n + 1);
 
-    snprintf(line, n, "%.*s%.*s%.*s", SPAN_FMT(name), SPAN_FMT(separator), SPAN_FMT(value));
-    add_line(t, line);
+    at = put(put(put(at, name), separator), value);
+    *at = '\0';
+    *t->header_end = node;
+    t->header_end = &node->next;
 }
 
 static void leave_out(struct fetch_transfer *t, struct span name)
@@ -196,7 +194,8 @@ static bool add_headers(struct fetch_transfer *t)
     }
     if (!has_type)
         leave_out(t, SPAN("Content-Type"));
-    leave_out(t, SPAN("Expect"));
+    if (blob_span(fetch->body).n > EXPECT_BYTES)
+        leave_out(t, SPAN("Expect"));
     return true;
 }
 
@@ -245,22 +244,44 @@ const char *fetch_easy_prepare(struct fetch_transfer *t)
     return NULL;
 }
 
+static void add_ip(struct buf *b, const struct sockaddr *address)
+{
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+    char text[INET6_ADDRSTRLEN];
+    uint8_t bytes[4];
+
+    if (address->sa_family == AF_INET6) {
+        buf_add_str(b, inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text)));
+        return;
+    }
+    memcpy(bytes, &v4->sin_addr, sizeof(bytes));
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        buf_add_u64(b, bytes[i]);
+        if (i + 1 < sizeof(bytes))
+            buf_add_char(b, '.');
+    }
+}
+
+/* `+name:port:[address],[address]`; with the plus sign it is not kept for ever. */
 void fetch_easy_pin(struct fetch_transfer *t, const struct fetch_target *target,
                     const struct resolve_result *addresses)
 {
-    size_t size = target->name.n + PIN_PORT_BYTES + addresses->count * PIN_ADDRESS_BYTES;
-    char *text = arena_alloc(&t->arena, size);
-    char *end = text + snprintf(text, size, "+%.*s:%u:", SPAN_FMT(target->name), target->port);
+    struct buf *b = &t->pin_text;
 
+    buf_clear(b);
+    buf_add_char(b, '+');
+    buf_add(b, target->name);
+    buf_add_char(b, ':');
+    buf_add_u64(b, target->port);
     for (unsigned i = 0; i < addresses->count; i++) {
-        const struct sockaddr *address = (const struct sockaddr *)&addresses->addresses[i];
-        char ip[INET6_ADDRSTRLEN];
-
-        uv_ip_name(address, ip, sizeof(ip));
-        end += snprintf(end, size - (size_t)(end - text), "%s[%s]", i > 0 ? "," : "", ip);
+        buf_add_str(b, i == 0 ? ":[" : ",[");
+        add_ip(b, (const struct sockaddr *)&addresses->addresses[i]);
+        buf_add_char(b, ']');
     }
-    t->pin = ARENA_NEW(&t->arena, struct curl_slist);
-    t->pin->data = text;
+    buf_add_char(b, '\0');
+    t->pin = (struct curl_slist){.data = b->p};
+    t->pinned = true;
 }
 
 static void set_pruning(struct fetch_transfer *t)
@@ -279,7 +300,7 @@ static void set_pruning(struct fetch_transfer *t)
 bool fetch_easy_launch(struct fetch_transfer *t)
 {
     set_pruning(t);
-    curl_easy_setopt(t->easy, CURLOPT_RESOLVE, t->pin);
+    curl_easy_setopt(t->easy, CURLOPT_RESOLVE, t->pinned ? &t->pin : NULL);
     t->launched_ns = clock_mono_ns();
     return curl_multi_add_handle(t->fetcher->multi, t->easy) == CURLM_OK;
 }

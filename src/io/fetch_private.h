@@ -87,9 +87,11 @@ struct fetch_transfer {
     CURL *easy;
     bool prunes;                     /* see fetch_easy_launch */
     struct arena arena;              /* of what the request points to */
-    struct curl_slist *header_lines; /* in the arena, as is `pin` */
+    struct curl_slist *header_lines; /* in the arena */
     struct curl_slist **header_end;
-    struct curl_slist *pin;         /* the target's addresses for libcurl, NULL: none needed */
+    bool pinned; /* `pin` is for libcurl to know the target's addresses by */
+    struct curl_slist pin;
+    struct buf pin_text;            /* of `pin` */
     struct list sockets;            /* struct fetch_socket, opened for it and not closed */
     struct list_link stalled;       /* in the fetcher's list */
     unsigned allowed_addresses;     /* sockets opened */
