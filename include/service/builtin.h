@@ -5,6 +5,16 @@
 
 #include "service/resource.h"
 
+/* Rows of their tables of properties. */
+#define READ_ONLY_PROPERTY(property_name, property_type, more_flags, text)                         \
+    {                                                                                              \
+        .name = SPAN_INIT(property_name), .type = property_type,                                   \
+        .flags = PROPERTY_READ_ONLY | (more_flags), .meaning = SPAN_INIT(text)                     \
+    }
+#define ID_PROPERTY(text) READ_ONLY_PROPERTY("Id", TYPE_STRING, PROPERTY_ENTITY, text)
+#define OBJECT_NO_PROPERTY                                                                         \
+    READ_ONLY_PROPERTY("ObjectNo", TYPE_INTEGER, PROPERTY_ENTITY, "Serial number in the store")
+
 #define BUILTIN_RESOURCES(X)                                                                       \
     X(res_available_resource)                                                                      \
     X(res_echo)                                                                                    \

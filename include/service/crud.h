@@ -24,8 +24,6 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
  * Svc-info from verb and count: `2 entities inserted into 'X'`. */
 struct err *crud_answer_changed(struct call *call, int status, const char *verb,
                                 const struct span *items, size_t count) MUST_USE;
-/* Writes `{"Count":n}` and Svc-info. */
-struct err *crud_answer_deleted(struct call *call, size_t count) MUST_USE;
 /* PATCH and DELETE of several without unsafe=true: ERR_AMBIGUOUS_MATCH with the count. */
 struct err *crud_check_several(const struct call *call, size_t count) MUST_USE;
 

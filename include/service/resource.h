@@ -33,7 +33,8 @@ struct resource_ops {
     struct err *(*get)(struct call *call);
     struct err *(*post)(struct call *call);
     struct err *(*patch)(struct call *call);
-    struct err *(*remove)(struct call *call);
+    /* DELETE of one object of `open`'s: adds the record to the change. */
+    void (*forget)(struct change *change, const void *object);
     /* The method POST reads the body itself, whatever its Content-Type. */
     bool reads_raw_body;
     /* Appends the entity as a key without write access may see it. */

@@ -316,31 +316,33 @@ struct err *crud_put(struct call *call)
                                old != NULL ? "updated in" : "inserted into", posted.texts, 1);
 }
 
-struct err *crud_answer_deleted(struct call *call, size_t count)
+static struct err *delete_one(struct call *call, const struct query_item *item)
 {
-    call->response->status = 200;
-    call->response->content_type = SPAN("application/json");
-    buf_printf(&call->response->body, "{\"Count\":%zu}", count);
-    add_info(call, count, "deleted from");
-    return NULL;
+    const struct resource_ops *ops = call->resource->ops;
+    const struct entity *e = item->object;
+
+    if (ops->forget != NULL) {
+        ops->forget(&call->change, item->object);
+        return NULL;
+    }
+    TRY(crud_check_if_match(call, e));
+    change_delete_entity(&call->change, call->resource->name, &e->id);
+    return ops->stored == NULL ? NULL : ops->stored(call, METHOD_DELETE, entity_json(e));
 }
 
 struct err *crud_delete(struct call *call)
 {
-    const struct resource_ops *ops = call->resource->ops;
     struct query_result found;
 
     TRY(crud_select(call, true, &found));
     TRY(crud_check_several(call, found.count));
     call->change.frees_space = true;
-    for (size_t i = 0; i < found.count; i++) {
-        const struct entity *e = found.items[i].object;
-
-        TRY(crud_check_if_match(call, e));
-        change_delete_entity(&call->change, call->resource->name, &e->id);
-        if (ops->stored != NULL)
-            TRY(ops->stored(call, METHOD_DELETE, entity_json(e)));
-    }
+    for (size_t i = 0; i < found.count; i++)
+        TRY(delete_one(call, &found.items[i]));
     TRY(call_apply(call));
-    return crud_answer_deleted(call, found.count);
+    call->response->status = 200;
+    call->response->content_type = SPAN("application/json");
+    buf_printf(&call->response->body, "{\"Count\":%zu}", found.count);
+    add_info(call, found.count, "deleted from");
+    return NULL;
 }

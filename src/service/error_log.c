@@ -1,10 +1,10 @@
 #include "service/error_log.h"
 
 #include "base/clock.h"
-#include "base/datetime.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/member.h"
 #include "base/text.h"
 #include "service/mask.h"
 #include "service/retention.h"
@@ -103,11 +103,9 @@ static void add_entity(struct buf *b, const struct call *call, const struct err 
 {
     struct span resource = call->error_resource;
 
-    buf_add_str(b, "{\"Id\":\"");
-    uuid_add(b, id);
-    buf_add_str(b, "\",\"Time\":\"");
-    datetime_add(b, clock_unix_ns());
-    buf_add_char(b, '"');
+    buf_add_char(b, '{');
+    member_add_uuid(b, SPAN("Id"), id);
+    member_add_time(b, SPAN("Time"), clock_unix_ns());
     add_member(b, "ResourceName", resource.p == NULL ? SPAN("<unknown>") : resource);
     add_member(b, "Action", call->request->method);
     add_member(b, "ErrorCode", err_info(err_code(e))->name);
@@ -116,8 +114,7 @@ static void add_entity(struct buf *b, const struct call *call, const struct err 
     add_uri(b, call);
     add_headers(b, call->request);
     add_body(b, call->request);
-    json_add_name(b, SPAN("ObjectNo"));
-    buf_add_u64(b, object_no);
+    member_add_u64(b, SPAN("ObjectNo"), object_no);
     buf_add_char(b, '}');
 }
 

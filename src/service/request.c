@@ -86,9 +86,6 @@ static struct err *execute(struct call *call)
     case METHOD_PATCH:
         own = ops->patch;
         break;
-    case METHOD_DELETE:
-        own = ops->remove;
-        break;
     default:
         break;
     }

@@ -5,18 +5,9 @@
 #include "service/service.h"
 
 static const struct property properties[] = {
-    {.name = SPAN_INIT("Name"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("Full resource name")},
-    {.name = SPAN_INIT("Description"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("Text describing the resource")},
-    {.name = SPAN_INIT("Methods"),
-     .type = TYPE_ARRAY,
-     .flags = PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("Methods that the key may use")},
+    READ_ONLY_PROPERTY("Name", TYPE_STRING, 0, "Full resource name"),
+    READ_ONLY_PROPERTY("Description", TYPE_STRING, 0, "Text describing the resource"),
+    READ_ONLY_PROPERTY("Methods", TYPE_ARRAY, 0, "Methods that the key may use"),
     {.name = SPAN_INIT("Kind"),
      .type = TYPE_STRING,
      .flags = PROPERTY_READ_ONLY,

@@ -6,27 +6,21 @@
 #include "service/rendered.h"
 #include "service/service.h"
 
-#define READ_ONLY(property_name, property_type, text)                                              \
-    {                                                                                              \
-        .name = SPAN_INIT(property_name), .type = property_type, .flags = PROPERTY_READ_ONLY,      \
-        .meaning = SPAN_INIT(text)                                                                 \
-    }
-
 static const struct property properties[] = {
-    READ_ONLY("Id", TYPE_STRING, "ID of the delivery"),
-    READ_ONLY("WebhookId", TYPE_STRING, "The webhook"),
-    READ_ONLY("EventId", TYPE_STRING, "The event"),
-    READ_ONLY("Event", TYPE_STRING, "The event resource"),
+    ID_PROPERTY("ID of the delivery"),
+    READ_ONLY_PROPERTY("WebhookId", TYPE_STRING, 0, "The webhook"),
+    READ_ONLY_PROPERTY("EventId", TYPE_STRING, 0, "The event"),
+    READ_ONLY_PROPERTY("Event", TYPE_STRING, 0, "The event resource"),
     {.name = SPAN_INIT("State"),
      .type = TYPE_STRING,
      .values = &delivery_state_names,
      .meaning = SPAN_INIT("Where it stands; written as Pending it is sent again")},
-    READ_ONLY("Attempts", TYPE_INTEGER, "Attempts made"),
-    READ_ONLY("Time", TYPE_DATETIME, "When the event was raised"),
-    READ_ONLY("NextAttemptTime", TYPE_DATETIME, "When it is tried again"),
-    READ_ONLY("LastStatus", TYPE_INTEGER, "Status of the last answer"),
-    READ_ONLY("LastError", TYPE_STRING, "What went wrong last, in words"),
-    READ_ONLY("ObjectNo", TYPE_INTEGER, "Serial number in the store"),
+    READ_ONLY_PROPERTY("Attempts", TYPE_INTEGER, 0, "Attempts made"),
+    READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When the event was raised"),
+    READ_ONLY_PROPERTY("NextAttemptTime", TYPE_DATETIME, 0, "When it is tried again"),
+    READ_ONLY_PROPERTY("LastStatus", TYPE_INTEGER, 0, "Status of the last answer"),
+    READ_ONLY_PROPERTY("LastError", TYPE_STRING, 0, "What went wrong last, in words"),
+    OBJECT_NO_PROPERTY,
 };
 
 static const struct shape shape = {properties, ARRAY_LEN(properties), false};
@@ -129,21 +123,12 @@ static struct err *patch(struct call *call)
     return crud_answer_changed(call, 200, "updated in", texts, found.count);
 }
 
-static struct err *delete_matching(struct call *call)
+static void forget(struct change *change, const void *object)
 {
-    struct query_result found;
-
-    TRY(crud_select(call, true, &found));
-    TRY(crud_check_several(call, found.count));
-    call->change.frees_space = true;
-    for (size_t i = 0; i < found.count; i++)
-        delivery_forget(&call->change, found.items[i].object);
-    TRY(call_apply(call));
-    return crud_answer_deleted(call, found.count);
+    delivery_forget(change, object);
 }
 
-static const struct resource_ops ops = {
-    .open = open_source, .patch = patch, .remove = delete_matching};
+static const struct resource_ops ops = {.open = open_source, .patch = patch, .forget = forget};
 
 const struct resource_definition res_delivery = {
     .name = SPAN_INIT("Svc.Admin.Delivery"),

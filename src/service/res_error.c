@@ -2,30 +2,18 @@
  * entity"). */
 #include "service/builtin.h"
 
-#define READ_ONLY(property_name, property_type, text)                                              \
-    {                                                                                              \
-        .name = SPAN_INIT(property_name), .type = property_type, .flags = PROPERTY_READ_ONLY,      \
-        .meaning = SPAN_INIT(text)                                                                 \
-    }
-
 static const struct property properties[] = {
-    {.name = SPAN_INIT("Id"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_ENTITY | PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("ID of the error")},
-    READ_ONLY("Time", TYPE_DATETIME, "When the error was encountered"),
-    READ_ONLY("ResourceName", TYPE_STRING, "Resource of the request, or <unknown>"),
-    READ_ONLY("Action", TYPE_STRING, "The action that failed: the request's method"),
-    READ_ONLY("ErrorCode", TYPE_STRING, "Error code, see Svc.Admin.ErrorCode"),
-    READ_ONLY("StackTrace", TYPE_STRING, "Places in the server that the error passed"),
-    READ_ONLY("Message", TYPE_STRING, "What was wrong"),
-    READ_ONLY("Uri", TYPE_STRING, "URI of the request in normal form"),
-    READ_ONLY("Headers", TYPE_STRING, "Request headers, secrets masked"),
-    READ_ONLY("Body", TYPE_STRING, "Body of the request"),
-    {.name = SPAN_INIT("ObjectNo"),
-     .type = TYPE_INTEGER,
-     .flags = PROPERTY_ENTITY | PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("Serial number in the store")},
+    ID_PROPERTY("ID of the error"),
+    READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When the error was encountered"),
+    READ_ONLY_PROPERTY("ResourceName", TYPE_STRING, 0, "Resource of the request, or <unknown>"),
+    READ_ONLY_PROPERTY("Action", TYPE_STRING, 0, "The action that failed: the request's method"),
+    READ_ONLY_PROPERTY("ErrorCode", TYPE_STRING, 0, "Error code, see Svc.Admin.ErrorCode"),
+    READ_ONLY_PROPERTY("StackTrace", TYPE_STRING, 0, "Places in the server that the error passed"),
+    READ_ONLY_PROPERTY("Message", TYPE_STRING, 0, "What was wrong"),
+    READ_ONLY_PROPERTY("Uri", TYPE_STRING, 0, "URI of the request in normal form"),
+    READ_ONLY_PROPERTY("Headers", TYPE_STRING, 0, "Request headers, secrets masked"),
+    READ_ONLY_PROPERTY("Body", TYPE_STRING, 0, "Body of the request"),
+    OBJECT_NO_PROPERTY,
 };
 
 static const struct shape shape = {properties, ARRAY_LEN(properties), false};

@@ -4,14 +4,8 @@
 #include "service/rendered.h"
 
 static const struct property properties[] = {
-    {.name = SPAN_INIT("Name"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("Name of the code")},
-    {.name = SPAN_INIT("Code"),
-     .type = TYPE_INTEGER,
-     .flags = PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("Its number")},
+    READ_ONLY_PROPERTY("Name", TYPE_STRING, 0, "Name of the code"),
+    READ_ONLY_PROPERTY("Code", TYPE_INTEGER, 0, "Its number"),
 };
 
 static const struct shape shape = {properties, ARRAY_LEN(properties), false};

@@ -8,31 +8,19 @@
 #include "service/retention.h"
 #include "service/service.h"
 
-#define READ_ONLY(property_name, property_type, text)                                              \
-    {                                                                                              \
-        .name = SPAN_INIT(property_name), .type = property_type, .flags = PROPERTY_READ_ONLY,      \
-        .meaning = SPAN_INIT(text)                                                                 \
-    }
-
 static const struct property properties[] = {
-    {.name = SPAN_INIT("Id"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_ENTITY | PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("ID of the event: the webhook-id of its deliveries")},
+    ID_PROPERTY("ID of the event: the webhook-id of its deliveries"),
     {.name = SPAN_INIT("Resource"),
      .type = TYPE_STRING,
      .flags = PROPERTY_REQUIRED,
      .meaning = SPAN_INIT("The event resource")},
-    READ_ONLY("Time", TYPE_DATETIME, "When it was raised"),
-    READ_ONLY("ContentType", TYPE_STRING, "Media type of the payload"),
+    READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When it was raised"),
+    READ_ONLY_PROPERTY("ContentType", TYPE_STRING, 0, "Media type of the payload"),
     {.name = SPAN_INIT("Payload"),
      .type = TYPE_ANY,
      .meaning = SPAN_INIT("An entity, or an array of them; binary payloads show as base64")},
-    READ_ONLY("Webhooks", TYPE_INTEGER, "Number of webhooks that it matched"),
-    {.name = SPAN_INIT("ObjectNo"),
-     .type = TYPE_INTEGER,
-     .flags = PROPERTY_ENTITY | PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("Serial number in the store")},
+    READ_ONLY_PROPERTY("Webhooks", TYPE_INTEGER, 0, "Number of webhooks that it matched"),
+    OBJECT_NO_PROPERTY,
 };
 
 static const struct shape shape = {properties, ARRAY_LEN(properties), false};
@@ -249,23 +237,15 @@ static struct err *post(struct call *call)
     return e;
 }
 
-static struct err *delete_matching(struct call *call)
+static void forget(struct change *change, const void *object)
 {
-    struct query_result found;
-
-    TRY(crud_select(call, true, &found));
-    TRY(crud_check_several(call, found.count));
-    call->change.frees_space = true;
-    for (size_t i = 0; i < found.count; i++)
-        event_forget(&call->change, found.items[i].object);
-    TRY(call_apply(call));
-    return crud_answer_deleted(call, found.count);
+    event_forget(change, object);
 }
 
 static const struct resource_ops ops = {
     .open = open_source,
     .post = post,
-    .remove = delete_matching,
+    .forget = forget,
     .reads_raw_body = true,
 };
 

@@ -4,33 +4,27 @@
 #include "service/status.h"
 #include "service/webhook_log.h"
 
-#define READ_ONLY(property_name, property_type, more_flags, text)                                  \
-    {                                                                                              \
-        .name = SPAN_INIT(property_name), .type = property_type,                                   \
-        .flags = PROPERTY_READ_ONLY | (more_flags), .meaning = SPAN_INIT(text)                     \
-    }
-
 static const struct property properties[] = {
-    READ_ONLY("Id", TYPE_STRING, PROPERTY_ENTITY, "ID of the entry"),
-    READ_ONLY("WebhookId", TYPE_STRING, PROPERTY_INDEXED, "The webhook"),
-    READ_ONLY("DeliveryId", TYPE_STRING, PROPERTY_INDEXED, "The delivery"),
-    READ_ONLY("EventId", TYPE_STRING, PROPERTY_INDEXED, "The event"),
-    READ_ONLY("Attempt", TYPE_INTEGER, 0, "Number of the attempt, from 1"),
-    READ_ONLY("Method", TYPE_STRING, 0, "Method of the request"),
-    READ_ONLY("Destination", TYPE_STRING, 0, "Where it was sent"),
-    READ_ONLY("Time", TYPE_DATETIME, 0, "When the attempt began"),
-    READ_ONLY("IsSuccess", TYPE_BOOLEAN, 0, "Was it answered with a 2xx status?"),
-    READ_ONLY("ResponseStatus", TYPE_STRING, 0, "Status of the answer in words"),
-    READ_ONLY("StatusCode", TYPE_INTEGER, 0, "Status of the answer, null without one"),
-    READ_ONLY("Error", TYPE_STRING, 0, "What went wrong, in words"),
-    READ_ONLY("BodyByteCount", TYPE_INTEGER, 0, "Bytes of the body sent"),
-    READ_ONLY("DurationMs", TYPE_INTEGER, 0, "Milliseconds of the whole attempt"),
-    READ_ONLY("DnsMs", TYPE_INTEGER, 0, "Milliseconds until the name was resolved"),
-    READ_ONLY("ConnectMs", TYPE_INTEGER, 0, "Milliseconds until connected"),
-    READ_ONLY("TlsMs", TYPE_INTEGER, 0, "Milliseconds until TLS was set up"),
-    READ_ONLY("FirstByteMs", TYPE_INTEGER, 0, "Milliseconds until the answer began"),
-    READ_ONLY("ResponseBody", TYPE_STRING, 0, "The first 4 KiB of the answer's body"),
-    READ_ONLY("ObjectNo", TYPE_INTEGER, PROPERTY_ENTITY, "Serial number in the store"),
+    ID_PROPERTY("ID of the entry"),
+    READ_ONLY_PROPERTY("WebhookId", TYPE_STRING, PROPERTY_INDEXED, "The webhook"),
+    READ_ONLY_PROPERTY("DeliveryId", TYPE_STRING, PROPERTY_INDEXED, "The delivery"),
+    READ_ONLY_PROPERTY("EventId", TYPE_STRING, PROPERTY_INDEXED, "The event"),
+    READ_ONLY_PROPERTY("Attempt", TYPE_INTEGER, 0, "Number of the attempt, from 1"),
+    READ_ONLY_PROPERTY("Method", TYPE_STRING, 0, "Method of the request"),
+    READ_ONLY_PROPERTY("Destination", TYPE_STRING, 0, "Where it was sent"),
+    READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When the attempt began"),
+    READ_ONLY_PROPERTY("IsSuccess", TYPE_BOOLEAN, 0, "Was it answered with a 2xx status?"),
+    READ_ONLY_PROPERTY("ResponseStatus", TYPE_STRING, 0, "Status of the answer in words"),
+    READ_ONLY_PROPERTY("StatusCode", TYPE_INTEGER, 0, "Status of the answer, null without one"),
+    READ_ONLY_PROPERTY("Error", TYPE_STRING, 0, "What went wrong, in words"),
+    READ_ONLY_PROPERTY("BodyByteCount", TYPE_INTEGER, 0, "Bytes of the body sent"),
+    READ_ONLY_PROPERTY("DurationMs", TYPE_INTEGER, 0, "Milliseconds of the whole attempt"),
+    READ_ONLY_PROPERTY("DnsMs", TYPE_INTEGER, 0, "Milliseconds until the name was resolved"),
+    READ_ONLY_PROPERTY("ConnectMs", TYPE_INTEGER, 0, "Milliseconds until connected"),
+    READ_ONLY_PROPERTY("TlsMs", TYPE_INTEGER, 0, "Milliseconds until TLS was set up"),
+    READ_ONLY_PROPERTY("FirstByteMs", TYPE_INTEGER, 0, "Milliseconds until the answer began"),
+    READ_ONLY_PROPERTY("ResponseBody", TYPE_STRING, 0, "The first 4 KiB of the answer's body"),
+    OBJECT_NO_PROPERTY,
 };
 
 static const struct shape shape = {properties, ARRAY_LEN(properties), false};
