@@ -67,23 +67,49 @@ static void add_headers(struct buf *b, const struct request *r)
     buf_done(&all);
 }
 
-static void add_body(struct buf *b, const struct request *r)
+/* A body for a resource with secrets is shown without them; one that cannot be read, not at all. */
+static struct span visible_body(const struct call *call)
 {
+    const struct limits *limits = &call->service->limits;
+    const struct json_limits bounds = {(uint32_t)limits->json_depth, (uint32_t)limits->json_nodes};
+    struct span body = call->request->body;
+    struct json_doc doc;
+    struct buf masked;
+    struct err *e;
+
+    if (call->resource == NULL || call->resource->ops->mask == NULL)
+        return body;
+    e = json_parse(body, &bounds, call->arena, &doc);
+    if (e != NULL) {
+        err_free(e);
+        return SPAN(MASK);
+    }
+    buf_init(&masked, BUF_NO_CAP);
+    mask_add_value(&masked, json_root(&doc), call->arena);
+    body = arena_copy(call->arena, buf_span(&masked));
+    buf_done(&masked);
+    return body;
+}
+
+static void add_body(struct buf *b, const struct call *call)
+{
+    struct span body;
     struct buf encoded;
 
-    if (r->body.p == NULL || r->body.n == 0) {
+    if (call->request->body.n == 0) {
         json_add_name(b, SPAN("Body"));
         buf_add_str(b, "null");
         return;
     }
-    if (text_is_utf8(r->body)) {
-        add_member(b, "Body", r->body);
+    body = visible_body(call);
+    if (text_is_utf8(body)) {
+        add_member(b, "Body", body);
         return;
     }
     buf_init(&encoded, BUF_NO_CAP);
     buf_add_str(&encoded, "base64:");
     /* Four characters for three bytes: more than this would be cut again. */
-    text_add_base64(&encoded, span_sub(r->body, 0, (TEXT_MAX_SCALARS - 7) / 4 * 3));
+    text_add_base64(&encoded, span_sub(body, 0, (TEXT_MAX_SCALARS - 7) / 4 * 3));
     add_member(b, "Body", buf_span(&encoded));
     buf_done(&encoded);
 }
@@ -113,7 +139,7 @@ static void add_entity(struct buf *b, const struct call *call, const struct err 
     add_member(b, "Message", err_message(e));
     add_uri(b, call);
     add_headers(b, call->request);
-    add_body(b, call->request);
+    add_body(b, call);
     member_add_u64(b, SPAN("ObjectNo"), object_no);
     buf_add_char(b, '}');
 }

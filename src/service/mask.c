@@ -42,6 +42,43 @@ void mask_add_headers(struct buf *b, struct json_value headers, struct arena *a)
     buf_add_char(b, '}');
 }
 
+static void add_masked_member(struct buf *b, struct json_member m, struct arena *a)
+{
+    struct span name = json_string(m.name, a);
+    bool is_secret = mask_is_secret_header(name) || span_ieq(name, SPAN("Secrets"));
+
+    json_add_name(b, name);
+    if (is_secret && json_type(m.value) != JSON_NULL)
+        json_add_string(b, SPAN(MASK));
+    else
+        mask_add_value(b, m.value, a);
+}
+
+/* As deep as the parser let it be, which is bounded. */
+void mask_add_value(struct buf *b, struct json_value value, struct arena *a)
+{
+    if (json_type(value) == JSON_OBJECT) {
+        buf_add_char(b, '{');
+        for (struct json_member m = json_first_member(value); json_exists(m.name);
+             m = json_next_member(value, m))
+            add_masked_member(b, m, a);
+        buf_add_char(b, '}');
+    } else if (json_type(value) == JSON_ARRAY) {
+        bool is_first = true;
+
+        buf_add_char(b, '[');
+        for (struct json_value v = json_first(value); json_exists(v); v = json_next(value, v)) {
+            if (!is_first)
+                buf_add_char(b, ',');
+            is_first = false;
+            mask_add_value(b, v, a);
+        }
+        buf_add_char(b, ']');
+    } else {
+        json_add_compact(b, value);
+    }
+}
+
 bool mask_is(struct json_value value, struct arena *a)
 {
     return json_type(value) == JSON_STRING && span_eq(json_string(value, a), SPAN(MASK));
