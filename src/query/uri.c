@@ -100,13 +100,18 @@ struct op_place {
     enum uri_op op;
 };
 
+static bool may_begin_op(char c)
+{
+    return c == '=' || c == '<' || c == '>' || c == '!' || c == '%';
+}
+
 static bool find_op(struct span text, const struct op_spelling *ops, size_t count,
                     struct op_place *out_place)
 {
     for (size_t at = 0; at < text.n; at++) {
         struct span rest = span_sub(text, at, text.n);
 
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; may_begin_op(rest.p[0]) && i < count; i++) {
             if (!span_istarts(rest, ops[i].text))
                 continue;
             *out_place = (struct op_place){at, at + ops[i].text.n, ops[i].op};
