@@ -23,8 +23,6 @@ struct webhooks;
 struct webhooks *webhooks_new(struct service *service);
 void webhooks_free(struct webhooks *w);
 struct webhook *webhook_find(const struct webhooks *w, const struct uuid *id);
-/* After resources changed: selectors are looked up again. */
-void webhooks_relink(struct webhooks *w);
 
 /* The table of a webhook's properties. */
 extern const struct shape webhook_shape;

@@ -32,7 +32,6 @@ uint64_t collection_version(const struct collection *c);
 struct entity *collection_find(const struct collection *c, const struct uuid *id);
 struct entity *collection_first(const struct collection *c);
 struct entity *collection_next(const struct collection *c, const struct entity *e);
-struct entity *collection_last(const struct collection *c);
 
 /* Candidates for conditions, the narrowest way there is: by `Id=`, by an indexed equality, or all,
  * in order of insertion. What comes out still has to be tested against the conditions. The
@@ -47,8 +46,5 @@ struct collection_walk {
 void collection_walk(struct collection *c, const struct conditions *conditions,
                      struct collection_walk *out_walk);
 struct entity *collection_walk_next(struct collection_walk *walk);
-
-/* Memory of entities, texts and indexes, in bytes. */
-uint64_t collection_bytes(const struct collection *c);
 
 #endif

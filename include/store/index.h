@@ -33,6 +33,5 @@ bool index_find(struct index *index, const struct conditions *conditions,
 struct entity *index_first(struct index_bucket *bucket);
 struct entity *index_next(struct index_bucket *bucket, const struct entity *e, size_t index_place);
 size_t index_bucket_count(const struct index_bucket *bucket);
-uint64_t index_bytes(const struct index *index);
 
 #endif

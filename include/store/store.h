@@ -76,7 +76,6 @@ size_t store_live_count(const struct store *s);
 struct collection;
 /* The collection of a resource (full name, any case), made when it is not there yet. */
 struct collection *store_collection(struct store *s, struct span resource);
-struct collection *store_find_collection(struct store *s, struct span resource);
 void store_each_collection(struct store *s, void (*visit)(struct collection *c, void *arg),
                            void *arg);
 

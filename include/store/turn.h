@@ -26,7 +26,6 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial) M
 
 /* Is everything up to this serial committed? 0 always is. */
 bool turn_is_committed(const struct turn *t, uint64_t serial);
-uint64_t turn_committed(const struct turn *t);
 
 /* Embedded in what waits. */
 struct turn_wait {
@@ -44,7 +43,5 @@ void turn_unwait(struct turn *t, struct turn_wait *wait);
 void turn_on_failed(struct turn *t, void (*on_failed)(void *context, const char *why),
                     void *context);
 struct journal *turn_journal(struct turn *t);
-/* Reads a record's body back. */
-struct err *turn_read(struct turn *t, struct journal_place place, struct buf *out_body) MUST_USE;
 
 #endif

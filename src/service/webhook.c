@@ -111,15 +111,6 @@ struct webhook *webhook_find(const struct webhooks *ws, const struct uuid *id)
     return e == NULL ? NULL : e->attached;
 }
 
-void webhooks_relink(struct webhooks *ws)
-{
-    for (struct entity *e = collection_first(ws->collection); e != NULL;
-         e = collection_next(ws->collection, e)) {
-        unlink_webhook(e->attached);
-        link_webhook(ws, e->attached);
-    }
-}
-
 /* Masking. --------------------------------------------------------------------------------- */
 
 static void mask_custom(struct buf *b, struct json_value custom, struct arena *a)

@@ -15,7 +15,6 @@ struct collection {
     struct map by_id;
     struct list entities; /* by object_no once loaded */
     uint64_t version;
-    uint64_t text_bytes;
     const struct collection_observer *observer;
     void *observer_context;
     struct index **indexes;
@@ -90,7 +89,6 @@ static void entity_free(struct collection *c, struct entity *e)
     unindex_entity(c, e);
     store_forget(c->store, &e->stored);
     list_remove(&c->entities, &e->order);
-    c->text_bytes -= e->json->n;
     blob_unref(e->json);
     mem_free(e);
 }
@@ -188,7 +186,6 @@ void collection_put(struct collection *c, const struct record_entity *record,
         e = insert(c, record);
     else
         old_json = TAKE(e->json);
-    c->text_bytes += record->json.n - (old_json == NULL ? 0 : old_json->n);
     c->version = MAX(c->version, record->version);
     e->version = record->version;
     e->json = blob_new(record->json);
@@ -295,11 +292,6 @@ struct entity *collection_next(const struct collection *c, const struct entity *
     return entity_at(list_next(&c->entities, &e->order));
 }
 
-struct entity *collection_last(const struct collection *c)
-{
-    return entity_at(list_last(&c->entities));
-}
-
 /* `Id=` names one entity, or none: ids compare as text, so another spelling than ours is none. */
 static struct entity *find_by_literal(const struct collection *c, const struct literal *id)
 {
@@ -355,15 +347,4 @@ struct entity *collection_walk_next(struct collection_walk *walk)
     else
         walk->next = collection_next(walk->collection, e);
     return e;
-}
-
-uint64_t collection_bytes(const struct collection *c)
-{
-    uint64_t bytes = c->text_bytes + map_bytes(&c->by_id);
-
-    bytes += collection_count(c) * (sizeof(struct entity) + sizeof(struct blob) +
-                                    c->index_count * sizeof(struct index_node));
-    for (size_t i = 0; i < c->index_count; i++)
-        bytes += index_bytes(c->indexes[i]);
-    return bytes;
 }

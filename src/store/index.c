@@ -214,9 +214,3 @@ size_t index_bucket_count(const struct index_bucket *bucket)
 {
     return list_count(&bucket->nodes);
 }
-
-uint64_t index_bytes(const struct index *index)
-{
-    return map_bytes(&index->buckets) +
-           map_count(&index->buckets) * (sizeof(struct index_bucket) + 32);
-}

@@ -195,36 +195,18 @@ size_t store_live_count(const struct store *s)
     return list_count(&s->live);
 }
 
-/* Resource names are at most a few hundred bytes: declarations and journal records bound them. */
-static struct collection *find_folded(struct store *s, struct span resource, struct buf *folded)
-{
-    char *room = buf_reserve(folded, resource.n);
-
-    if (room != NULL) {
-        text_fold_into(room, resource);
-        buf_commit(folded, resource.n);
-    }
-    return map_find(&s->collections, buf_span(folded));
-}
-
-struct collection *store_find_collection(struct store *s, struct span resource)
-{
-    struct buf folded;
-    struct collection *c;
-
-    buf_init(&folded, UINT16_MAX);
-    c = find_folded(s, resource, &folded);
-    buf_done(&folded);
-    return c;
-}
-
 struct collection *store_collection(struct store *s, struct span resource)
 {
-    struct buf folded;
     struct collection *c;
+    struct buf folded;
+    char *room;
 
     buf_init(&folded, UINT16_MAX);
-    c = find_folded(s, resource, &folded);
+    room = buf_reserve(&folded, resource.n);
+    MUST(room != NULL); /* declarations and records bound the length of names */
+    text_fold_into(room, resource);
+    buf_commit(&folded, resource.n);
+    c = map_find(&s->collections, buf_span(&folded));
     if (c == NULL) {
         c = collection_new(s, resource, buf_span(&folded));
         map_add(&s->collections, c);

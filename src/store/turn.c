@@ -286,11 +286,6 @@ bool turn_is_committed(const struct turn *t, uint64_t serial)
     return is_committed(t, serial);
 }
 
-uint64_t turn_committed(const struct turn *t)
-{
-    return journal_committed_serial(t->journal);
-}
-
 void turn_wait(struct turn *t, struct turn_wait *wait, uint64_t serial)
 {
     MUST(!is_committed(t, serial));
@@ -315,9 +310,4 @@ void turn_on_failed(struct turn *t, void (*on_failed_fn)(void *context, const ch
 struct journal *turn_journal(struct turn *t)
 {
     return t->journal;
-}
-
-struct err *turn_read(struct turn *t, struct journal_place place, struct buf *out_body)
-{
-    return journal_read(t->journal, place, out_body);
 }
