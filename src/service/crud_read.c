@@ -145,6 +145,26 @@ static void add_meta(struct buf *b, struct span name, struct span value)
     uri_add_encoded(b, value);
 }
 
+/* RFC 8288: the target stands between `<` and `>`, so that its own have to be encoded. */
+static void add_link(struct call *call, struct span target)
+{
+    struct buf link;
+
+    buf_init(&link, BUF_NO_CAP);
+    buf_add_char(&link, '<');
+    for (size_t i = 0; i < target.n; i++) {
+        if (target.p[i] == '<')
+            buf_add_str(&link, "%3C");
+        else if (target.p[i] == '>')
+            buf_add_str(&link, "%3E");
+        else
+            buf_add_char(&link, target.p[i]);
+    }
+    buf_add_str(&link, ">; rel=\"next\"");
+    response_add_header(call->response, SPAN("Link"), buf_span(&link));
+    buf_done(&link);
+}
+
 /* The same request with the offset moved on by one page. */
 static void add_pager(struct call *call)
 {
@@ -167,9 +187,7 @@ static void add_pager(struct call *call)
     buf_add_char(&target, '/');
     buf_add(&target, buf_span(&metas));
     response_add_header(call->response, SPAN("Svc-pager"), buf_span(&target));
-    response_add_header(
-        call->response, SPAN("Link"),
-        arena_printf(call->arena, "<%.*s>; rel=\"next\"", SPAN_FMT(buf_span(&target))));
+    add_link(call, buf_span(&target));
     buf_done(&target);
     buf_done(&metas);
 }
