@@ -16,8 +16,9 @@ bool mask_is_secret_header(struct span name);
 struct span mask_header_value(struct span name, struct span value);
 /* Appends a JSON object of headers with the values of secret ones replaced by "*******". */
 void mask_add_headers(struct buf *b, struct json_value headers, struct arena *a);
-/* Appends any JSON value with what is secret in it replaced, however deep: members named like secret
- * headers, and the elements of members named Secrets. For what a client sent, in whatever shape. */
+/* Appends any JSON value with what is secret in it replaced, however deep: members named like
+ * secret headers, and the elements of members named Secrets. For what a client sent, in whatever
+ * shape. */
 void mask_add_value(struct buf *b, struct json_value value, struct arena *a);
 /* Is this value exactly "*******"? Writing that keeps what is stored. */
 bool mask_is(struct json_value value, struct arena *a);
