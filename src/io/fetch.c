@@ -69,7 +69,7 @@ static struct fetch_transfer *transfer_new(struct fetcher *f)
     t->fetcher = f;
     t->query.on_done = on_resolved;
     timer_init(&t->deadline, on_deadline);
-    arena_init(&t->arena);
+    buf_init(&t->memory, BUF_NO_CAP);
     buf_init(&t->pin_text, BUF_NO_CAP);
     list_push_back(&f->transfers[FETCH_IDLE], &t->link);
     return t;
@@ -80,7 +80,7 @@ static void transfer_free(struct fetch_transfer *t)
     list_remove(&t->fetcher->transfers[t->state], &t->link);
     fetch_easy_close(t);
     fetch_answer_done(&t->answer);
-    arena_done(&t->arena);
+    buf_done(&t->memory);
     buf_done(&t->pin_text);
     mem_free(t);
 }
@@ -282,8 +282,8 @@ static void engage(struct fetch_transfer *t, struct fetch_host *host, struct fet
     t->resolved_ns = t->launched_ns = 0;
     t->pinned = false;
     t->allowed_addresses = 0;
+    t->no_socket = NULL;
     t->refused[0] = t->curl_text[0] = '\0';
-    arena_reset(&t->arena);
     fetch_answer_init(&t->answer, fetch);
     fetch_socket_begin(t);
     timer_start(f->loop, &t->deadline, timeout_of(fetch));

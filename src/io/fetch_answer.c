@@ -22,7 +22,6 @@ void fetch_answer_init(struct fetch_answer *a, const struct fetch *fetch)
     struct buf body = a->body;
     size_t keep = fetch->keep_bytes != 0 ? fetch->keep_bytes : KEEP_BYTES;
 
-    buf_clear(&body);
     buf_shrink(&body, MIN(keep, KEEP_BYTES));
     body.max = keep;
     *a = (struct fetch_answer){
@@ -203,6 +202,8 @@ static const char *verdict_text(const struct fetch_transfer *t, enum fetch_error
         return "more than 16 interim answers (1xx)";
     if (error == FETCH_REFUSED_ADDRESS)
         return t->refused;
+    if (error == FETCH_CONNECT && t->no_socket != NULL)
+        return t->no_socket;
     if (code == CURLE_OK)
         return "the connection ended in the head of the answer";
     return t->curl_text[0] != '\0' ? t->curl_text : curl_easy_strerror(code);

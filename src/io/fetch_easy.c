@@ -1,5 +1,6 @@
 /* An easy handle is made once, with everything that no request changes; a request then costs a few
- * settings and no allocation of ours, since its strings and list nodes lie in the transfer's arena.
+ * settings and no allocation of ours, since its strings and list nodes lie in the transfer's
+ * memory.
  *
  * Addresses. libcurl must never ask for a name: it would start a thread. So the answer of `resolve`
  * is put into libcurl's own cache of names together with each request (CURLOPT_RESOLVE), where it
@@ -13,7 +14,6 @@
 #include "fetch_private.h"
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/must.h"
 
 #include <arpa/inet.h>
@@ -29,7 +29,14 @@ enum {
     WRITE_BUFFER = 16384,
     /* The least body that any version of libcurl would announce with `Expect: 100-continue`. */
     EXPECT_BYTES = 1024,
+    MEMORY_KEPT = 4096, /* of a request, for the next */
+    LEFT_OUT_MOST = 2,
 };
+
+/* What libcurl would add, and may have to leave out. */
+static const struct span content_type = SPAN_INIT("Content-Type"), expect = SPAN_INIT("Expect");
+
+#define LEFT_OUT_BYTES (sizeof("Content-Type:") + sizeof("Expect:"))
 
 static const struct {
     CURLoption option;
@@ -145,7 +152,28 @@ void fetch_easy_close(struct fetch_transfer *t)
     curl_easy_cleanup(TAKE(t->easy));
 }
 
-/* The request. */
+/* The request: nodes of the list of headers, and the texts that they and libcurl's options need,
+ * one behind the other in one block that is large enough from the beginning. */
+struct request {
+    struct curl_slist *first, *node; /* the next one */
+    char *at;                        /* the next text */
+};
+
+static struct request request_begin(struct fetch_transfer *t)
+{
+    const struct fetch *fetch = t->fetch;
+    size_t nodes = fetch->header_count + LEFT_OUT_MOST;
+    size_t bytes =
+        nodes * sizeof(struct curl_slist) + LEFT_OUT_BYTES + fetch->url.n + 1 + fetch->method.n + 1;
+    struct request r;
+
+    for (size_t i = 0; i < fetch->header_count; i++)
+        bytes += fetch->headers[i].name.n + strlen(": ") + fetch->headers[i].value.n + 1;
+    buf_shrink(&t->memory, MEMORY_KEPT);
+    r.first = r.node = (struct curl_slist *)(void *)buf_reserve(&t->memory, bytes);
+    r.at = (char *)(r.first + nodes);
+    return r;
+}
 
 static char *put(char *at, struct span s)
 {
@@ -154,34 +182,50 @@ static char *put(char *at, struct span s)
     return at + s.n;
 }
 
-/* `separator` with a blank before a value; libcurl reads `Name;` as a header without a value, and
- * `Name:` as an order to leave it out. printf would take longer than all the rest of this file. */
-static void add_header(struct fetch_transfer *t, struct span name, struct span separator,
-                       struct span value)
+static const char *add_text(struct request *r, struct span s)
 {
-    struct curl_slist *node = ARENA_NEW(&t->arena, struct curl_slist);
-    char *at = node->data = arena_alloc(&t->arena, name.n + separator.n + value.n + 1);
+    const char *text = r->at;
 
-    at = put(put(put(at, name), separator), value);
-    *at = '\0';
-    *t->header_end = node;
-    t->header_end = &node->next;
+    r->at = put(r->at, s);
+    *r->at++ = '\0';
+    return text;
 }
 
-static void leave_out(struct fetch_transfer *t, struct span name)
+/* `separator` with a blank before a value; libcurl reads `Name;` as a header without a value, and
+ * `Name:` as an order to leave it out. printf would take longer than all the rest of this file. */
+static void add_header(struct request *r, struct span name, struct span separator,
+                       struct span value)
 {
-    add_header(t, name, SPAN(":"), SPAN(""));
+    r->node->data = r->at;
+    r->node->next = r->node + 1;
+    r->node++;
+    r->at = put(put(put(r->at, name), separator), value);
+    *r->at++ = '\0';
+}
+
+static void leave_out(struct request *r, struct span name)
+{
+    add_header(r, name, SPAN(":"), SPAN(""));
+}
+
+static struct curl_slist *list_of(struct request *r)
+{
+    if (r->node == r->first)
+        return NULL;
+    r->node[-1].next = NULL;
+    return r->first;
 }
 
 static bool breaks_line(struct span s)
 {
-    return span_find_char(s, '\r', 0) < s.n || span_find_char(s, '\n', 0) < s.n ||
-           span_find_char(s, '\0', 0) < s.n;
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] == '\r' || s.p[i] == '\n' || s.p[i] == '\0')
+            return true;
+    return false;
 }
 
-static bool add_headers(struct fetch_transfer *t)
+static bool add_headers(struct request *r, const struct fetch *fetch)
 {
-    const struct fetch *fetch = t->fetch;
     bool has_type = false;
 
     for (size_t i = 0; i < fetch->header_count; i++) {
@@ -189,13 +233,13 @@ static bool add_headers(struct fetch_transfer *t)
 
         if (breaks_line(h->name) || breaks_line(h->value))
             return false;
-        add_header(t, h->name, h->value.n > 0 ? SPAN(": ") : SPAN(";"), h->value);
-        has_type = has_type || span_ieq(h->name, SPAN("Content-Type"));
+        add_header(r, h->name, h->value.n > 0 ? SPAN(": ") : SPAN(";"), h->value);
+        has_type = has_type || span_ieq(h->name, content_type);
     }
     if (!has_type)
-        leave_out(t, SPAN("Content-Type"));
+        leave_out(r, content_type);
     if (blob_span(fetch->body).n > EXPECT_BYTES)
-        leave_out(t, SPAN("Expect"));
+        leave_out(r, expect);
     return true;
 }
 
@@ -227,19 +271,17 @@ static void set_body(struct fetch_transfer *t)
 const char *fetch_easy_prepare(struct fetch_transfer *t)
 {
     const struct fetch *fetch = t->fetch;
+    struct request r = request_begin(t);
     CURLcode code;
 
-    t->header_lines = NULL;
-    t->header_end = &t->header_lines;
-    if (!add_headers(t))
+    if (!add_headers(&r, fetch))
         return "a request header holds a line break";
-    code = curl_easy_setopt(t->easy, CURLOPT_URL, arena_copy(&t->arena, fetch->url).p);
+    code = curl_easy_setopt(t->easy, CURLOPT_URL, add_text(&r, fetch->url));
     if (code == CURLE_OK)
-        code = curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST,
-                                arena_copy(&t->arena, fetch->method).p);
+        code = curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, add_text(&r, fetch->method));
     if (code != CURLE_OK)
         return curl_easy_strerror(code);
-    curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->header_lines);
+    curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, list_of(&r));
     set_body(t);
     return NULL;
 }

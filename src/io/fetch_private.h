@@ -85,15 +85,14 @@ struct fetch_transfer {
     struct timer deadline; /* of the whole attempt */
     uint64_t begun_ns, resolved_ns, launched_ns;
     CURL *easy;
-    bool prunes;                     /* see fetch_easy_launch */
-    struct arena arena;              /* of what the request points to */
-    struct curl_slist *header_lines; /* in the arena */
-    struct curl_slist **header_end;
-    bool pinned; /* `pin` is for libcurl to know the target's addresses by */
+    bool prunes;       /* see fetch_easy_launch */
+    struct buf memory; /* of what the request points to */
+    bool pinned;       /* `pin` is for libcurl to know the target's addresses by */
     struct curl_slist pin;
     struct buf pin_text;            /* of `pin` */
     struct list sockets;            /* struct fetch_socket, opened for it and not closed */
     struct list_link stalled;       /* in the fetcher's list */
+    const char *no_socket;          /* why the kernel gave none for an address; NULL */
     unsigned allowed_addresses;     /* sockets opened */
     char refused[EGRESS_WHY_BYTES]; /* why the first address was refused, "" when none was */
     char curl_text[CURL_ERROR_SIZE];

@@ -198,6 +198,22 @@ static struct fetch_socket *socket_new(struct fetch_transfer *t, curl_socket_t f
     return s;
 }
 
+/* Returns -1 when there is none, and keeps the reason: libcurl's words for it say nothing. */
+static curl_socket_t socket_open(struct fetch_transfer *t, const struct curl_sockaddr *address)
+{
+    curl_socket_t fd = socket(address->family, address->socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                              address->protocol);
+
+    if (fd < 0) {
+        t->no_socket = uv_strerror(uv_translate_sys_error(errno));
+    } else if (socket_new(t, fd) == NULL) {
+        t->no_socket = "the loop cannot watch it";
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
 curl_socket_t fetch_socket_on_open(void *data, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct fetch_transfer *t = MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, data);
@@ -216,14 +232,7 @@ curl_socket_t fetch_socket_on_open(void *data, curlsocktype purpose, struct curl
         return CURL_SOCKET_BAD;
     }
     t->allowed_addresses++;
-    fd = socket(address->family, address->socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
-                address->protocol);
-    if (fd >= 0 && socket_new(t, fd) == NULL) {
-        close(fd);
-        fd = -1;
-    }
-    if (fd < 0)
-        log_warn("fetch", "no socket: %s", strerror(errno));
+    fd = socket_open(t, address);
     return fd >= 0 ? fd : CURL_SOCKET_BAD;
 }
 

@@ -488,7 +488,7 @@ START_TEST(no_descriptors_left)
     setrlimit(RLIMIT_NOFILE, &none);
     job_run(&job, "http://127.0.0.1:%u/");
     setrlimit(RLIMIT_NOFILE, &before);
-    expect_error(&job, FETCH_CONNECT, "");
+    expect_error(&job, FETCH_CONNECT, "too many open files");
     job_run(&job, "http://127.0.0.1:%u/");
     expect_ok(&job, 204);
     end();
