@@ -1,0 +1,164 @@
+"""Deliveries: retries, holds, pauses, order, limits, signatures, replay."""
+import base64
+import hashlib
+import hmac
+import time
+import unittest
+
+import harness
+
+
+class Deliveries(harness.ServerCase):
+    def subscribe(self, receiver, **members):
+        return self.webhook(**dict({"Destination": receiver.url(),
+                                    "EventSelector": "/Shop.OrderPlaced"}, **members))
+
+    def raise_event(self, number=0):
+        return self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"No": number}})
+
+    def deliveries(self, conditions="_"):
+        answer = self.get(f"/Svc.Admin.Delivery/{conditions}")
+        return answer.json() if answer.status == 200 else []
+
+    def wait_for_state(self, state, count=1):
+        return harness.wait_until(
+            lambda: len(found := self.deliveries(f"State={state}")) == count and found,
+            f"{count} deliveries are {state}")
+
+    def test_failures_are_retried_with_the_same_id(self):
+        answers = iter([500, 404, 302, 200])
+        receiver = self.receiver(lambda request: next(answers))
+        self.subscribe(receiver, Delivery={"RetrySchedule": [0.05] * 5})
+        event = self.raise_event()
+        requests = [receiver.take() for _ in range(4)]
+        self.assertEqual({request.headers["webhook-id"] for request in requests}, {event["Id"]})
+        self.assertEqual([request.headers["Svc-attempt"] for request in requests], list("1234"))
+        self.assertEqual(len({request.body for request in requests}), 1)
+        delivery, = self.wait_for_state("Delivered")
+        self.assertEqual((delivery["Attempts"], delivery["LastStatus"]), (4, 200))
+        log = self.get("/Svc.Admin.WebhookLog").json()
+        self.assertEqual([entry["StatusCode"] for entry in log], [500, 404, 302, 200])
+        self.assertEqual([entry["Attempt"] for entry in log], [1, 2, 3, 4])
+
+    def test_the_schedule_ends_and_patch_sends_again(self):
+        works = {"now": False}
+        receiver = self.receiver(lambda request: 200 if works["now"] else 500)
+        webhook = self.subscribe(receiver, Delivery={"RetrySchedule": [0.02, 0.02]})
+        for number in range(3):
+            self.raise_event(number)
+        dead = self.wait_for_state("Dead", 3)
+        self.assertEqual({delivery["Attempts"] for delivery in dead}, {3})
+        self.assertIn("500", dead[0]["LastError"])
+        works["now"] = True
+        target = f"/Svc.Admin.Delivery/WebhookId={webhook['Id']}&State=Dead"
+        refused = self.server.request("PATCH", target, {"State": "Pending"})
+        self.assertEqual(refused.status, 400, "several need unsafe=true")
+        answer = self.server.request("PATCH", target + "/unsafe=true", {"State": "Pending"})
+        self.assertEqual((answer.status, len(answer.json())), (200, 3), answer)
+        self.wait_for_state("Delivered", 3)
+
+    def test_gone_pauses_the_webhook(self):
+        receiver = self.receiver(lambda request: 410)
+        webhook = self.subscribe(receiver)
+        self.raise_event()
+        self.wait_for_state("Dead")
+        seen, = self.get(f"/Svc.Admin.Webhook/Id={webhook['Id']}").json()
+        self.assertTrue(seen["IsPaused"])
+        self.assertIn("410", seen["ErrorMessage"])
+        self.assertEqual(self.raise_event()["Webhooks"], 0)
+        answer = self.server.request("PATCH", f"/Svc.Admin.Webhook/Id={webhook['Id']}", {"IsPaused": False})
+        self.assertIsNone(answer.json()[0]["ErrorMessage"])
+
+    def test_retry_after_holds_the_whole_webhook(self):
+        answers = iter([(503, {"Retry-After": "1"}, b"")])
+        receiver = self.receiver(lambda request: next(answers, 200))
+        self.subscribe(receiver, Delivery={"RetrySchedule": [0.01] * 5})
+        self.raise_event(1)
+        held = receiver.take().time
+        self.raise_event(2)
+        self.assertGreaterEqual(receiver.take().time - held, 0.95)
+        self.assertGreaterEqual(receiver.take().time - held, 0.95)
+        self.wait_for_state("Delivered", 2)
+
+    def test_pausing_keeps_what_is_queued(self):
+        receiver = self.receiver(lambda request: 500)
+        webhook = self.subscribe(receiver, Delivery={"RetrySchedule": [0.5] * 5})
+        target = f"/Svc.Admin.Webhook/Id={webhook['Id']}"
+        self.raise_event()
+        receiver.take()
+        self.server.request("PATCH", target, {"IsPaused": True})
+        self.assertEqual(self.raise_event()["Webhooks"], 0)
+        self.assertTrue(receiver.nothing(1.0), "a paused webhook is silent")
+        receiver.script = None
+        self.server.request("PATCH", target, {"IsPaused": False})
+        receiver.take()
+        self.wait_for_state("Delivered")
+
+    def test_an_ordered_webhook_keeps_the_order(self):
+        seen = []
+
+        def script(request):
+            number = request.json()[0]["No"]
+            seen.append(number)
+            return 500 if seen.count(number) < 2 and number % 3 == 0 else 200
+        receiver = self.receiver(script)
+        self.subscribe(receiver, Delivery={"Ordered": True, "RetrySchedule": [0.02] * 5})
+        for number in range(10):
+            self.raise_event(number)
+        self.wait_for_state("Delivered", 10)
+        self.assertEqual(seen, [0, 0, 1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 9, 9])
+
+    def test_a_rate_is_kept(self):
+        receiver = self.receiver()
+        self.subscribe(receiver, Delivery={"RatePerSecond": 10})
+        for number in range(15):
+            self.raise_event(number)
+        self.wait_for_state("Delivered", 15)
+        times = [receiver.take().time for _ in range(15)]
+        self.assertGreaterEqual(times[-1] - times[0], 0.4)
+
+    def test_signatures(self):
+        """Standard Webhooks, verified by hand: each secret signs id, timestamp and body."""
+        secrets = [base64.b64encode(bytes([n] * 32)).decode() for n in (1, 2)]
+        receiver = self.receiver()
+        self.subscribe(receiver, Signing={"Secrets": ["whsec_" + secret for secret in secrets]})
+        self.raise_event()
+        request = receiver.take()
+        stamp = request.headers["webhook-timestamp"]
+        self.assertLess(abs(int(stamp) - time.time()), 60)
+        signed = f"{request.headers['webhook-id']}.{stamp}.".encode() + request.body
+        expected = [
+            "v1," + base64.b64encode(hmac.new(base64.b64decode(secret), signed, hashlib.sha256).digest())
+            .decode() for secret in secrets]
+        self.assertEqual(request.headers["webhook-signature"].split(), expected)
+
+    def test_a_deleted_webhook_takes_its_deliveries_along(self):
+        receiver = self.receiver(lambda request: 500)
+        webhook = self.subscribe(receiver)
+        for number in range(5):
+            self.raise_event(number)
+        self.wait_for_state("Waiting", 5)
+        self.server.request("DELETE", f"/Svc.Admin.Webhook/Id={webhook['Id']}")
+        harness.wait_until(lambda: not self.deliveries(), "they are gone")
+
+    def test_one_bad_receiver_does_not_delay_another(self):
+        slow = self.receiver(lambda request: time.sleep(30))
+        fast = self.receiver()
+        hanging = self.subscribe(slow, Delivery={"TimeoutSeconds": 20})
+        self.subscribe(fast)
+        for number in range(200):
+            self.raise_event(number)
+        for _ in range(200):
+            fast.take(5)
+        self.server.request("DELETE", f"/Svc.Admin.Webhook/Id={hanging['Id']}")
+
+    def test_an_abort_is_told(self):
+        self.webhook(Destination="/Svc.Event/Resource=Shop.OrderPlaced", EventSelector="/Shop.OrderPlaced")
+        self.raise_event()
+        aborted = harness.wait_until(lambda: self.deliveries("State=Aborted"), "the loop is broken")
+        self.assertIn("chain", aborted[0]["LastError"])
+        self.assertEqual(len(self.deliveries("State=Delivered")), 16)
+
+
+if __name__ == "__main__":
+    unittest.main()
