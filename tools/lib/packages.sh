@@ -21,11 +21,12 @@ install_missing() {
         "${missing[@]}" >/dev/null
 }
 
-# configure DIRECTORY MESON-OPTION...: sets up a build directory once.
+# configure DIRECTORY MESON-OPTION...: sets up a build directory, or brings it up to date.
 configure() {
-    local directory=$1
+    local directory=$1 again=()
     shift
-    [ -f "$directory/build.ninja" ] || meson setup "$directory" "$@" >/dev/null
+    [ ! -f "$directory/build.ninja" ] || again=(--reconfigure)
+    meson setup "${again[@]}" "$directory" "$@" >/dev/null
 }
 
 # build DIRECTORY [TARGET...]: quiet unless it fails.
