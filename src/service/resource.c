@@ -21,7 +21,7 @@ const struct enumeration resource_kind_names = {"Kind", kind_names, KIND_COUNT};
 struct suffix {
     struct span text; /* folded; points into the first resource's folded name */
     struct resource **resources;
-    size_t count;
+    size_t count; /* sorted by name */
 };
 
 static struct span resource_key(const void *item)
@@ -70,6 +70,19 @@ void resources_done(struct resources *r)
     mem_free(r->sorted);
 }
 
+/* Adds to a list that is sorted by name. */
+static void insert_sorted(struct resource ***list, size_t *count, struct resource *resource)
+{
+    size_t place = *count;
+
+    *list = mem_resize(*list, (*count + 1) * sizeof(struct resource *));
+    while (place > 0 && span_cmp((*list)[place - 1]->name, resource->name) > 0)
+        place--;
+    memmove(&(*list)[place + 1], &(*list)[place], (*count - place) * sizeof(struct resource *));
+    (*list)[place] = resource;
+    (*count)++;
+}
+
 static void add_suffix(struct resources *r, struct resource *resource, struct span text)
 {
     struct suffix *suffix = map_find(&r->by_suffix, text);
@@ -79,22 +92,7 @@ static void add_suffix(struct resources *r, struct resource *resource, struct sp
         suffix->text = text;
         map_add(&r->by_suffix, suffix);
     }
-    suffix->resources =
-        mem_resize(suffix->resources, (suffix->count + 1) * sizeof(struct resource *));
-    suffix->resources[suffix->count++] = resource;
-}
-
-static void add_sorted(struct resources *r, struct resource *resource)
-{
-    size_t place = r->count;
-
-    r->sorted = mem_resize(r->sorted, (r->count + 1) * sizeof(struct resource *));
-    while (place > 0 && span_cmp(r->sorted[place - 1]->name, resource->name) > 0)
-        place--;
-    memmove(&r->sorted[place + 1], &r->sorted[place],
-            (r->count - place) * sizeof(struct resource *));
-    r->sorted[place] = resource;
-    r->count++;
+    insert_sorted(&suffix->resources, &suffix->count, resource);
 }
 
 void resources_add(struct resources *r, struct resource *resource)
@@ -102,7 +100,7 @@ void resources_add(struct resources *r, struct resource *resource)
     struct span rest = resource->folded;
 
     map_add(&r->by_name, resource);
-    add_sorted(r, resource);
+    insert_sorted(&r->sorted, &r->count, resource);
     for (size_t dot; rest.n > 0; rest = span_sub(rest, dot + 1, rest.n)) {
         add_suffix(r, resource, rest);
         dot = span_find_char(rest, '.', 0);
