@@ -457,10 +457,12 @@ uint64_t journal_second_first_serial(const struct journal *j)
 struct err *journal_drop_oldest(struct journal *j)
 {
     struct journal_segment *segment;
+    uint64_t bytes;
     int error;
 
     MUST(may_drop(j));
     segment = first_segment(j);
+    bytes = segment->size;
     list_remove(&j->segments, &segment->link);
     list_push_back(&j->dropped, &segment->link);
     j->sync_due = j->unsynced;
@@ -471,6 +473,7 @@ struct err *journal_drop_oldest(struct journal *j)
         return ERR(ERR_STORAGE_FAILURE, "cannot delete %s/%s: %s", j->directory, segment->name,
                    strerror(error));
     }
+    j->stats.bytes -= bytes;
     journal_advance(j);
     return NULL;
 }
@@ -492,22 +495,10 @@ bool journal_idle(const struct journal *j)
     return list_empty(&j->batches);
 }
 
-static uint64_t bytes_of(const struct list *segments)
-{
-    uint64_t bytes = 0;
-
-    LIST_EACH(segments, link)
-        bytes += CONTAINER_OF(link, struct journal_segment, link)->size;
-    return bytes;
-}
-
 void journal_stats(const struct journal *j, struct journal_stats *out_stats)
 {
     *out_stats = j->stats;
-    out_stats->segments = list_count(&j->segments) + list_count(&j->dropped);
-    out_stats->bytes = bytes_of(&j->segments) + bytes_of(&j->dropped);
-    if (j->next != NULL)
-        out_stats->bytes += j->next->size;
+    out_stats->segments = list_count(&j->segments);
 }
 
 void journal_on_timing(struct journal *j, void (*on_timing)(void *context, uint64_t ns),

@@ -215,6 +215,7 @@ static void add_segment(const struct recovery *r)
     segment->end = disk_blocks(r->scan.offset);
     segment_file_name(r->number, segment->name);
     list_push_back(&r->j->segments, &segment->link);
+    r->j->stats.bytes += segment->size;
 }
 
 static struct err *recover_segment(struct recovery *r)
@@ -297,6 +298,7 @@ static struct err *drop_empty_file(struct journal *j, const uint64_t *numbers, s
  * full disk it is used as it is. */
 static void extend_last(struct journal *j, struct journal_segment *segment)
 {
+    uint64_t usable = MAX(segment->end, segment->size / DISK_BLOCK_BYTES * DISK_BLOCK_BYTES);
     struct err *e;
 
     if (segment->size >= j->segment_bytes && segment->size % DISK_BLOCK_BYTES == 0)
@@ -306,7 +308,8 @@ static void extend_last(struct journal *j, struct journal_segment *segment)
         return;
     log_warn("journal", "%.*s", SPAN_FMT(err_message(e)));
     err_free(e);
-    segment->size = MAX(segment->end, segment->size / DISK_BLOCK_BYTES * DISK_BLOCK_BYTES);
+    j->stats.bytes += usable - segment->size;
+    segment->size = usable;
 }
 
 /* How far the file has blocks that were written before: a hole, or blocks that are only allocated,

@@ -46,6 +46,7 @@ struct err *journal_room_allocate(struct journal *j, struct journal_segment *seg
     int error = fault_hit("disk.allocate") ? ENOSPC : posix_fallocate(fd, 0, (off_t)size);
 
     if (error == 0) {
+        j->stats.bytes += size - segment->size;
         segment->size = size;
         return NULL;
     }
