@@ -3,7 +3,7 @@
  * first error ends it and becomes the answer. */
 #include "service/request.h"
 
-#include "base/must.h"
+#include "base/mem.h"
 #include "service/cors.h"
 #include "service/crud.h"
 #include "service/error_log.h"
@@ -62,6 +62,21 @@ static struct err *negotiate(struct call *call)
                                   call->method == METHOD_POST, &call->in);
 }
 
+/* Past MemoryBytes nothing more is taken in; reading, deleting and delivering go on. */
+static struct err *check_memory(const struct call *call)
+{
+    int64_t most = call->service->limits.memory_bytes;
+    bool takes_memory =
+        call->method == METHOD_POST || call->method == METHOD_PATCH || call->method == METHOD_PUT;
+    struct err *e;
+
+    if (most == 0 || !takes_memory || mem_bytes() <= (size_t)most)
+        return NULL;
+    e = ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached", (long long)most);
+    err_set_retry_after(e, 5);
+    return e;
+}
+
 typedef struct err *method_fn(struct call *call);
 
 static struct err *execute(struct call *call)
@@ -112,6 +127,7 @@ static struct err *evaluate(struct call *call)
     TRY(check_rights(call));
     TRY(query_parse(&call->uri, call->resource->shape, call->arena, &call->query));
     TRY(negotiate(call));
+    TRY(check_memory(call));
     TRY(execute(call));
     if (buf_over(&call->response->body))
         return ERR(ERR_PAYLOAD_TOO_LARGE,

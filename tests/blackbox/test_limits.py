@@ -1,0 +1,73 @@
+"""Limits: what is past them is refused with its own answer, and the server goes on."""
+import socket
+import unittest
+
+import harness
+
+
+class Limits(harness.ServerCase):
+    compares_digest = False
+
+    def make_config(self):
+        config = harness.load_config(harness.SHOP)
+        config["Limits"] = {"BodyBytes": 1000, "UriBytes": 200, "HeaderBytes": 1000, "JsonDepth": 5,
+                            "JsonNodes": 50, "Conditions": 3, "PendingDeliveries": 2, "Connections": 20}
+        return config
+
+    def test_requests_past_a_limit(self):
+        cases = [
+            ("POST", "/Shop.Message", "[" + " " * 1000 + "]", {}, 413),
+            ("GET", "/Shop.Message/a=" + "x" * 200, None, {}, 414),
+            ("GET", "/Shop.Message", None, {"X-Long": "x" * 1000}, 431),
+            ("POST", "/Shop.Message", '{"a":[[[[[1]]]]]}', {}, 400),
+            ("POST", "/Shop.Message", '{"a":[' + ",".join("1" * 60) + "]}", {}, 400),
+            ("GET", "/Shop.Message/a=1&b=2&c=3&d=4", None, {}, 400),
+        ]
+        for method, target, body, headers, status in cases:
+            answer = self.server.request(method, target, body, headers)
+            self.assertEqual(answer.status, status, (method, target[:40], answer))
+            self.assertIn("application/problem+json", answer.headers["Content-Type"])
+        self.assertEqual(self.get("/Shop.Message").status, 204, "nothing was stored")
+
+    def test_pending_deliveries(self):
+        self.webhook(Destination="http://127.0.0.1:1/", EventSelector="/Shop.OrderPlaced")
+        event = {"Resource": "Shop.OrderPlaced", "Payload": {}}
+        statuses = [self.post("/Svc.Event", event).status for _ in range(4)]
+        self.assertEqual(statuses, [201, 201, 503, 503])
+        answer = self.post("/Svc.Event", event)
+        self.assertEqual((answer.headers["Retry-After"], answer.json()["ErrorCode"]), ("5", "Overloaded"))
+
+    def test_connections(self):
+        held = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(20)]
+        try:
+            answer = self.server.raw(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            self.assertTrue(answer.startswith(b"HTTP/1.1 503 "), answer)
+            self.assertIn(b"Retry-After: 1", answer)
+        finally:
+            for connection in held:
+                connection.close()
+        harness.wait_until(lambda: self.get("/").status == 200, "the server goes on")
+
+
+class Memory(harness.ServerCase):
+    compares_digest = False
+
+    def make_config(self):
+        config = harness.load_config(harness.SHOP)
+        config["Limits"] = {"MemoryBytes": 4000000}
+        return config
+
+    def test_work_is_refused_until_there_is_room(self):
+        stored = 0
+        while (answer := self.post("/Shop.Message", {"Text": "x" * 100000})).status == 201:
+            stored += 1
+            self.assertLess(stored, 100)
+        self.assertEqual((answer.status, answer.headers["Retry-After"]), (503, "5"))
+        self.assertEqual(self.get("/Shop.Message/_/select=Id").status, 200)
+        self.assertEqual(self.server.request("DELETE", "/Shop.Message/_/unsafe=true").json(),
+                         {"Count": stored})
+        harness.wait_until(lambda: self.post("/Shop.Message", {"a": 1}).status == 201, "there is room")
+
+
+if __name__ == "__main__":
+    unittest.main()
