@@ -193,6 +193,12 @@ static int finish_probe(struct disk *disk, const int *result)
     return *result;
 }
 
+/* Says nothing about the engine, and a journal must start on a full disk too. */
+static bool is_lack_of_room(int error)
+{
+    return error == ENOSPC || error == EDQUOT;
+}
+
 /* A sync and a write that work here will work for segments. */
 static struct err *try_file(struct disk *disk, struct disk_file *file)
 {
@@ -209,24 +215,35 @@ static struct err *try_file(struct disk *disk, struct disk_file *file)
     disk_memory_free(disk, p, DISK_BLOCK_BYTES);
     if (synced != 0)
         return ERR(ERR_STORAGE_FAILURE, "sync: %s", strerror(-synced));
-    if (written != 0)
+    if (written != 0 && !is_lack_of_room(-written))
         return ERR(ERR_STORAGE_FAILURE, "write: %s", strerror(-written));
     return NULL;
 }
 
+static struct err *try_path(struct disk *disk, const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); /* a killed process may have left it */
+    struct disk_file *file;
+    struct err *e;
+
+    if (fd < 0)
+        return is_lack_of_room(errno)
+                   ? NULL
+                   : ERR(ERR_STORAGE_FAILURE, "cannot make %s: %s", path, strerror(errno));
+    close(fd);
+    TRY(disk_open(disk, path, &file));
+    e = try_file(disk, file);
+    disk_close(file);
+    return e;
+}
+
 static struct err *probe(struct disk *disk, const char *directory)
 {
-    struct disk_file *file = NULL;
     struct buf path = {.max = BUF_NO_CAP};
     struct err *e;
 
     buf_printf(&path, "%s/disk-probe.tmp", directory);
-    unlink(buf_text(&path)); /* a killed process may have left one */
-    e = disk_create(disk, buf_text(&path), &file);
-    if (e == NULL) {
-        e = try_file(disk, file);
-        disk_close(file);
-    }
+    e = try_path(disk, buf_text(&path));
     unlink(buf_text(&path));
     buf_done(&path);
     return e;

@@ -3,7 +3,6 @@
 #ifndef IO_DISK_HELPER_H
 #define IO_DISK_HELPER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define HELPER_FILES_MAX 16

@@ -54,6 +54,9 @@ static int map_file(struct recovery *r)
         return EFBIG;
     if (status.st_size == 0)
         return 0;
+    /* After a sync that failed, the page cache may hold what the disk does not. */
+    if (r->is_last)
+        posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED);
     if (fault_hit("disk.map"))
         return ENOMEM;
     p = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, r->fd, 0);
@@ -277,7 +280,7 @@ static struct err *check_numbers(const struct journal *j, const uint64_t *number
 static struct err *drop_empty_file(struct journal *j, const uint64_t *numbers, size_t *count)
 {
     char name[JOURNAL_NAME_BYTES];
-    struct recovery r = {.j = j, .name = name, .fd = -1};
+    struct recovery r = {.j = j, .name = name, .is_last = true, .fd = -1};
     struct err *e = NULL;
 
     if (*count == 0 || (*count == 1 && numbers[0] != 1))
