@@ -8,6 +8,7 @@
 
 #include <getopt.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,7 @@ static void prepare_process(void)
     /* Fixed, or glibc raises it and large tables are zeroed by hand instead of by the kernel. */
     mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
     raise_descriptor_limit();
+    signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of write, not the end */
 #ifdef SVCD_FAULTS
     if (!fault_set(getenv("SVCD_FAULT")))
         fprintf(stderr, "svcd: SVCD_FAULT is malformed\n");

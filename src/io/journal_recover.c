@@ -91,8 +91,8 @@ static struct err *damaged(const struct recovery *r, uint64_t offset, const char
     const char *directory = r->j->directory;
 
     return ERR(ERR_STORAGE_FAILURE,
-               "%s/%s is damaged at offset %" PRIu64 ": %s; restore a backup, or run `svc-journal "
-               "repair %s` to go on without what cannot be read",
+               "%s/%s is damaged at offset %" PRIu64 ": %s; restore a backup (`svc-journal verify "
+               "%s` tells what can be read)",
                directory, r->name, offset, why, directory);
 }
 
@@ -270,8 +270,8 @@ static struct err *check_numbers(const struct journal *j, const uint64_t *number
         segment_file_name(numbers[i - 1] + 1, name);
         return ERR(ERR_STORAGE_FAILURE,
                    "%s/%s is missing, though there are segments before and after it; restore a "
-                   "backup, or run `svc-journal repair %s` to go on without it",
-                   j->directory, name, j->directory);
+                   "backup",
+                   j->directory, name);
     }
     return NULL;
 }

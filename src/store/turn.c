@@ -37,6 +37,7 @@ struct turn {
     uint32_t slice_bytes;
     uint64_t segment_bytes;
     uint64_t moved_serial; /* the last move's; the oldest segment may go when it is committed */
+    bool drop_failed;      /* the oldest segment could not be deleted */
     struct arena scratch;
     void (*on_failed)(void *context, const char *why);
     void *on_failed_context;
@@ -158,11 +159,14 @@ static void clean(struct turn *t)
     if (!is_committed(t, t->moved_serial))
         return; /* its commit ends in a turn that comes here again */
     e = journal_drop_oldest(t->journal);
-    if (e != NULL) {
-        log_error("turn", "%.*s", SPAN_FMT(err_message(e)));
+    if (e != NULL) { /* tried again at every turn end, said once */
+        if (!t->drop_failed)
+            log_error("turn", "%.*s", SPAN_FMT(err_message(e)));
+        t->drop_failed = true;
         err_free(e);
         return;
     }
+    t->drop_failed = false;
     if (!loop_posted(&t->clean_more))
         loop_post(t->loop, &t->clean_more);
 }

@@ -116,17 +116,17 @@ START_TEST(damage_before_the_last_commit)
 {
     struct fixture f;
     char *whole, *after;
-    char repair[100];
+    char advice[100];
     size_t n, start;
 
     write_three_commits(&f);
-    snprintf(repair, sizeof(repair), "`svc-journal repair %s`", f.directory);
+    snprintf(advice, sizeof(advice), "`svc-journal verify %s`", f.directory);
     whole = fx_read_file(&f, 1, &n);
     start = f.appended.records[5].place.offset;
     for (size_t at = SEGMENT_HEADER_BYTES; at < start; at += 61) {
         whole[at] ^= 0x20;
         fx_write_file(&f, 1, whole, n);
-        ck_fails(fx_try_open(&f), ERR_STORAGE_FAILURE, repair);
+        ck_fails(fx_try_open(&f), ERR_STORAGE_FAILURE, advice);
         ck_fails(fx_try_open(&f), ERR_STORAGE_FAILURE, "seg is damaged at offset ");
         ck_fails(fx_try_open(&f), ERR_STORAGE_FAILURE, "there are later commits (offset ");
         after = fx_read_file(&f, 1, &n);
