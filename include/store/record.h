@@ -117,6 +117,9 @@ struct err *record_read_delivery(struct span body, struct record_delivery *out) 
 struct err *record_read_lane(struct span body, struct record_lane *out) MUST_USE;
 struct err *record_read_once(struct span body, struct record_once *out) MUST_USE;
 
+/* Can this version read the body? ERR_STORAGE_FAILURE: an unknown kind, or not of its form. */
+struct err *record_check(unsigned kind, struct span body) MUST_USE;
+
 /* One line of JSON for people and scripts: the members above; payloads that are text as text, other
  * bytes as base64. Unknown kinds and malformed bodies are shown as base64. */
 void record_add_dump(struct buf *b, unsigned kind, struct span body);

@@ -134,16 +134,33 @@ static dump_fn *const dumpers[RECORD_KIND_END] = {
     [RECORD_LANE] = dump_lane,         [RECORD_ONCE] = dump_once,
 };
 
+static dump_fn *dumper_of(unsigned kind)
+{
+    return kind < RECORD_KIND_END ? dumpers[kind] : NULL;
+}
+
+struct err *record_check(unsigned kind, struct span body)
+{
+    struct buf b;
+    struct err *e;
+
+    if (dumper_of(kind) == NULL)
+        return ERR(ERR_STORAGE_FAILURE, "kind %u is not known", kind);
+    buf_init(&b, BUF_NO_CAP);
+    e = dumper_of(kind)(&b, body);
+    buf_done(&b);
+    return e;
+}
+
 void record_add_dump(struct buf *b, unsigned kind, struct span body)
 {
-    struct err *e = NULL;
+    struct err *e = record_check(kind, body);
 
     buf_add_char(b, '{');
-    json_add_name(b, SPAN("kind"));
-    json_add_string(b, span_str(record_kind_name(kind)));
-    if (kind < RECORD_KIND_END && dumpers[kind] != NULL)
-        e = dumpers[kind](b, body);
-    if (e != NULL || kind >= RECORD_KIND_END || dumpers[kind] == NULL) {
+    member_add_text(b, SPAN("kind"), span_str(record_kind_name(kind)));
+    if (e == NULL) {
+        err_free(dumper_of(kind)(b, body));
+    } else {
         json_add_name(b, SPAN("body"));
         buf_add_str(b, "\"base64:");
         text_add_base64(b, body);

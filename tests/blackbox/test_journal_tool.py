@@ -54,6 +54,30 @@ class Journal(harness.ServerCase):
         self.assertRegex(str(refused.exception), r"offset \d+")
         self.assertGreater(place, 4096)
 
+    def test_a_renumbered_segment(self):
+        self.entities(1)
+        self.server.kill()
+        path = sorted(glob.glob(os.path.join(self.server.data, "*.seg")))[0]
+        other = path.replace("1.seg", "2.seg")
+        os.rename(path, other)
+        self.assertEqual(tool("verify", self.server.data).returncode, 1)
+        with self.assertRaises(AssertionError):
+            self.server.start()
+        os.rename(other, path)
+        with open(other, "wb"):
+            pass
+        result = tool("verify", self.server.data)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("blank", result.stderr)
+        self.server.start()
+
+    def test_output_that_cannot_be_written(self):
+        self.entities(5)
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run([TOOL, "dump", self.server.data], stdout=full,
+                                    stderr=subprocess.PIPE, timeout=60, check=False)
+        self.assertEqual(result.returncode, 2)
+
     def test_usage(self):
         self.assertEqual(tool().returncode, 2)
         self.assertEqual(tool("verify", "/does/not/exist").returncode, 2)

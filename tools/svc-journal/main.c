@@ -30,7 +30,8 @@ struct walk {
     const struct journal_files *files;
     bool dumps;
     uint64_t records, next_serial;
-    bool is_open; /* the last record's change is not complete */
+    struct uuid journal; /* of the first segment */
+    bool is_open;        /* the last record's change is not complete */
     struct buf line;
 };
 
@@ -69,11 +70,16 @@ static bool map_file(const char *path, struct span *out_bytes)
     struct stat st;
     void *p;
 
-    if (fd < 0 || fstat(fd, &st) != 0 || st.st_size == 0) {
-        fprintf(stderr, "svc-journal: %s: %s\n", path, fd < 0 ? strerror(errno) : "it is empty");
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        fprintf(stderr, "svc-journal: %s: %s\n", path, strerror(errno));
         if (fd >= 0)
             close(fd);
         return false;
+    }
+    if (st.st_size == 0) {
+        close(fd);
+        *out_bytes = (struct span){NULL, 0};
+        return true;
     }
     p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
@@ -122,27 +128,6 @@ static int report_broken(const struct segment_scan *scan, const char *path, bool
     return DAMAGED;
 }
 
-static int walk_records(struct walk *w, struct segment_scan *scan, const char *path, bool is_last)
-{
-    struct segment_record record;
-    enum segment_next next;
-    uint64_t first = scan->next_serial, count = 0;
-
-    while ((next = segment_scan_next(scan, &record)) == SEGMENT_RECORD) {
-        if (w->dumps)
-            dump(w, scan->header.number, &record);
-        w->is_open = record.more;
-        count++;
-    }
-    w->records += count;
-    w->next_serial = scan->next_serial;
-    if (!w->dumps)
-        printf("%s: %llu records, serials %llu to %llu, %llu bytes used\n", path,
-               (unsigned long long)count, (unsigned long long)first,
-               (unsigned long long)scan->next_serial - 1, (unsigned long long)scan->offset);
-    return next == SEGMENT_END ? GOOD : report_broken(scan, path, is_last);
-}
-
 static int report_error(const char *path, struct err *e)
 {
     fprintf(stderr, "%s: %.*s\n", path, SPAN_FMT(err_message(e)));
@@ -150,27 +135,99 @@ static int report_error(const char *path, struct err *e)
     return DAMAGED;
 }
 
+static struct err *check_record(const struct walk *w, const struct segment_record *record)
+{
+    if (record->commit_start && w->is_open)
+        return ERR(ERR_STORAGE_FAILURE, "a commit begins within a change");
+    return record_check(record->kind, record->body);
+}
+
+/* A record that is whole but makes no sense is damage too. */
+static int take_record(struct walk *w, const struct segment_scan *scan,
+                       const struct segment_record *record, const char *path)
+{
+    struct err *e = check_record(w, record);
+
+    if (e != NULL)
+        return report_error(
+            path, err_prefix(e, "record at offset %llu: ", (unsigned long long)record->offset));
+    if (w->dumps)
+        dump(w, scan->header.number, record);
+    w->is_open = record->more;
+    w->records++;
+    return GOOD;
+}
+
+static int walk_records(struct walk *w, struct segment_scan *scan, const char *path, bool is_last)
+{
+    struct segment_record record;
+    enum segment_next next;
+    uint64_t first = scan->next_serial, before = w->records;
+
+    while ((next = segment_scan_next(scan, &record)) == SEGMENT_RECORD)
+        if (take_record(w, scan, &record, path) != GOOD)
+            return DAMAGED;
+    w->next_serial = scan->next_serial;
+    if (!w->dumps)
+        printf("%s: %llu records, serials %llu to %llu, %llu bytes used\n", path,
+               (unsigned long long)(w->records - before), (unsigned long long)first,
+               (unsigned long long)scan->next_serial - 1, (unsigned long long)scan->offset);
+    if (next != SEGMENT_END)
+        return report_broken(scan, path, is_last);
+    if (w->is_open && !is_last)
+        return report_error(path, ERR(ERR_STORAGE_FAILURE, "ends within a change"));
+    return GOOD;
+}
+
+static struct err *check_header(struct walk *w, size_t place, const struct segment_header *h)
+{
+    if (h->number != w->files->numbers[place])
+        return ERR(ERR_STORAGE_FAILURE, "its header says that it is segment %llu",
+                   (unsigned long long)h->number);
+    if (place == 0)
+        w->journal = h->journal;
+    if (!uuid_eq(&w->journal, &h->journal))
+        return ERR(ERR_STORAGE_FAILURE, "it belongs to another journal");
+    if (h->first_serial == 0 || (place > 0 && h->first_serial != w->next_serial))
+        return ERR(ERR_STORAGE_FAILURE, "begins with serial %llu, the one before ends with %llu",
+                   (unsigned long long)h->first_serial, (unsigned long long)w->next_serial - 1);
+    return NULL;
+}
+
+static bool is_blank(struct span bytes)
+{
+    for (size_t i = 0; i < bytes.n; i++)
+        if (bytes.p[i] != 0)
+            return false;
+    return true;
+}
+
+static int walk_bytes(struct walk *w, size_t place, const char *path, struct span bytes)
+{
+    bool is_last = place + 1 == w->files->count;
+    struct segment_scan scan;
+    struct err *e;
+
+    if (is_last && is_blank(bytes)) {
+        fprintf(stderr, "%s: blank, which a start would remove\n", path);
+        return GOOD;
+    }
+    e = segment_scan_start(&scan, bytes);
+    if (e == NULL)
+        e = check_header(w, place, &scan.header);
+    return e == NULL ? walk_records(w, &scan, path, is_last) : report_error(path, e);
+}
+
 static int walk_segment(struct walk *w, size_t place, const char *path)
 {
-    const struct journal_files *files = w->files;
-    struct segment_scan scan;
     struct span bytes;
-    struct err *e;
     int status;
 
     if (!map_file(path, &bytes))
         return FAILED;
-    e = segment_scan_start(&scan, bytes);
-    if (e != NULL)
-        status = report_error(path, e);
-    else if (place > 0 && scan.header.first_serial != w->next_serial)
-        status = report_error(path, ERR(ERR_STORAGE_FAILURE,
-                                        "begins with serial %llu, the one before ends with %llu",
-                                        (unsigned long long)scan.header.first_serial,
-                                        (unsigned long long)w->next_serial - 1));
-    else
-        status = walk_records(w, &scan, path, place + 1 == files->count);
-    munmap((void *)(uintptr_t)bytes.p, bytes.n);
+    status = walk_bytes(w, place, path, bytes);
+    if (bytes.n > 0)
+        munmap((void *)(uintptr_t)bytes.p, bytes.n);
     return status;
 }
 
@@ -216,6 +273,10 @@ int main(int argc, char **argv)
     }
     if (status == GOOD && !w.dumps)
         printf("ok: %llu records\n", (unsigned long long)w.records);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fputs("svc-journal: standard output cannot be written\n", stderr);
+        status = FAILED;
+    }
     buf_done(&w.line);
     mem_free(files.numbers);
     return status;
