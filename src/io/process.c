@@ -1,0 +1,23 @@
+#include "io/process.h"
+
+#include <stddef.h>
+#include <uv.h>
+
+uint64_t process_resident_bytes(void)
+{
+    size_t bytes;
+
+    return uv_resident_set_memory(&bytes) == 0 ? bytes : 0;
+}
+
+static uint64_t ns_of(uv_timeval_t t)
+{
+    return ((uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec) * 1000;
+}
+
+uint64_t process_cpu_ns(void)
+{
+    uv_rusage_t usage;
+
+    return uv_getrusage(&usage) == 0 ? ns_of(usage.ru_utime) + ns_of(usage.ru_stime) : 0;
+}
