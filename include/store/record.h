@@ -20,14 +20,15 @@
     X(RECORD_EVENT_GONE, 4, "event-gone")   /* an event is no longer kept */                       \
     X(RECORD_DELIVERY, 5, "delivery")       /* a delivery's whole state */                         \
     X(RECORD_DELIVERY_GONE, 6, "delivery-gone")                                                    \
-    X(RECORD_LANE, 7, "lane") /* what a webhook's queue remembers across restarts */               \
-    X(RECORD_ONCE, 8, "once") /* an idempotency key with its answer */
+    X(RECORD_LANE, 7, "lane")           /* what a webhook's queue remembers across restarts */     \
+    X(RECORD_ONCE, 8, "once")           /* an idempotency key with its answer */                   \
+    X(RECORD_ONCE_GONE, 9, "once-gone") /* an idempotency key is no longer remembered */
 
 enum record_kind {
 #define RECORD_AS_ENUM(symbol, number, name) symbol = number,
     RECORD_KINDS(RECORD_AS_ENUM)
 #undef RECORD_AS_ENUM
-        RECORD_KIND_END = 9
+        RECORD_KIND_END = 10
 };
 
 const char *record_kind_name(unsigned kind); /* "?" for an unknown one */
@@ -88,16 +89,24 @@ struct record_lane {
     int64_t hold_until_unix_ns;
 };
 
+#define RECORD_ONCE_KEY_BYTES 16
+#define RECORD_ONCE_BODY_BYTES 32
+
 /* RECORD_ONCE: 16 key digest, 32 body digest, i64 time, u64 event object_no, 16 event id, u32
  * webhooks, text16 resource. */
 struct record_once {
-    uint8_t key[16];
-    uint8_t body[32];
+    uint8_t key[RECORD_ONCE_KEY_BYTES];
+    uint8_t body[RECORD_ONCE_BODY_BYTES];
     int64_t time_unix_ns;
     uint64_t event_no;
     struct uuid event;
     uint32_t webhooks;
     struct span resource;
+};
+
+/* RECORD_ONCE_GONE: 16 key digest. */
+struct record_once_gone {
+    uint8_t key[RECORD_ONCE_KEY_BYTES];
 };
 
 void record_add_entity(struct buf *b, const struct record_entity *r);
@@ -107,6 +116,7 @@ void record_add_number(struct buf *b, uint64_t object_no);
 void record_add_delivery(struct buf *b, const struct record_delivery *r);
 void record_add_lane(struct buf *b, const struct record_lane *r);
 void record_add_once(struct buf *b, const struct record_once *r);
+void record_add_once_gone(struct buf *b, const struct record_once_gone *r);
 
 /* Spans point into `body`. ERR_STORAGE_FAILURE when the body is not of that form. */
 struct err *record_read_entity(struct span body, struct record_entity *out) MUST_USE;
@@ -116,6 +126,7 @@ struct err *record_read_number(struct span body, uint64_t *out_object_no) MUST_U
 struct err *record_read_delivery(struct span body, struct record_delivery *out) MUST_USE;
 struct err *record_read_lane(struct span body, struct record_lane *out) MUST_USE;
 struct err *record_read_once(struct span body, struct record_once *out) MUST_USE;
+struct err *record_read_once_gone(struct span body, struct record_once_gone *out) MUST_USE;
 
 /* Can this version read the body? ERR_STORAGE_FAILURE: an unknown kind, or not of its form. */
 struct err *record_check(unsigned kind, struct span body) MUST_USE;

@@ -263,3 +263,20 @@ struct err *record_read_once(struct span body, struct record_once *out)
     *out = once;
     return NULL;
 }
+
+void record_add_once_gone(struct buf *b, const struct record_once_gone *r)
+{
+    buf_add(b, span_of((const char *)r->key, sizeof(r->key)));
+}
+
+struct err *record_read_once_gone(struct span body, struct record_once_gone *out)
+{
+    struct record_once_gone gone = {{0}};
+    struct reader r;
+
+    reader_init(&r, body);
+    read_raw(&r, gone.key, sizeof(gone.key));
+    TRY(check(&r, RECORD_ONCE_GONE));
+    *out = gone;
+    return NULL;
+}

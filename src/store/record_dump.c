@@ -112,11 +112,20 @@ static struct err *dump_lane(struct buf *b, struct span body)
     return NULL;
 }
 
+static void dump_key(struct buf *b, const uint8_t key[RECORD_ONCE_KEY_BYTES])
+{
+    json_add_name(b, SPAN("key"));
+    buf_add_char(b, '"');
+    text_add_hex(b, span_of((const char *)key, RECORD_ONCE_KEY_BYTES));
+    buf_add_char(b, '"');
+}
+
 static struct err *dump_once(struct buf *b, struct span body)
 {
     struct record_once r;
 
     TRY(record_read_once(body, &r));
+    dump_key(b, r.key);
     member_add_time(b, SPAN("time"), r.time_unix_ns);
     member_add_u64(b, SPAN("event_no"), r.event_no);
     member_add_uuid(b, SPAN("event"), &r.event);
@@ -125,13 +134,23 @@ static struct err *dump_once(struct buf *b, struct span body)
     return NULL;
 }
 
+static struct err *dump_once_gone(struct buf *b, struct span body)
+{
+    struct record_once_gone r;
+
+    TRY(record_read_once_gone(body, &r));
+    dump_key(b, r.key);
+    return NULL;
+}
+
 typedef struct err *dump_fn(struct buf *b, struct span body);
 
 static dump_fn *const dumpers[RECORD_KIND_END] = {
-    [RECORD_ENTITY] = dump_entity,     [RECORD_ENTITY_GONE] = dump_entity_gone,
-    [RECORD_EVENT] = dump_event,       [RECORD_EVENT_GONE] = dump_object_no,
-    [RECORD_DELIVERY] = dump_delivery, [RECORD_DELIVERY_GONE] = dump_object_no,
-    [RECORD_LANE] = dump_lane,         [RECORD_ONCE] = dump_once,
+    [RECORD_ENTITY] = dump_entity,       [RECORD_ENTITY_GONE] = dump_entity_gone,
+    [RECORD_EVENT] = dump_event,         [RECORD_EVENT_GONE] = dump_object_no,
+    [RECORD_DELIVERY] = dump_delivery,   [RECORD_DELIVERY_GONE] = dump_object_no,
+    [RECORD_LANE] = dump_lane,           [RECORD_ONCE] = dump_once,
+    [RECORD_ONCE_GONE] = dump_once_gone,
 };
 
 static dump_fn *dumper_of(unsigned kind)

@@ -57,6 +57,8 @@ void store_fixture_open(struct store_fixture *f)
 
     ck_ok(loop_init(&f->loop));
     f->store = store_new();
+    if (f->make_module != NULL)
+        f->make_module(f->store);
     f->turn = turn_new(&f->loop, f->store);
     ck_ok(turn_open(f->turn, &options));
 }
@@ -64,6 +66,8 @@ void store_fixture_open(struct store_fixture *f)
 void store_fixture_close(struct store_fixture *f)
 {
     turn_free(f->turn);
+    if (f->free_module != NULL)
+        f->free_module();
     store_free(f->store);
     loop_run(&f->loop);
     loop_done(&f->loop);

@@ -12,6 +12,9 @@ struct store_fixture {
     struct turn *turn;
     struct arena arena;
     uint64_t segment_bytes;
+    /* Around every opening: a module that keeps objects of its own in the store. Or NULL. */
+    void (*make_module)(struct store *store);
+    void (*free_module)(void);
 };
 
 /* Makes the directory; nothing is open yet. */
