@@ -22,11 +22,4 @@ void http_server_drain(struct http_server *s, void (*on_drained)(void *context),
  * fires, once; the server is gone by then. */
 void http_server_close(struct http_server *s, void (*on_closed)(void *context), void *context);
 
-struct http_stats {
-    size_t connections;
-    uint64_t accepted, requests;
-    uint64_t closed[TCP_CLOSE_REASON_COUNT];
-};
-void http_server_stats(const struct http_server *s, struct http_stats *out_stats);
-
 #endif

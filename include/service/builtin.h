@@ -23,7 +23,9 @@
     X(res_error_code)                                                                              \
     X(res_webhook)                                                                                 \
     X(res_webhook_log)                                                                             \
-    X(res_delivery)
+    X(res_delivery)                                                                                \
+    X(res_metrics)                                                                                 \
+    X(res_health)
 
 #define BUILTIN_AS_EXTERN(definition) extern const struct resource_definition definition;
 BUILTIN_RESOURCES(BUILTIN_AS_EXTERN)

@@ -40,10 +40,10 @@ extern const struct sm_table delivery_machine;
 /* One event to one webhook. Kept small: a backlog has millions. */
 struct delivery {
     struct stored stored;
-    struct list_link lane_link;  /* in its lane's `all` */
-    struct list_link ended_link; /* in the list of ended ones, oldest first */
-    struct heap_node queued;     /* in its lane's `pending` or `waiting` */
-    uint64_t rank;               /* PENDING: place in the queue; WAITING: loop clock when due, ms */
+    struct list_link lane_link; /* in its lane's `all` */
+    struct list_link age_link;  /* among those that have ended, or that have not, oldest first */
+    struct heap_node queued;    /* in its lane's `pending` or `waiting` */
+    uint64_t rank;              /* PENDING: place in the queue; WAITING: loop clock when due, ms */
     struct event *event;
     struct lane *lane;
     uint64_t object_no;
@@ -55,6 +55,15 @@ struct delivery {
     uint16_t last_status;
     uint8_t state; /* enum delivery_state */
 };
+
+/* How a webhook's attempts ended since the start of the process, or of the lane. */
+struct lane_history {
+    uint64_t recent;       /* one bit an attempt, the last one lowest: was it a success? */
+    unsigned recent_count; /* of these, at most LANE_RECENT_MOST */
+    int64_t success_unix_ns, failure_unix_ns; /* the last of each; 0: none */
+    char *error;                              /* of the last failure; NULL: none */
+};
+enum { LANE_RECENT_MOST = 64 };
 
 /* A webhook's queue. Exists while it has deliveries or remembers something. */
 struct lane {
@@ -78,6 +87,7 @@ struct lane {
         ready_link;        /* in the scheduler's ring, or among those that wait for a commit */
     struct list *ready_in; /* which of the two; NULL: neither */
     int64_t failing_since_unix_ns, hold_until_unix_ns;
+    struct lane_history history;
     struct stored stored; /* of its RECORD_LANE, when there is one */
     struct deliveries *deliveries;
 };
@@ -100,10 +110,19 @@ struct lane *lane_first(const struct deliveries *d);
 struct lane *lane_next(const struct deliveries *d, const struct lane *lane);
 struct delivery *lane_first_delivery(const struct lane *lane);
 struct delivery *lane_next_delivery(const struct lane *lane, const struct delivery *delivery);
+/* The one that has waited for longest among those that have not ended; NULL: there is none. Looks
+ * through those that have. */
+struct delivery *lane_oldest_pending(const struct lane *lane);
+/* The WAITING one that is due first, or NULL. */
+struct delivery *lane_first_waiting(const struct lane *lane);
+/* Starts that RatePerSecond allows now; below 1: none. For lanes that have a rate. */
+double lane_tokens(const struct lane *lane);
 /* Those that ended, oldest first; NULL at the end: for retention. */
 struct delivery *deliveries_oldest_ended(const struct deliveries *d);
 struct delivery *deliveries_next_ended(const struct deliveries *d, const struct delivery *delivery);
 
+/* Of those that have not ended the one that has been there for longest; NULL: there is none. */
+struct delivery *deliveries_oldest_pending(const struct deliveries *d);
 /* Deliveries that are queued or waiting: what PendingDeliveries bounds. */
 size_t deliveries_pending(const struct deliveries *d);
 size_t deliveries_count(const struct deliveries *d, enum delivery_state state);

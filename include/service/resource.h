@@ -39,6 +39,9 @@ struct resource_ops {
     bool reads_raw_body;
     /* Appends the entity as a key without write access may see it. */
     void (*mask)(struct buf *b, struct span json, struct arena *a);
+    /* Appends the value of a PROPERTY_HIDDEN of a stored entity as JSON, for `add`. */
+    void (*hidden)(const struct call *call, const struct entity *entity,
+                   const struct property *property, struct buf *b);
 };
 
 /* A built-in resource: one of these in one res_<name>.c file, and one line in res_table.h. */

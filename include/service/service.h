@@ -9,6 +9,7 @@
 #include "service/delivery.h"
 #include "service/error_log.h"
 #include "service/event.h"
+#include "service/metrics.h"
 #include "service/request.h"
 #include "service/resource.h"
 #include "service/webhook.h"
@@ -57,6 +58,7 @@ struct service {
     struct events *events;
     struct webhooks *webhooks;
     struct deliveries *deliveries;
+    struct metrics metrics;
     struct timer retention_timer;
     bool retention_is_soon; /* the timer runs and is about to fire */
     bool is_draining;

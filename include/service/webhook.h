@@ -26,6 +26,8 @@ struct webhook *webhook_find(const struct webhooks *w, const struct uuid *id);
 
 /* The table of a webhook's properties. */
 extern const struct shape webhook_shape;
+/* Of the members of its Status. */
+extern const struct shape webhook_status_shape;
 /* resource_ops.check and .mask of Svc.Admin.Webhook. Each error is 400 and names the member. */
 struct err *webhook_check(struct call *call, struct draft *draft,
                           const struct entity *old) MUST_USE;
@@ -56,6 +58,9 @@ struct webhook_settings {
 };
 struct err *webhook_read(const struct webhook *w, struct arena *a,
                          struct webhook_settings *out_settings) MUST_USE;
+
+/* Appends the hidden property Status: how it is doing and why, as webhook_status_shape says. */
+void webhook_add_status(const struct service *service, const struct webhook *w, struct buf *b);
 
 /* Adds to a change: pauses the webhook with this ErrorMessage. */
 void webhook_pause(const struct webhook *w, struct span why, struct change *change);

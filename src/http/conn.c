@@ -12,6 +12,7 @@
  */
 #include "http/conn.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/must.h"
 
@@ -25,6 +26,7 @@ enum {
 struct mark {
     size_t end;
     uint64_t serial;
+    uint64_t began_ns; /* its evaluation */
 };
 
 struct conn {
@@ -63,6 +65,11 @@ static bool owes_answers(const struct conn *c)
     return c->mark_count > 0 || c->output.n > 0;
 }
 
+static struct metrics *metrics_of(const struct conn *c)
+{
+    return &c->server->service->metrics;
+}
+
 static void close_now(struct conn *c, enum tcp_close_reason reason)
 {
     if (c->is_closing)
@@ -93,6 +100,15 @@ static void send_ready(struct conn *c, size_t ready)
         buf_shrink(&c->output, KEPT_OUTPUT_BYTES);
 }
 
+/* The first answers, as many as `count`, may leave. */
+static void measure_passed(const struct conn *c, size_t count)
+{
+    uint64_t now_ns = count > 0 ? clock_mono_ns() : 0;
+
+    for (size_t i = 0; i < count; i++)
+        histogram_add(&metrics_of(c)->request_time, now_ns - c->marks[i].began_ns);
+}
+
 /* Drops the marks of answers that are committed; the bytes before the first of the others may go.
  */
 static size_t ready_bytes(struct conn *c)
@@ -106,6 +122,7 @@ static size_t ready_bytes(struct conn *c)
         ready = c->output.n;
     else
         ready = passed == 0 ? 0 : c->marks[passed - 1].end;
+    measure_passed(c, passed);
     c->mark_count -= passed;
     for (size_t i = 0; i < c->mark_count; i++)
         c->marks[i] = c->marks[i + passed];
@@ -125,27 +142,38 @@ static void flush(struct conn *c)
     }
 }
 
-static void add_mark(struct conn *c, uint64_t serial)
+static void add_mark(struct conn *c, uint64_t serial, uint64_t began_ns)
 {
     if (c->mark_count == c->mark_size) {
         c->mark_size = MAX(8, c->mark_size * 2);
         c->marks = mem_resize(c->marks, c->mark_size * sizeof(struct mark));
     }
-    c->marks[c->mark_count++] = (struct mark){c->output.n, serial};
+    c->marks[c->mark_count++] = (struct mark){c->output.n, serial, began_ns};
 }
 
-static void add_reply(struct conn *c, const struct response *response, bool is_head, bool is_http10)
+/* What is answered. */
+struct asked {
+    struct span method; /* absent: what came is no request */
+    bool is_http10;
+    uint64_t began_ns;
+};
+
+static void add_reply(struct conn *c, const struct response *response, const struct asked *asked)
 {
     const struct reply_options options = {
-        .is_head = is_head,
+        .is_head = span_eq(asked->method, SPAN("HEAD")),
         .close = c->closes_when_sent,
-        .is_http10 = is_http10,
+        .is_http10 = asked->is_http10,
         .date = server_date(c->server),
     };
 
     reply_add(&c->output, response, &options);
+    metrics_count_answer(metrics_of(c), method_parse(asked->method), response->status,
+                         response->error);
     if (c->mark_count > 0 || !turn_is_committed(c->server->service->turn, response->serial))
-        add_mark(c, response->serial);
+        add_mark(c, response->serial, asked->began_ns);
+    else
+        histogram_add(&metrics_of(c)->request_time, clock_mono_ns() - asked->began_ns);
 }
 
 /* Requests. --------------------------------------------------------------------------------- */
@@ -162,15 +190,15 @@ static void answer(struct conn *c)
         .header_count = r->header_count,
         .body = r->has_body ? r->body : (struct span){NULL, 0},
     };
+    const struct asked asked = {r->method, r->is_http10, clock_mono_ns()};
 
     MUST(r->header_count <= H1_MAX_FIELDS);
     for (size_t i = 0; i < r->header_count; i++)
         headers[i] = (struct request_header){r->headers[i].name, r->headers[i].value};
-    s->stats.requests++;
     request_run(s->service, &request, &s->response);
     if (!r->keep_alive || s->is_draining)
         close_when_sent(c, s->is_draining ? TCP_CLOSE_SHUTDOWN : TCP_CLOSE_DONE);
-    add_reply(c, &s->response, span_eq(r->method, SPAN("HEAD")), r->is_http10);
+    add_reply(c, &s->response, &asked);
 }
 
 static enum err_code code_of_status(int status)
@@ -190,16 +218,35 @@ static void refuse(struct conn *c, int status, enum err_code code, struct span w
                    enum tcp_close_reason reason)
 {
     struct response *response = &c->server->response;
+    const struct asked nothing = {.began_ns = clock_mono_ns()};
 
     close_when_sent(c, reason);
     request_refuse(response, status, code, why, status == 503 ? 1 : 0);
-    add_reply(c, response, false, false);
+    add_reply(c, response, &nothing);
+}
+
+static void count_limit(const struct conn *c, int status)
+{
+    switch (status) {
+    case 413:
+        metrics_of(c)->limit_hits[METRIC_BODY_BYTES]++;
+        break;
+    case 414:
+        metrics_of(c)->limit_hits[METRIC_URI_BYTES]++;
+        break;
+    case 431:
+        metrics_of(c)->limit_hits[METRIC_HEADER_BYTES]++;
+        break;
+    default:
+        break;
+    }
 }
 
 static void refuse_failure(struct conn *c)
 {
     const struct h1_failure *failure = h1_failure(c->h1);
 
+    count_limit(c, failure->status);
     refuse(c, failure->status, code_of_status(failure->status), span_str(failure->why),
            TCP_CLOSE_BAD_REQUEST);
 }
@@ -379,10 +426,12 @@ static void end_phase(struct conn *c)
 {
     switch (c->phase) {
     case H1_HEAD:
+        metrics_of(c)->limit_hits[METRIC_HEADER_SECONDS]++;
         refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request head took too long"),
                TCP_CLOSE_HEADER_TIME);
         break;
     case H1_BODY:
+        metrics_of(c)->limit_hits[METRIC_BODY_SECONDS]++;
         refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request body took too long"),
                TCP_CLOSE_BODY_TIME);
         break;
@@ -492,6 +541,7 @@ void conn_refuse(struct http_server *server, struct tcp_conn *tcp)
     const struct reply_options options = {.close = true, .date = server_date(server)};
     struct buf b;
 
+    server->service->metrics.limit_hits[METRIC_CONNECTIONS]++;
     buf_init(&b, REFUSED_OUTPUT_BYTES);
     request_refuse(&server->response, 503, ERR_OVERLOADED, SPAN("the limit Connections is reached"),
                    1);

@@ -15,7 +15,7 @@ struct http_server {
     struct response response; /* requests are evaluated one at a time */
     struct buf date;
     int64_t date_s;
-    struct http_stats stats;
+    size_t connections;
     bool is_draining, is_closing;
     struct loop_task ended; /* tells the owner that the last connection is gone */
     void (*on_drained)(void *context);

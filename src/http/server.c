@@ -14,9 +14,10 @@ static void on_accept(void *context, struct tcp_conn *tcp)
 {
     struct http_server *s = context;
 
-    s->stats.accepted++;
-    s->stats.connections++;
-    if (s->stats.connections > (size_t)s->service->limits.connections)
+    s->connections++;
+    s->service->metrics.connections_accepted++;
+    s->service->metrics.connections = s->connections;
+    if (s->connections > (size_t)s->service->limits.connections)
         conn_refuse(s, tcp);
     else
         conn_new(s, tcp);
@@ -26,14 +27,15 @@ static void post_ended(struct http_server *s)
 {
     bool is_awaited = s->is_closing || s->is_draining;
 
-    if (is_awaited && s->stats.connections == 0 && !loop_posted(&s->ended))
+    if (is_awaited && s->connections == 0 && !loop_posted(&s->ended))
         loop_post(s->loop, &s->ended);
 }
 
 void server_conn_gone(struct http_server *s, enum tcp_close_reason reason)
 {
-    s->stats.connections--;
-    s->stats.closed[reason]++;
+    s->connections--;
+    s->service->metrics.connections = s->connections;
+    s->service->metrics.connections_closed[reason]++;
     post_ended(s);
 }
 
@@ -140,9 +142,4 @@ void http_server_close(struct http_server *s, void (*on_closed)(void *context), 
     LIST_EACH(&s->conns, at)
         conn_close(at, TCP_CLOSE_SHUTDOWN);
     post_ended(s);
-}
-
-void http_server_stats(const struct http_server *s, struct http_stats *out_stats)
-{
-    *out_stats = s->stats;
 }

@@ -48,12 +48,28 @@ static bool next_entity(struct query_source *source, struct query_item *out_item
     return true;
 }
 
+static struct span hidden_value(struct query_source *source, const struct query_item *item,
+                                const struct property *property, struct arena *a)
+{
+    const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+    struct buf b;
+    struct span text;
+
+    buf_init(&b, BUF_NO_CAP);
+    s->call->resource->ops->hidden(s->call, item->object, property, &b);
+    text = arena_copy(a, buf_span(&b));
+    buf_done(&b);
+    return text;
+}
+
 static void open_collection(struct call *call)
 {
     struct collection_source *s = ARENA_NEW(call->arena, struct collection_source);
 
     MUST(call->resource->collection != NULL);
     s->source.next = next_entity;
+    if (call->resource->ops->hidden != NULL)
+        s->source.hidden = hidden_value;
     s->call = call;
     s->masks = call->resource->ops->mask != NULL && !crud_sees_secrets(call);
     collection_walk(call->resource->collection, &call->query.conditions, &s->walk);

@@ -42,7 +42,8 @@ static struct span no_key(const void *item)
     return span_of((const char *)&delivery->object_no, sizeof(delivery->object_no));
 }
 
-/* Takes the delivery out of the list of its state. */
+/* Takes the delivery out of the list of its state. One that has not ended keeps its place among
+ * those, whatever happens to it. */
 static void leave_state(struct delivery *delivery)
 {
     struct deliveries *d = delivery->lane->deliveries;
@@ -52,10 +53,16 @@ static void leave_state(struct delivery *delivery)
         delivery->lane->in_flight--;
         delivery->attempt = NULL;
     } else if (has_ended(delivery->state)) {
-        list_remove(&d->ended, &delivery->ended_link);
+        list_remove(&d->ended, &delivery->age_link);
     } else {
         lane_dequeue(delivery->lane, delivery);
     }
+}
+
+static void stop_aging(struct delivery *delivery)
+{
+    if (list_linked(&delivery->age_link))
+        list_remove(&delivery->lane->deliveries->not_ended, &delivery->age_link);
 }
 
 /* Puts it into the list of its state. */
@@ -64,10 +71,15 @@ static void enter_state(struct delivery *delivery)
     struct deliveries *d = delivery->lane->deliveries;
 
     d->count[delivery->state]++;
+    if (has_ended(delivery->state)) {
+        stop_aging(delivery);
+        list_push_back(&d->ended, &delivery->age_link);
+        return;
+    }
+    if (!list_linked(&delivery->age_link))
+        list_push_back(&d->not_ended, &delivery->age_link);
     if (delivery->state == DELIVERY_IN_FLIGHT)
         delivery->lane->in_flight++;
-    else if (has_ended(delivery->state))
-        list_push_back(&d->ended, &delivery->ended_link);
     else
         lane_enqueue(delivery->lane, delivery);
 }
@@ -100,6 +112,7 @@ void delivery_drop(struct delivery *delivery)
     if (delivery->attempt != NULL)
         attempt_cancel(delivery->attempt);
     leave_state(delivery);
+    stop_aging(delivery);
     list_remove(&lane->all, &delivery->lane_link);
     map_remove(&d->by_no, no_key(delivery));
     store_forget(d->service->store, &delivery->stored);
@@ -289,8 +302,14 @@ static bool came_before(const struct list_link *a, const struct list_link *b)
 
 static bool ended_before(const struct list_link *a, const struct list_link *b)
 {
-    return CONTAINER_OF_CONST(a, struct delivery, ended_link)->version <
-           CONTAINER_OF_CONST(b, struct delivery, ended_link)->version;
+    return CONTAINER_OF_CONST(a, struct delivery, age_link)->version <
+           CONTAINER_OF_CONST(b, struct delivery, age_link)->version;
+}
+
+static bool is_older(const struct list_link *a, const struct list_link *b)
+{
+    return CONTAINER_OF_CONST(a, struct delivery, age_link)->object_no <
+           CONTAINER_OF_CONST(b, struct delivery, age_link)->object_no;
 }
 
 /* After a replay, which met moved records late: order, and lanes find their webhooks. */
@@ -299,6 +318,7 @@ static struct err *loaded(void *context)
     struct deliveries *d = context;
 
     list_sort(&d->ended, ended_before);
+    list_sort(&d->not_ended, is_older);
     LIST_EACH(&d->lanes, at) {
         struct lane *lane = CONTAINER_OF(at, struct lane, link);
 
@@ -349,6 +369,7 @@ struct deliveries *deliveries_new(struct service *service)
     d->service = service;
     map_init(&d->by_no, no_key);
     list_init(&d->ended);
+    list_init(&d->not_ended);
     list_init(&d->idle_attempts);
     response_init(&d->response, (size_t)service->limits.answer_bytes);
     lanes_init(d);
@@ -415,18 +436,33 @@ struct delivery *delivery_find(const struct deliveries *d, const struct uuid *id
     return uuid_eq(&own, id) ? delivery : NULL;
 }
 
+static struct delivery *at_age(struct list_link *link)
+{
+    return link == NULL ? NULL : CONTAINER_OF(link, struct delivery, age_link);
+}
+
 struct delivery *deliveries_oldest_ended(const struct deliveries *d)
 {
-    struct list_link *first = list_first(&d->ended);
-
-    return first == NULL ? NULL : CONTAINER_OF(first, struct delivery, ended_link);
+    return at_age(list_first(&d->ended));
 }
 
 struct delivery *deliveries_next_ended(const struct deliveries *d, const struct delivery *delivery)
 {
-    struct list_link *next = list_next(&d->ended, &delivery->ended_link);
+    return at_age(list_next(&d->ended, &delivery->age_link));
+}
 
-    return next == NULL ? NULL : CONTAINER_OF(next, struct delivery, ended_link);
+struct delivery *deliveries_oldest_pending(const struct deliveries *d)
+{
+    return at_age(list_first(&d->not_ended));
+}
+
+struct delivery *lane_oldest_pending(const struct lane *lane)
+{
+    struct delivery *delivery = lane_first_delivery(lane);
+
+    while (delivery != NULL && has_ended(delivery->state))
+        delivery = lane_next_delivery(lane, delivery);
+    return delivery;
 }
 
 void delivery_resend(struct change *change, const struct delivery *delivery)

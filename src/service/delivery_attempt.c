@@ -21,6 +21,7 @@ enum {
     MAX_HEADERS = 128,
     IDLE_ATTEMPTS = 256,
     KEPT_BODY_BYTES = 4096,
+    KEPT_ERROR_BYTES = 500,
     AGAIN_MS = 1000 /* when an outcome finds no room on the disk */
 };
 
@@ -35,7 +36,7 @@ struct attempt {
     struct blob *body;
     struct span content_type;
     int64_t started_unix_ns;
-    uint64_t started_ms;
+    uint64_t started_ns;
     struct webhook_log_entry outcome;
     struct retry_answer answer;
     bool is_fetching;
@@ -357,6 +358,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery)
 
     attempt->delivery = delivery;
     attempt->started_unix_ns = clock_unix_ns();
+    attempt->started_ns = clock_mono_ns();
     attempt->content_type = (struct span){NULL, 0};
     attempt->is_aborted = false;
     attempt->answer = (struct retry_answer){.retry_after_s = -1};
@@ -397,7 +399,7 @@ static void add_delivery(struct change *change, const struct attempt *attempt,
     record.attempts++;
     record.last_status = (uint16_t)attempt->answer.status;
     record.next_unix_ns = record.state == DELIVERY_WAITING ? decision->at_unix_ns : 0;
-    record.last_error = span_sub(attempt->outcome.error, 0, 500);
+    record.last_error = span_sub(attempt->outcome.error, 0, KEPT_ERROR_BYTES);
     record.version = change_next_serial(change);
     delivery_add_record(change, &record);
 }
@@ -462,6 +464,54 @@ static void fill_entry(struct attempt *attempt)
                                     status_reason(attempt->answer.status));
 }
 
+static void note_success(struct lane_history *history)
+{
+    history->recent |= 1;
+    history->success_unix_ns = clock_unix_ns();
+}
+
+static void note_failure(struct lane_history *history, struct span why)
+{
+    history->failure_unix_ns = clock_unix_ns();
+    mem_free(history->error);
+    history->error = mem_string(span_sub(why, 0, KEPT_ERROR_BYTES));
+}
+
+static void note_in_history(const struct attempt *attempt)
+{
+    struct lane_history *history = &attempt->delivery->lane->history;
+
+    history->recent <<= 1;
+    history->recent_count = MIN(history->recent_count + 1, LANE_RECENT_MOST);
+    if (attempt->outcome.is_success && !attempt->is_aborted)
+        note_success(history);
+    else
+        note_failure(history, attempt->outcome.error);
+}
+
+static enum metric_result result_of(const struct attempt *attempt)
+{
+    if (attempt->is_aborted)
+        return METRIC_ABORTED;
+    if (attempt->outcome.is_success)
+        return METRIC_SUCCESS;
+    return attempt->answer.answered ? METRIC_REJECTED : METRIC_NO_ANSWER;
+}
+
+static void count_outcome(const struct attempt *attempt)
+{
+    struct metrics *m = &attempt->deliveries->service->metrics;
+    const struct delivery *delivery = attempt->delivery;
+    int64_t lag_ns = clock_unix_ns() - delivery->event->time_unix_ns;
+
+    m->attempts[result_of(attempt)]++;
+    histogram_add(&m->attempt_time, clock_mono_ns() - attempt->started_ns);
+    if (delivery->state >= DELIVERY_DELIVERED)
+        m->deliveries[delivery->state - DELIVERY_DELIVERED]++;
+    if (delivery->state == DELIVERY_DELIVERED)
+        histogram_add(&m->delivery_lag, (uint64_t)MAX(lag_ns, 0));
+}
+
 static struct err *apply_outcome(struct attempt *attempt)
 {
     struct service *s = attempt->deliveries->service;
@@ -480,9 +530,13 @@ static struct err *apply_outcome(struct attempt *attempt)
     add_pause(&change, attempt, &decision);
     e = turn_apply(s->turn, &change, &serial);
     change_done(&change);
-    if (e == NULL && decision.hold_all_until_ns != 0)
+    if (e != NULL)
+        return e;
+    note_in_history(attempt);
+    count_outcome(attempt);
+    if (decision.hold_all_until_ns != 0)
         lane_configure(lane);
-    return e;
+    return NULL;
 }
 
 static void record_outcome(struct attempt *attempt)

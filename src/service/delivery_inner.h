@@ -12,6 +12,7 @@ struct deliveries {
     struct map lanes_by_id;
     struct list lanes;
     struct list ended;       /* deliveries, oldest end first */
+    struct list not_ended;   /* the others, in the order in which they came */
     struct list ready;       /* lanes that may start one: the scheduler's ring */
     struct list uncommitted; /* lanes whose next delivery is not on disk yet */
     struct turn_wait commit; /* for those */

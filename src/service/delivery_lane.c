@@ -81,12 +81,17 @@ static void promote_due(struct lane *lane)
         delivery_set_state(first, DELIVERY_PENDING);
 }
 
-static void refill_tokens(struct lane *lane)
+double lane_tokens(const struct lane *lane)
 {
     double most = fmax(1, lane->rate_per_second);
     double added = (double)(now_ms(lane) - lane->tokens_at_ms) / 1000 * lane->rate_per_second;
 
-    lane->tokens = fmin(most, lane->tokens + added);
+    return fmin(most, lane->tokens + added);
+}
+
+static void refill_tokens(struct lane *lane)
+{
+    lane->tokens = lane_tokens(lane);
     lane->tokens_at_ms = now_ms(lane);
 }
 
@@ -288,6 +293,7 @@ static void lane_free(struct lane *lane, struct list *in)
     map_remove(&d->lanes_by_id, lane_key(lane));
     heap_done(&lane->pending);
     heap_done(&lane->waiting);
+    mem_free(lane->history.error);
     mem_free(lane);
 }
 
@@ -423,6 +429,11 @@ static struct delivery *in_lane(struct list_link *link)
 struct delivery *lane_first_delivery(const struct lane *lane)
 {
     return in_lane(list_first(&lane->all));
+}
+
+struct delivery *lane_first_waiting(const struct lane *lane)
+{
+    return queued_at(heap_first(&lane->waiting));
 }
 
 struct delivery *lane_next_delivery(const struct lane *lane, const struct delivery *delivery)

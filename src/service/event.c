@@ -107,6 +107,10 @@ static struct err *apply_event(void *context, struct span body, const struct sto
     if (event->is_known)
         return NULL; /* it only moved */
     fill(e, event, &r);
+    if (store_is_loaded(e->service->store)) {
+        e->service->metrics.events++;
+        e->service->metrics.matches += r.matched;
+    }
     e->version = MAX(e->version, origin->serial);
     for (size_t at = 0; at < r.webhooks.n; at += sizeof(webhook)) {
         memcpy(&webhook, r.webhooks.p + at, sizeof(webhook));
@@ -248,6 +252,20 @@ static void on_found(void *context, struct matcher_entry *entry)
     matched->count++;
 }
 
+static void match(struct service *service, const struct event_draft *draft, struct arena *a,
+                  struct matched *matched)
+{
+    struct matcher *matcher = draft->resource->matcher;
+    struct metrics *m = &service->metrics;
+    struct matcher_stats before, after;
+
+    matcher_stats(matcher, &before);
+    matcher_match(matcher, draft->entities, a, on_found, matched);
+    matcher_stats(matcher, &after);
+    m->predicates += after.evaluated - before.evaluated;
+    m->selectors += after.looked_at - before.looked_at;
+}
+
 static struct err *check_room(struct service *service, uint32_t matched)
 {
     int64_t most = service->limits.pending_deliveries;
@@ -255,6 +273,7 @@ static struct err *check_room(struct service *service, uint32_t matched)
 
     if (deliveries_pending(service->deliveries) + matched <= (size_t)most)
         return NULL;
+    service->metrics.limit_hits[METRIC_PENDING_DELIVERIES]++;
     e = ERR(ERR_OVERLOADED, "the limit PendingDeliveries (%lld) is reached", (long long)most);
     err_set_retry_after(e, 5);
     return e;
@@ -296,7 +315,7 @@ struct err *event_raise(struct service *service, const struct event_draft *draft
                    "'%.*s' would be the %uth event in a chain of events that cause one another",
                    SPAN_FMT(draft->resource->name), draft->depth + 1u);
     buf_init(&matched.ids, BUF_NO_CAP);
-    matcher_match(draft->resource->matcher, draft->entities, change->arena, on_found, &matched);
+    match(service, draft, change->arena, &matched);
     raised.webhooks = matched.count;
     e = check_room(service, matched.count);
     if (e == NULL) {

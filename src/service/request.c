@@ -72,9 +72,21 @@ static struct err *check_memory(const struct call *call)
 
     if (most == 0 || !takes_memory || mem_bytes() <= (size_t)most)
         return NULL;
+    call->service->metrics.limit_hits[METRIC_MEMORY_BYTES]++;
     e = ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached", (long long)most);
     err_set_retry_after(e, 5);
     return e;
+}
+
+static struct err *check_answer(const struct call *call)
+{
+    if (!buf_over(&call->response->body))
+        return NULL;
+    call->service->metrics.limit_hits[METRIC_ANSWER_BYTES]++;
+    return ERR(ERR_PAYLOAD_TOO_LARGE,
+               "the answer would be larger than the limit AnswerBytes (%zu bytes): ask for "
+               "fewer entities with limit and offset",
+               call->response->body.max);
 }
 
 typedef struct err *method_fn(struct call *call);
@@ -129,12 +141,7 @@ static struct err *evaluate(struct call *call)
     TRY(negotiate(call));
     TRY(check_memory(call));
     TRY(execute(call));
-    if (buf_over(&call->response->body))
-        return ERR(ERR_PAYLOAD_TOO_LARGE,
-                   "the answer would be larger than the limit AnswerBytes (%zu bytes): ask for "
-                   "fewer entities with limit and offset",
-                   call->response->body.max);
-    return NULL;
+    return check_answer(call);
 }
 
 static void add_challenge(struct call *call, const struct err *e)

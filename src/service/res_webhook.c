@@ -2,9 +2,21 @@
  * "Webhook entity"). The table of properties is in webhook_shape.c, the checks in webhook_check.c.
  */
 #include "service/builtin.h"
-#include "service/webhook.h"
+#include "service/service.h"
 
-static const struct resource_ops ops = {.check = webhook_check, .mask = webhook_mask};
+/* Status, the only one. */
+static void add_hidden(const struct call *call, const struct entity *entity,
+                       const struct property *property, struct buf *b)
+{
+    (void)property;
+    webhook_add_status(call->service, entity->attached, b);
+}
+
+static const struct resource_ops ops = {
+    .check = webhook_check,
+    .mask = webhook_mask,
+    .hidden = add_hidden,
+};
 
 const struct resource_definition res_webhook = {
     .name = SPAN_INIT("Svc.Admin.Webhook"),

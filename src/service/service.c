@@ -79,6 +79,7 @@ struct err *service_new(struct loop *loop, struct service_options *options,
     s->egress = options->egress;
     access_init(&options->access);
     egress_init(&options->egress);
+    metrics_init(&s->metrics);
     s->store = store_new();
     s->turn = turn_new(loop, s->store);
     turn_on_failed(s->turn, on_journal_failed, s);
@@ -98,9 +99,17 @@ failed:
     return e;
 }
 
+static void on_commit_time(void *context, uint64_t ns)
+{
+    struct service *s = context;
+
+    histogram_add(&s->metrics.journal_sync, ns);
+}
+
 struct err *service_open(struct service *s, const struct turn_options *options)
 {
     TRY(turn_open(s->turn, options));
+    journal_on_timing(turn_journal(s->turn), on_commit_time, s);
     retention_start(s);
     deliveries_start(s->deliveries);
     return NULL;

@@ -16,6 +16,12 @@ struct webhooks {
     struct arena scratch; /* of linking one webhook */
 };
 
+static void set_paused(struct webhooks *ws, struct webhook *w, bool is_paused)
+{
+    ws->service->metrics.webhooks_paused += (uint64_t)is_paused - (uint64_t)w->is_paused;
+    w->is_paused = is_paused;
+}
+
 static void unlink_webhook(struct webhook *w)
 {
     if (w->entry.node != NULL)
@@ -33,7 +39,7 @@ static void link_webhook(struct webhooks *ws, struct webhook *w)
     struct selector selector;
     struct err *e;
 
-    w->is_paused = json_is_true(json_member(json, SPAN("IsPaused")));
+    set_paused(ws, w, json_is_true(json_member(json, SPAN("IsPaused"))));
     e = selector_parse(&ws->service->resources, text, SIZE_MAX, a, &selector);
     if (e != NULL) {
         log_warn("webhook", "a webhook matches nothing: EventSelector %.*s",
@@ -69,6 +75,7 @@ static void on_gone(void *context, struct entity *entity)
     struct webhook *w = TAKE(entity->attached);
 
     unlink_webhook(w);
+    set_paused(ws, w, false);
     deliveries_webhook_gone(ws->service->deliveries, w);
     mem_free(w);
 }

@@ -51,6 +51,14 @@ class Tables(unittest.TestCase):
                       for row in table_rows(read("docs", "configuration.md"), "`Retention`")]
         self.assertEqual(source, documented)
 
+    def test_metrics(self):
+        source = re.findall(r'X\(\w+, \w+, "(\w+)", "(\w+)", "([\w,]*)", "([^"]*)"\)',
+                            re.sub(r"\s*\\\n\s*", " ", read("include", "service", "metrics.h")))
+        documented = [(row[1], row[0], row[2].replace("`, `", ","), row[3])
+                      for row in table_rows(read("docs", "metrics.md"), "`_other`")]
+        self.assertGreater(len(source), 30)
+        self.assertEqual(source, documented)
+
     def test_links(self):
         for name in ["README.md"] + [f"docs/{n}" for n in os.listdir(os.path.join(ROOT, "docs"))
                                      if n.endswith(".md")]:

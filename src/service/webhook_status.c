@@ -1,0 +1,203 @@
+/* Status: how a webhook is doing, worked out when somebody asks. The state is the first of these
+ * that is true: it is paused; its receiver asked to wait; nothing but failures; it has deliveries
+ * that could start, but for a limit; otherwise it is active. */
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/member.h"
+#include "service/service.h"
+
+#define STATUS_PROPERTY(property_name, property_type, text)                                        \
+    {                                                                                              \
+        .name = SPAN_INIT(property_name), .type = property_type, .flags = PROPERTY_READ_ONLY,      \
+        .meaning = SPAN_INIT(text)                                                                 \
+    }
+
+#define STATES(X)                                                                                  \
+    X(STATUS_ACTIVE, "Active")                                                                     \
+    X(STATUS_PAUSED, "Paused")                                                                     \
+    X(STATUS_HELD_BACK, "HeldBack")                                                                \
+    X(STATUS_FAILING, "Failing")                                                                   \
+    X(STATUS_THROTTLED, "Throttled")
+
+enum status_state {
+#define STATUS_AS_ENUM(symbol, name) symbol,
+    STATES(STATUS_AS_ENUM)
+#undef STATUS_AS_ENUM
+};
+
+static const struct span state_texts[] = {
+#define STATUS_AS_NAME(symbol, name) SPAN_INIT(name),
+    STATES(STATUS_AS_NAME)
+#undef STATUS_AS_NAME
+};
+
+static const struct enumeration state_names = {"State", state_texts, ARRAY_LEN(state_texts)};
+
+static const struct property properties[] = {
+    {.name = SPAN_INIT("State"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .values = &state_names,
+     .meaning = SPAN_INIT("Active, Paused, HeldBack, Failing or Throttled")},
+    STATUS_PROPERTY("Reason", TYPE_STRING, "Why it is not Active, in words"),
+    STATUS_PROPERTY("HeldBackUntil", TYPE_DATETIME, "What the receiver asked for (Retry-After)"),
+    STATUS_PROPERTY("FailingSince", TYPE_DATETIME, "Nothing but failures since then"),
+    STATUS_PROPERTY("Pending", TYPE_INTEGER, "Deliveries that could be attempted now"),
+    STATUS_PROPERTY("InFlight", TYPE_INTEGER, "Deliveries being attempted"),
+    STATUS_PROPERTY("Waiting", TYPE_INTEGER, "Deliveries that wait for their next attempt"),
+    STATUS_PROPERTY("OldestTime", TYPE_DATETIME,
+                    "When the event of the one that has waited for longest was raised"),
+    STATUS_PROPERTY("NextAttemptTime", TYPE_DATETIME,
+                    "When the next attempt may start; null: none is due, or all may not"),
+    STATUS_PROPERTY("RecentAttempts", TYPE_INTEGER,
+                    "How many of the last 64 attempts SuccessRate is about; since the start"),
+    STATUS_PROPERTY("SuccessRate", TYPE_NUMBER, "Part of these that succeeded, 0 to 1"),
+    STATUS_PROPERTY("LastSuccessTime", TYPE_DATETIME, "Since the start of the server"),
+    STATUS_PROPERTY("LastFailureTime", TYPE_DATETIME, "Since the start of the server"),
+    STATUS_PROPERTY("LastError", TYPE_STRING, "What went wrong then, in words"),
+};
+
+const struct shape webhook_status_shape = {properties, ARRAY_LEN(properties), false};
+
+/* What a webhook without deliveries has. */
+static const struct lane no_lane;
+
+static const struct lane *lane_of(const struct webhook *w)
+{
+    return w->lane == NULL ? &no_lane : w->lane;
+}
+
+/* ---- why ---- */
+
+static struct span reason_of_pause(const struct webhook *w, struct arena *a)
+{
+    struct json_value json = entity_parse(entity_json(w->entity), a);
+    struct json_value message = json_member(json, SPAN("ErrorMessage"));
+
+    return json_type(message) == JSON_STRING ? json_string(message, a) : SPAN("IsPaused is set");
+}
+
+/* Which limit keeps the lane from starting what it could start; absent: none. */
+static struct span reason_of_throttle(const struct service *s, const struct lane *lane,
+                                      struct arena *a)
+{
+    if (lane->pending.count == 0)
+        return span_of(NULL, 0);
+    if (lane->ordered && (lane->in_flight > 0 || lane->waiting.count > 0))
+        return SPAN("Ordered: the first delivery has to end before the next");
+    if (lane->in_flight >= lane->max_in_flight)
+        return arena_printf(a, "Delivery.MaxInFlight (%u) is reached", lane->max_in_flight);
+    if (lane->rate_per_second > 0 && lane_tokens(lane) < 1)
+        return arena_printf(a, "Delivery.RatePerSecond (%g) is used up", lane->rate_per_second);
+    if (deliveries_in_flight(s->deliveries) >= s->delivery_in_flight)
+        return arena_printf(a, "the configuration's Delivery.MaxInFlight (%u) is reached",
+                            s->delivery_in_flight);
+    return span_of(NULL, 0);
+}
+
+static enum status_state find_state(const struct service *s, const struct webhook *w,
+                                    struct arena *a, struct span *out_reason)
+{
+    const struct lane *lane = lane_of(w);
+
+    if (w->is_paused) {
+        *out_reason = reason_of_pause(w, a);
+        return STATUS_PAUSED;
+    }
+    if (lane->hold_until_unix_ns > clock_unix_ns()) {
+        *out_reason = SPAN("the receiver asked to wait (Retry-After)");
+        return STATUS_HELD_BACK;
+    }
+    if (lane->failing_since_unix_ns != 0) {
+        *out_reason = SPAN("nothing but failures since FailingSince");
+        return STATUS_FAILING;
+    }
+    *out_reason = reason_of_throttle(s, lane, a);
+    return out_reason->p == NULL ? STATUS_ACTIVE : STATUS_THROTTLED;
+}
+
+/* ---- when ---- */
+
+/* When the next of those that are ready may start; 0: as soon as another has ended. */
+static int64_t next_pending_ns(const struct lane *lane)
+{
+    double missing = lane->rate_per_second > 0 ? 1 - lane_tokens(lane) : 0;
+    int64_t at_ns = clock_unix_ns();
+
+    if (lane->pending.count == 0 || lane->in_flight >= lane->max_in_flight ||
+        (lane->ordered && lane->waiting.count > 0))
+        return 0;
+    if (missing > 0)
+        at_ns += (int64_t)(missing / lane->rate_per_second * 1e9);
+    return MAX(at_ns, lane->hold_until_unix_ns);
+}
+
+static int64_t next_waiting_ns(const struct lane *lane)
+{
+    const struct delivery *first = lane_first_waiting(lane);
+
+    return first == NULL ? 0 : MAX(first->next_unix_ns, lane->hold_until_unix_ns);
+}
+
+static int64_t next_attempt_ns(const struct webhook *w)
+{
+    const struct lane *lane = lane_of(w);
+    int64_t pending_ns, waiting_ns;
+
+    if (w->is_paused || w->lane == NULL)
+        return 0;
+    pending_ns = next_pending_ns(lane);
+    waiting_ns = next_waiting_ns(lane);
+    if (pending_ns == 0 || waiting_ns == 0)
+        return MAX(pending_ns, waiting_ns);
+    return MIN(pending_ns, waiting_ns);
+}
+
+static int64_t oldest_ns(const struct webhook *w)
+{
+    const struct delivery *oldest = w->lane == NULL ? NULL : lane_oldest_pending(w->lane);
+
+    return oldest == NULL ? 0 : oldest->event->time_unix_ns;
+}
+
+/* ---- the whole ---- */
+
+static void add_history(const struct lane_history *h, struct buf *b)
+{
+    int succeeded = __builtin_popcountll(h->recent);
+
+    member_add_u64(b, SPAN("RecentAttempts"), h->recent_count);
+    json_add_name(b, SPAN("SuccessRate"));
+    if (h->recent_count == 0)
+        buf_add_str(b, "null");
+    else
+        buf_printf(b, "%g", (double)succeeded / h->recent_count);
+    member_add_time(b, SPAN("LastSuccessTime"), h->success_unix_ns);
+    member_add_time(b, SPAN("LastFailureTime"), h->failure_unix_ns);
+    member_add_text_or_null(b, SPAN("LastError"), span_str(h->error));
+}
+
+void webhook_add_status(const struct service *service, const struct webhook *w, struct buf *b)
+{
+    const struct lane *lane = lane_of(w);
+    bool is_held = lane->hold_until_unix_ns > clock_unix_ns();
+    struct span reason;
+    enum status_state state;
+    struct arena a;
+
+    arena_init(&a);
+    state = find_state(service, w, &a, &reason);
+    buf_add_char(b, '{');
+    member_add_text(b, SPAN("State"), state_texts[state]);
+    member_add_text_or_null(b, SPAN("Reason"), reason);
+    member_add_time(b, SPAN("HeldBackUntil"), is_held ? lane->hold_until_unix_ns : 0);
+    member_add_time(b, SPAN("FailingSince"), lane->failing_since_unix_ns);
+    member_add_u64(b, SPAN("Pending"), lane->pending.count);
+    member_add_u64(b, SPAN("InFlight"), lane->in_flight);
+    member_add_u64(b, SPAN("Waiting"), lane->waiting.count);
+    member_add_time(b, SPAN("OldestTime"), oldest_ns(w));
+    member_add_time(b, SPAN("NextAttemptTime"), next_attempt_ns(w));
+    add_history(&lane->history, b);
+    buf_add_char(b, '}');
+    arena_done(&a);
+}
