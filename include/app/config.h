@@ -34,14 +34,22 @@ struct config {
     enum log_format log_format;
 };
 
+/* What the command line says; it wins over the file. */
+struct config_arguments {
+    const char *file, *data_directory; /* NULL: not given */
+    const char *listen[CONFIG_MAX_LISTENERS];
+    size_t listen_count;
+};
+
 /* The defaults. */
 void config_init(struct config *c);
 void config_done(struct config *c);
-/* Reads the file over the defaults. The message begins with the file's name, then the member. */
-struct err *config_read(struct config *c, const char *file) MUST_USE;
-/* What concerns several members, after the command line had its say: keys are required on every
- * address that is neither loopback nor a UNIX socket. */
-struct err *config_check(const struct config *c) MUST_USE;
+/* Reads the file over the defaults, then the arguments, and checks the whole: keys are required on
+ * every address that is neither loopback nor a UNIX socket. The message begins with the file's
+ * name, then the member. */
+struct err *config_read(struct config *c, const struct config_arguments *arguments) MUST_USE;
+/* The declared resources; absent when there are none. */
+struct json_value config_resources(const struct config *c);
 /* The keys, as the service takes them. */
 struct err *config_access(const struct config *c, struct access *out_access) MUST_USE;
 

@@ -13,7 +13,9 @@ enum server_exit {
 };
 
 /* Runs until a signal ends it. With `check_only` everything is set up but nothing is opened: no
- * socket, no journal. Errors are logged. */
-enum server_exit server_run(struct config *config, bool check_only);
+ * socket, no journal. Errors are logged. SIGHUP reads the configuration anew by the same arguments
+ * and takes over its keys, rights and resources; on an error nothing changes, and it is logged. */
+enum server_exit server_run(struct config *config, const struct config_arguments *arguments,
+                            bool check_only);
 
 #endif

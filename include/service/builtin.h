@@ -16,6 +16,7 @@
     READ_ONLY_PROPERTY("ObjectNo", TYPE_INTEGER, PROPERTY_ENTITY, "Serial number in the store")
 
 #define BUILTIN_RESOURCES(X)                                                                       \
+    X(res_resource)                                                                                \
     X(res_available_resource)                                                                      \
     X(res_echo)                                                                                    \
     X(res_event)                                                                                   \

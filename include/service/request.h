@@ -82,6 +82,7 @@ struct call {
     enum format in;
     struct change change;
     struct query_source *source; /* set by open */
+    void *own;                   /* the resource's, between its ops */
     bool uri_is_parsed;
     struct span error_resource; /* for Error.ResourceName; absent: <unknown> */
 };

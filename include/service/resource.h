@@ -1,5 +1,8 @@
 /* The registry of resources: built-in ones, and those that the application declares (protocol.md,
- * sections 1 and 7). Names are found in full or by any dot-delimited suffix that belongs to one. */
+ * sections 1 and 7). Names are found in full or by any dot-delimited suffix that belongs to one.
+ *
+ * Declarations are the entities of Svc.Admin.Resource (declaration.h); what is here is derived from
+ * them. Resources refer to one another by name, so that they may be put in any order. */
 #ifndef SERVICE_RESOURCE_H
 #define SERVICE_RESOURCE_H
 
@@ -35,6 +38,9 @@ struct resource_ops {
     struct err *(*patch)(struct call *call);
     /* DELETE of one object of `open`'s: adds the record to the change. */
     void (*forget)(struct change *change, const void *object);
+    /* Carries call->change out, which is complete: for checks of a request as a whole, and for what
+     * follows from it. NULL: call_apply. */
+    struct err *(*apply)(struct call *call);
     /* The method POST reads the body itself, whatever its Content-Type. */
     bool reads_raw_body;
     /* Appends the entity as a key without write access may see it. */
@@ -55,6 +61,12 @@ struct resource_definition {
     bool is_stored; /* has a collection */
 };
 
+/* Who has to be looked at again when the resource changes or goes; see webhook.h. */
+struct referrers {
+    struct list webhooks; /* struct webhook: their selectors are on this event resource */
+    struct list targets;  /* struct webhook_target: requests that webhooks make to it */
+};
+
 struct resource {
     struct span name; /* full, declared spelling */
     struct span folded;
@@ -64,20 +76,22 @@ struct resource {
     const struct shape *shape;
     const struct resource_ops *ops;
     struct collection *collection; /* NULL when it stores nothing */
-    bool is_builtin;
+    struct referrers *referrers;
     /* Declared ones. */
-    struct arena arena;      /* what the declaration's spans point into */
-    struct span declaration; /* its JSON text, compact */
-    struct span events[3];   /* full names, declared: Inserted, Updated, Deleted; or absent */
+    struct arena arena;               /* what the following points into */
+    const struct entity *declaration; /* NULL: built in */
+    bool is_configured;               /* declared by the configuration, not at run time */
+    uint64_t shape_since;   /* entities of an older version are in the form of an older shape */
+    struct span properties; /* JSON text of the declaration's member, or absent */
+    struct span events[3];  /* full names: Inserted, Updated, Deleted; or absent */
     struct span *indexes;
     size_t index_count;
     /* Event resources. */
     struct matcher *matcher;
     struct span payload_resource; /* name, or absent */
-    const struct shape
-        *payload_shape; /* never NULL for an event resource; dynamic when undeclared */
     bool is_binary_event;
     struct span content_type; /* of a binary resource, or of a binary event */
+    struct span file;         /* of a binary resource: where its content is; or absent */
     struct blob *content;     /* of a binary resource */
 };
 
@@ -96,13 +110,20 @@ void resources_done(struct resources *r);
 /* Adds a built-in one. */
 struct resource *resources_add_builtin(struct resources *r, struct store *store,
                                        const struct resource_definition *definition);
-/* Checks and adds declarations (a JSON array) as a whole: references among them may go either way.
- * `directory` is where `File` names are looked up (NULL: File is not allowed). Errors
- * ERR_INVALID_ENTITY, ERR_UNKNOWN_MEMBER, ERR_CONFLICT; messages name resource and member; nothing
- * was added then. */
-struct err *resources_declare(struct resources *r, struct store *store,
-                              struct json_value declarations, const char *directory,
-                              struct arena *a) MUST_USE;
+/* Adds what resource_make made, or replaces the declared resource of that name and kind, which
+ * keeps its identity, its matcher, its referrers and its collection. Takes `made` over. */
+struct resource *resources_put(struct resources *r, struct resource *made);
+/* Frees a declared one. Nothing refers to it any more. */
+void resources_remove(struct resources *r, struct resource *resource);
+
+/* An empty one to be made; resource_free takes NULL too. */
+struct resource *resource_new(void);
+void resource_free(struct resource *resource);
+/* Decodes a declaration, an entity of Svc.Admin.Resource. What it keeps is copied into out->arena.
+ * References to other resources are not looked at; a File is not read. Errors ERR_INVALID_ENTITY,
+ * ERR_INVALID_ENUM_VALUE, ERR_UNKNOWN_MEMBER; the messages name the member. */
+struct err *resource_make(struct json_value declaration, struct arena *scratch,
+                          struct resource *out) MUST_USE;
 
 /* ERR_UNKNOWN_RESOURCE `Svc could not locate any resource by '<name>'.`, ERR_AMBIGUOUS_RESOURCE
  * lists the candidates. */
@@ -110,5 +131,7 @@ struct err *resource_find(const struct resources *r, struct span name,
                           struct resource **out_resource) MUST_USE;
 /* By exact full name, any case; NULL when there is none. */
 struct resource *resource_named(const struct resources *r, struct span name);
+/* The shape of an event resource's payloads: of its Payload's resource; dynamic when undeclared. */
+const struct shape *resource_payload_shape(const struct resources *r, const struct resource *event);
 
 #endif

@@ -49,10 +49,17 @@ void schema_encode(struct buf *b, const struct draft *d, const struct uuid *id, 
 struct err *schema_check(const struct shape *shape, struct json_value object,
                          struct arena *a) MUST_USE;
 
+/* Appends a stored text that an older shape made, in the form of this one: its properties in
+ * declared order, `null` for those that are missing, others left out. Values are kept as written.
+ */
+void schema_add_reshaped(struct buf *b, const struct shape *shape, struct json_value stored);
+
 /* Makes a shape from a declaration's `Properties` array: Id first, ObjectNo last, everything copied
  * into the arena, which must live as long as the shape. ERR_INVALID_ENTITY. */
 struct err *schema_from_declaration(struct json_value properties, struct arena *a,
                                     const struct shape **out_shape) MUST_USE;
+/* The shape of an element of that array. */
+extern const struct shape schema_property_shape;
 /* The shape of a dynamic resource. */
 extern const struct shape schema_dynamic;
 

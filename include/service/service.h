@@ -68,13 +68,13 @@ struct service {
     void *on_failed_context;
 };
 
-/* Makes the service over an open loop; `declarations` (may be absent) are the configuration's
- * Resources, File names relative to `directory`. The store is empty until service_open. */
+/* Makes the service over an open loop. The store is empty until service_open. */
 struct err *service_new(struct loop *loop, struct service_options *options,
-                        struct json_value declarations, const char *directory, struct arena *a,
                         struct service **out_service) MUST_USE;
-/* Opens the journal, replays, links, begins to deliver. */
+/* Opens the journal and replays it. Resources are to be declared next (declarations_configure). */
 struct err *service_open(struct service *s, const struct turn_options *options) MUST_USE;
+/* Begins to deliver and to forget. */
+void service_start(struct service *s);
 /* No new deliveries start; those under way may finish, see deliveries_in_flight. */
 void service_drain(struct service *s);
 void service_free(struct service *s);

@@ -9,12 +9,22 @@
 #include "service/request.h"
 #include "service/retry.h"
 
+/* A resource that the webhook's requests go to: a local Destination, a CustomPayloadRequest. */
+struct webhook_target {
+    struct list_link link; /* in the resource's referrers */
+    struct resource *resource;
+    struct webhook *webhook;
+};
+enum { WEBHOOK_TARGETS_MOST = 2 };
+
 /* Derived from the stored entity; small, because there may be a million. What only an attempt needs
  * is read from the entity's text when it is made (webhook_read). */
 struct webhook {
-    struct matcher_entry entry; /* in its event resource's matcher, unless paused or broken */
+    struct matcher_entry entry; /* in its event resource's matcher, unless paused or detached */
+    struct list_link link;      /* in that resource's referrers, or among those detached */
     struct entity *entity;
-    struct resource *event_resource; /* NULL: the selector's resource is not there */
+    struct resource *event_resource; /* NULL: detached, some resource that it needs is not there */
+    struct webhook_target *targets;  /* WEBHOOK_TARGETS_MOST, or NULL when all is remote */
     struct lane *lane;               /* its deliveries; NULL while it has none */
     bool is_paused;
 };
@@ -24,6 +34,14 @@ struct webhooks *webhooks_new(struct service *service);
 void webhooks_free(struct webhooks *w);
 struct webhook *webhook_find(const struct webhooks *w, const struct uuid *id);
 
+/* The resource is about to change or to go: everything that refers to it is detached, and matches
+ * nothing until webhooks_settle has looked at it again. */
+void webhooks_detach(struct webhooks *w, struct resource *resource);
+/* Attaches what was detached, by the resources as they are now. Webhooks that fit no longer are
+ * paused, with an ErrorMessage, in one change, whose serial an answer must wait for. Errors of
+ * turn_apply: they then stay detached until the next time. */
+struct err *webhooks_settle(struct webhooks *w, struct arena *a, uint64_t *out_serial) MUST_USE;
+
 /* The table of a webhook's properties. */
 extern const struct shape webhook_shape;
 /* Of the members of its Status. */
@@ -31,6 +49,11 @@ extern const struct shape webhook_status_shape;
 /* resource_ops.check and .mask of Svc.Admin.Webhook. Each error is 400 and names the member. */
 struct err *webhook_check(struct call *call, struct draft *draft,
                           const struct entity *old) MUST_USE;
+/* The resource that a local target leads to, which must have the method. Errors of uri_parse and
+ * resource_find; ERR_INVALID_ENTITY. */
+struct err *webhook_find_target(const struct resources *resources, struct span target,
+                                enum method method, size_t max_conditions, struct arena *a,
+                                struct uri *out_uri, struct resource **out_resource) MUST_USE;
 void webhook_mask(struct buf *b, struct span json, struct arena *a);
 
 /* What an attempt needs. Spans live in the arena. */

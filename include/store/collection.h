@@ -20,8 +20,8 @@ struct span collection_name(const struct collection *c);
 void collection_observe(struct collection *c, const struct collection_observer *observer,
                         void *context);
 /* Keeps an index on each of these properties, of declared scalar types; replaces the earlier set
- * and is built from what is there. The shape must outlive the collection or the next call. Errors
- * of path_parse; ERR_INVALID_ENTITY for a property that cannot be indexed. */
+ * and is built from what is there. Errors of path_parse; ERR_INVALID_ENTITY for a property that
+ * cannot be indexed. */
 struct err *collection_set_indexes(struct collection *c, const struct shape *shape,
                                    const struct span *properties, size_t count) MUST_USE;
 

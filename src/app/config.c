@@ -429,7 +429,7 @@ static const char *directory_of(struct config *c, const char *file)
     return dirname(copy);
 }
 
-struct err *config_read(struct config *c, const char *file)
+static struct err *read_configuration(struct config *c, const char *file)
 {
     struct buf b;
     struct err *e;
@@ -447,7 +447,23 @@ struct err *config_read(struct config *c, const char *file)
     return e == NULL ? NULL : err_prefix(e, "%s: ", file);
 }
 
-struct err *config_check(const struct config *c)
+static struct err *apply_arguments(struct config *c, const struct config_arguments *arguments)
+{
+    if (arguments->data_directory != NULL)
+        c->data_directory = arguments->data_directory;
+    if (arguments->listen_count > 0)
+        c->listener_count = 0;
+    for (size_t i = 0; i < arguments->listen_count; i++) {
+        struct err *e =
+            tcp_parse_address(span_str(arguments->listen[i]), &c->listeners[c->listener_count++]);
+
+        if (e != NULL)
+            return err_prefix(e, "--listen: ");
+    }
+    return NULL;
+}
+
+static struct err *check_listeners(const struct config *c)
 {
     for (size_t i = 0; i < c->listener_count; i++) {
         const struct tcp_address *address = &c->listeners[i];
@@ -458,6 +474,19 @@ struct err *config_check(const struct config *c)
                        address->text);
     }
     return NULL;
+}
+
+struct err *config_read(struct config *c, const struct config_arguments *arguments)
+{
+    if (arguments->file != NULL)
+        TRY(read_configuration(c, arguments->file));
+    TRY(apply_arguments(c, arguments));
+    return check_listeners(c);
+}
+
+struct json_value config_resources(const struct config *c)
+{
+    return c->resources.node_count > 0 ? json_root(&c->resources) : (struct json_value){NULL, NULL};
 }
 
 struct err *config_access(const struct config *c, struct access *out_access)

@@ -16,9 +16,7 @@
 #include <unistd.h>
 
 struct arguments {
-    const char *config, *data;
-    const char *listen[CONFIG_MAX_LISTENERS];
-    size_t listen_count;
+    struct config_arguments config;
     bool check;
 };
 
@@ -76,15 +74,15 @@ static int parse(int argc, char **argv, struct arguments *out)
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
         case 'c':
-            out->config = optarg;
+            out->config.file = optarg;
             break;
         case 'd':
-            out->data = optarg;
+            out->config.data_directory = optarg;
             break;
         case 'l':
-            if (out->listen_count == CONFIG_MAX_LISTENERS)
+            if (out->config.listen_count == CONFIG_MAX_LISTENERS)
                 return bad_usage("too many --listen", "");
-            out->listen[out->listen_count++] = optarg;
+            out->config.listen[out->config.listen_count++] = optarg;
             break;
         case 'k':
             out->check = true;
@@ -102,25 +100,6 @@ static int parse(int argc, char **argv, struct arguments *out)
     if (optind < argc)
         return bad_usage("unexpected argument ", argv[optind]);
     return -1;
-}
-
-/* The command line wins over the file. */
-static struct err *apply(const struct arguments *arguments, struct config *config)
-{
-    if (arguments->config != NULL)
-        TRY(config_read(config, arguments->config));
-    if (arguments->data != NULL)
-        config->data_directory = arguments->data;
-    if (arguments->listen_count > 0)
-        config->listener_count = 0;
-    for (size_t i = 0; i < arguments->listen_count; i++) {
-        struct err *e = tcp_parse_address(span_str(arguments->listen[i]),
-                                          &config->listeners[config->listener_count++]);
-
-        if (e != NULL)
-            return err_prefix(e, "--listen: ");
-    }
-    return config_check(config);
 }
 
 /* As many descriptors as the system gives: connections and deliveries need them. */
@@ -164,7 +143,7 @@ int main(int argc, char **argv)
         return status;
     prepare_process();
     config_init(&config);
-    e = apply(&arguments, &config);
+    e = config_read(&config, &arguments.config);
     if (e != NULL) {
         fprintf(stderr, "svcd: %.*s\n", SPAN_FMT(err_message(e)));
         err_free(e);
@@ -172,7 +151,7 @@ int main(int argc, char **argv)
         return SERVER_BAD_CONFIG;
     }
     log_configure(config.log_level, config.log_format);
-    status = server_run(&config, arguments.check);
+    status = server_run(&config, &arguments.config, arguments.check);
     config_done(&config);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "http/server.h"
+#include "service/declaration.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -13,10 +14,11 @@ enum { DRAIN_CHECK_MS = 20 };
 
 struct server {
     struct config *config;
+    const struct config_arguments *arguments;
     struct loop loop;
     struct service *service;
     struct http_server *http;
-    uv_signal_t on_term, on_int, on_usr1;
+    uv_signal_t on_term, on_int, on_usr1, on_hup;
     struct timer drain_timer; /* looks whether all is done, until the deadline */
     uint64_t drain_deadline_ms;
     bool is_draining, http_is_drained, is_closing;
@@ -29,6 +31,11 @@ static void log_failure(struct err *e)
     err_free(e);
 }
 
+static struct err *in_file(const struct config *c, struct err *e)
+{
+    return c->file == NULL ? e : err_prefix(e, "%s: ", c->file);
+}
+
 /* Taking down. ----------------------------------------------------------------------------- */
 
 static void on_http_closed(void *context)
@@ -39,6 +46,7 @@ static void on_http_closed(void *context)
     uv_close((uv_handle_t *)&s->on_term, NULL);
     uv_close((uv_handle_t *)&s->on_int, NULL);
     uv_close((uv_handle_t *)&s->on_usr1, NULL);
+    uv_close((uv_handle_t *)&s->on_hup, NULL);
     service_free(TAKE(s->service));
 }
 
@@ -117,6 +125,46 @@ static void on_digest_signal(uv_signal_t *signal, int number)
              (unsigned long long)digest.objects);
 }
 
+/* Keys are read first and resources declared last: what can fail comes before what changes. */
+static struct err *take_over(struct server *s, const struct config *c)
+{
+    struct access access;
+    struct err *e;
+
+    TRY(config_access(c, &access));
+    e = declarations_configure(s->service, config_resources(c), c->directory, false);
+    if (e != NULL) {
+        access_done(&access);
+        return e;
+    }
+    access_done(&s->service->access);
+    s->service->access = access;
+    return NULL;
+}
+
+static void on_reload_signal(uv_signal_t *signal, int number)
+{
+    struct server *s = signal->data;
+    struct config c;
+    struct err *e;
+
+    (void)number;
+    config_init(&c);
+    e = config_read(&c, s->arguments);
+    if (e == NULL) {
+        e = take_over(s, &c);
+        if (e != NULL)
+            e = in_file(&c, e);
+    }
+    config_done(&c);
+    if (e == NULL) {
+        log_info("server", "SIGHUP: keys, rights and resources are read anew");
+        return;
+    }
+    log_error("server", "SIGHUP: nothing has changed: %.*s", SPAN_FMT(err_message(e)));
+    err_free(e);
+}
+
 static void watch_signal(struct server *s, uv_signal_t *signal, int number, uv_signal_cb on_signal)
 {
     MUST(uv_signal_init(&s->loop.uv, signal) == 0);
@@ -134,11 +182,6 @@ static void on_service_failed(void *context)
 }
 
 /* Setting up. ------------------------------------------------------------------------------ */
-
-static struct err *in_file(const struct config *c, struct err *e)
-{
-    return c->file == NULL ? e : err_prefix(e, "%s: ", c->file);
-}
 
 static struct err *make_service(struct server *s)
 {
@@ -159,19 +202,21 @@ static struct err *make_service(struct server *s)
             },
         .egress = c->egress,
     };
-    struct json_value declarations = {NULL, NULL};
-    struct arena a;
     struct err *e;
 
     e = config_access(c, &options.access);
     if (e != NULL)
         return in_file(c, e);
     egress_init(&c->egress); /* it moves into the service */
-    if (c->resources.node_count > 0)
-        declarations = json_root(&c->resources);
-    arena_init(&a);
-    e = service_new(&s->loop, &options, declarations, c->directory, &a, &s->service);
-    arena_done(&a);
+    return service_new(&s->loop, &options, &s->service);
+}
+
+static struct err *declare_resources(struct server *s, bool only_check)
+{
+    const struct config *c = s->config;
+    struct err *e =
+        declarations_configure(s->service, config_resources(c), c->directory, only_check);
+
     return e == NULL ? NULL : in_file(c, e);
 }
 
@@ -212,7 +257,9 @@ static void run(struct server *s)
     watch_signal(s, &s->on_term, SIGTERM, on_stop_signal);
     watch_signal(s, &s->on_int, SIGINT, on_stop_signal);
     watch_signal(s, &s->on_usr1, SIGUSR1, on_digest_signal);
+    watch_signal(s, &s->on_hup, SIGHUP, on_reload_signal);
     timer_init(&s->drain_timer, on_drain_time);
+    service_start(s->service);
     loop_run(&s->loop);
 }
 
@@ -233,20 +280,28 @@ static void undo(struct server *s)
     loop_run(&s->loop);
 }
 
-enum server_exit server_run(struct config *config, bool check_only)
+/* The listeners come last: who is answered finds everything in its place. */
+static struct err *set_up(struct server *s, bool check_only)
 {
-    struct server s = {.config = config, .status = SERVER_STOPPED};
+    TRY(make_service(s));
+    if (check_only)
+        return declare_resources(s, true);
+    TRY(open_journal(s));
+    TRY(declare_resources(s, false));
+    return listen_all(s);
+}
+
+enum server_exit server_run(struct config *config, const struct config_arguments *arguments,
+                            bool check_only)
+{
+    struct server s = {.config = config, .arguments = arguments, .status = SERVER_STOPPED};
     struct err *e = loop_init(&s.loop);
 
     if (e != NULL) {
         log_failure(e);
         return SERVER_FAILED;
     }
-    e = make_service(&s);
-    if (e == NULL && !check_only)
-        e = open_journal(&s);
-    if (e == NULL && !check_only)
-        e = listen_all(&s);
+    e = set_up(&s, check_only);
     if (e != NULL) {
         log_failure(e);
         s.status = SERVER_BAD_CONFIG;

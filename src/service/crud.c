@@ -88,6 +88,13 @@ struct err *crud_answer_changed(struct call *call, int status, const char *verb,
     return NULL;
 }
 
+static struct err *apply(struct call *call)
+{
+    const struct resource_ops *ops = call->resource->ops;
+
+    return ops->apply != NULL ? ops->apply(call) : call_apply(call);
+}
+
 /* Encodes a checked draft into the change, and gives its text. */
 static struct err *store_draft(struct call *call, struct draft *draft, const struct entity *old,
                                struct span *out_json)
@@ -245,7 +252,7 @@ struct err *crud_insert(struct call *call)
         TRY(post_all(call, root, &posted));
     else
         TRY(post_one(call, root, &posted));
-    TRY(call_apply(call));
+    TRY(apply(call));
     add_location(call, &posted);
     if (posted.inserted == 0 && posted.count > 0)
         return crud_answer_changed(call, 200, "updated in", posted.texts, posted.count);
@@ -284,7 +291,7 @@ struct err *crud_patch(struct call *call)
         TRY(crud_check_if_match(call, e));
         TRY(write_entity(call, input, e, SCHEMA_PATCH, &texts[i]));
     }
-    TRY(call_apply(call));
+    TRY(apply(call));
     return crud_answer_changed(call, 200, "updated in", texts, found.count);
 }
 
@@ -310,7 +317,7 @@ struct err *crud_put(struct call *call)
     posted = (struct posted){ARENA_ARRAY(call->arena, struct span, 1), 1, old == NULL};
     TRY(write_entity(call, input, old, old != NULL ? SCHEMA_REPLACE : SCHEMA_INSERT,
                      &posted.texts[0]));
-    TRY(call_apply(call));
+    TRY(apply(call));
     add_location(call, &posted);
     return crud_answer_changed(call, old != NULL ? 200 : 201,
                                old != NULL ? "updated in" : "inserted into", posted.texts, 1);
@@ -327,7 +334,7 @@ static struct err *delete_one(struct call *call, const struct query_item *item)
     }
     TRY(crud_check_if_match(call, e));
     change_delete_entity(&call->change, call->resource->name, &e->id);
-    return ops->stored == NULL ? NULL : ops->stored(call, METHOD_DELETE, entity_json(e));
+    return ops->stored == NULL ? NULL : ops->stored(call, METHOD_DELETE, crud_text(call, e));
 }
 
 struct err *crud_delete(struct call *call)
@@ -339,7 +346,7 @@ struct err *crud_delete(struct call *call)
     call->change.frees_space = true;
     for (size_t i = 0; i < found.count; i++)
         TRY(delete_one(call, &found.items[i]));
-    TRY(call_apply(call));
+    TRY(apply(call));
     call->response->status = 200;
     call->response->content_type = SPAN("application/json");
     buf_printf(&call->response->body, "{\"Count\":%zu}", found.count);

@@ -6,6 +6,9 @@
 
 /* May the call's key see secrets of this resource? */
 bool crud_sees_secrets(const struct call *call);
+/* The entity's text, in the form that its resource has now: members that are no longer declared are
+ * left out, new ones are null. */
+struct span crud_text(const struct call *call, const struct entity *e);
 /* The text as the caller may see it. */
 struct span crud_visible(const struct call *call, struct span json);
 /* If-Match against the entity; ERR_PRECONDITION_FAILED. `e` NULL: there is no entity. */

@@ -21,6 +21,20 @@ bool crud_sees_secrets(const struct call *call)
            access_allows(call->key, name, METHOD_PUT);
 }
 
+struct span crud_text(const struct call *call, const struct entity *e)
+{
+    struct buf b;
+    struct span text;
+
+    if (e->version >= call->resource->shape_since || call->resource->shape->dynamic)
+        return entity_json(e);
+    buf_init(&b, BUF_NO_CAP);
+    schema_add_reshaped(&b, call->resource->shape, entity_parse(entity_json(e), call->arena));
+    text = arena_copy(call->arena, buf_span(&b));
+    buf_done(&b);
+    return text;
+}
+
 struct span crud_visible(const struct call *call, struct span json)
 {
     struct buf masked;
@@ -43,7 +57,9 @@ static bool next_entity(struct query_source *source, struct query_item *out_item
 
     if (e == NULL)
         return false;
-    out_item->json = s->masks ? crud_visible(s->call, entity_json(e)) : entity_json(e);
+    out_item->json = crud_text(s->call, e);
+    if (s->masks)
+        out_item->json = crud_visible(s->call, out_item->json);
     out_item->object = e;
     return true;
 }
@@ -121,6 +137,12 @@ static struct err *answer_report(struct call *call)
     return NULL;
 }
 
+/* An entity looks different too when its resource is declared otherwise. */
+static uint64_t version_of(const struct call *call, const struct entity *e)
+{
+    return MAX(e->version, call->resource->shape_since);
+}
+
 /* The tag names the entity's version, which is why only the entity itself carries one, not what
  * select, rename or another format made of it. */
 static struct span etag_of(const struct call *call, const struct query_result *result)
@@ -131,7 +153,7 @@ static struct span etag_of(const struct call *call, const struct query_result *r
         call->out.format != FORMAT_JSON || !meta_is_plain(&call->query.meta))
         return (struct span){NULL, 0};
     e = result->items[0].object;
-    return arena_printf(call->arena, "\"%llx%s%s\"", (unsigned long long)e->version,
+    return arena_printf(call->arena, "\"%llx%s%s\"", (unsigned long long)version_of(call, e),
                         call->out.indent > 0 ? "-i" : "", crud_sees_secrets(call) ? "" : "-m");
 }
 
@@ -145,7 +167,7 @@ struct err *crud_check_if_match(const struct call *call, const struct entity *e)
     if (e == NULL)
         return ERR(ERR_PRECONDITION_FAILED, "If-Match: '%.*s' has no such entity",
                    SPAN_FMT(call->resource->name));
-    tag = arena_printf(call->arena, "\"%llx\"", (unsigned long long)e->version);
+    tag = arena_printf(call->arena, "\"%llx\"", (unsigned long long)version_of(call, e));
     if (negotiate_etag_listed(wanted, tag, false))
         return NULL;
     return ERR(ERR_PRECONDITION_FAILED, "If-Match: the entity has changed, its tag is now %.*s",

@@ -74,15 +74,15 @@ static struct err *find_event_resource(struct call *call, struct span name,
     return NULL;
 }
 
-static struct err *check_entities(const struct resource *resource, struct json_value payload,
+static struct err *check_entities(const struct shape *of, struct json_value payload,
                                   struct arena *a)
 {
     uint32_t place = 0;
 
     if (json_type(payload) == JSON_OBJECT)
-        return schema_check(resource->payload_shape, payload, a);
+        return schema_check(of, payload, a);
     for (struct json_value v = json_first(payload); json_exists(v); v = json_next(payload, v)) {
-        struct err *e = schema_check(resource->payload_shape, v, a);
+        struct err *e = schema_check(of, v, a);
 
         if (e != NULL)
             return err_prefix(e, "Payload, entity %u: ", place);
@@ -101,7 +101,8 @@ static struct err *draft_of_entities(struct call *call, struct resource *resourc
                    "'%.*s' has a binary payload: POST its bytes to /Svc.Event/Resource=%.*s",
                    SPAN_FMT(resource->name), SPAN_FMT(resource->name));
     TRY(payload_from_json(payload, call->arena, &draft.payload));
-    TRY(check_entities(resource, payload, call->arena));
+    TRY(check_entities(resource_payload_shape(&call->service->resources, resource), payload,
+                       call->arena));
     draft.depth = call->request->depth;
     *out_draft = draft;
     return NULL;

@@ -1,11 +1,10 @@
 /* The registry. Names are found through two maps: full names, and every dot-delimited suffix of
- * them with the resources that end in it. Declarations are in resource_declare.c. */
+ * them with the resources that end in it. What a declaration says is read in resource_make.c. */
 #include "service/resource.h"
 
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/text.h"
-#include "service/resource_inner.h"
 
 #include <string.h>
 
@@ -19,9 +18,10 @@ const struct enumeration resource_kind_names = {"Kind", kind_names, KIND_COUNT};
 
 /* A name, or the end of one after a dot, and whose it is. */
 struct suffix {
-    struct span text; /* folded; points into the first resource's folded name */
-    struct resource **resources;
-    size_t count; /* sorted by name */
+    char *text; /* folded */
+    size_t text_bytes;
+    struct resource **resources; /* sorted by name */
+    size_t count;
 };
 
 static struct span resource_key(const void *item)
@@ -31,7 +31,9 @@ static struct span resource_key(const void *item)
 
 static struct span suffix_key(const void *item)
 {
-    return ((const struct suffix *)item)->text;
+    const struct suffix *suffix = item;
+
+    return span_of(suffix->text, suffix->text_bytes);
 }
 
 void resources_init(struct resources *r)
@@ -41,11 +43,20 @@ void resources_init(struct resources *r)
     map_init(&r->by_suffix, suffix_key);
 }
 
+struct resource *resource_new(void)
+{
+    struct resource *resource = NEW(struct resource);
+
+    arena_init(&resource->arena);
+    return resource;
+}
+
 void resource_free(struct resource *resource)
 {
     if (resource == NULL)
         return;
     matcher_free(resource->matcher);
+    mem_free(resource->referrers);
     blob_unref(resource->content);
     arena_done(&resource->arena);
     mem_free(resource);
@@ -56,6 +67,7 @@ static void free_suffix(void *item, void *arg)
     struct suffix *suffix = item;
 
     (void)arg;
+    mem_free(suffix->text);
     mem_free(suffix->resources);
     mem_free(suffix);
 }
@@ -83,57 +95,119 @@ static void insert_sorted(struct resource ***list, size_t *count, struct resourc
     (*count)++;
 }
 
+static void remove_sorted(struct resource **list, size_t *count, const struct resource *resource)
+{
+    size_t place = 0;
+
+    while (list[place] != resource)
+        place++;
+    (*count)--;
+    memmove(&list[place], &list[place + 1], (*count - place) * sizeof(struct resource *));
+}
+
 static void add_suffix(struct resources *r, struct resource *resource, struct span text)
 {
     struct suffix *suffix = map_find(&r->by_suffix, text);
 
     if (suffix == NULL) {
         suffix = NEW(struct suffix);
-        suffix->text = text;
+        suffix->text = mem_string(text);
+        suffix->text_bytes = text.n;
         map_add(&r->by_suffix, suffix);
     }
     insert_sorted(&suffix->resources, &suffix->count, resource);
 }
 
-void resources_add(struct resources *r, struct resource *resource)
+static void remove_suffix(struct resources *r, struct resource *resource, struct span text)
+{
+    struct suffix *suffix = map_find(&r->by_suffix, text);
+
+    remove_sorted(suffix->resources, &suffix->count, resource);
+    if (suffix->count > 0)
+        return;
+    map_remove(&r->by_suffix, text);
+    free_suffix(suffix, NULL);
+}
+
+typedef void suffix_fn(struct resources *r, struct resource *resource, struct span text);
+
+/* The name itself, and what comes after each of its dots. */
+static void each_suffix(struct resources *r, struct resource *resource, suffix_fn *act)
 {
     struct span rest = resource->folded;
 
-    map_add(&r->by_name, resource);
-    insert_sorted(&r->sorted, &r->count, resource);
-    for (size_t dot; rest.n > 0; rest = span_sub(rest, dot + 1, rest.n)) {
-        add_suffix(r, resource, rest);
-        dot = span_find_char(rest, '.', 0);
-        if (dot == rest.n)
-            break;
+    while (rest.p != NULL) {
+        act(r, resource, rest);
+        span_split(&rest, '.');
     }
 }
 
-struct resource *resource_new(struct span name)
+static void add(struct resources *r, struct resource *resource)
 {
-    struct resource *resource = NEW(struct resource);
-
-    arena_init(&resource->arena);
-    resource->name = arena_copy(&resource->arena, name);
-    resource->folded = text_fold(&resource->arena, name);
-    return resource;
+    resource->referrers = NEW(struct referrers);
+    list_init(&resource->referrers->webhooks);
+    list_init(&resource->referrers->targets);
+    map_add(&r->by_name, resource);
+    insert_sorted(&r->sorted, &r->count, resource);
+    each_suffix(r, resource, add_suffix);
 }
 
 struct resource *resources_add_builtin(struct resources *r, struct store *store,
                                        const struct resource_definition *definition)
 {
-    struct resource *resource = resource_new(definition->name);
+    struct resource *resource = resource_new();
 
+    resource->name = definition->name;
+    resource->folded = text_fold(&resource->arena, definition->name);
     resource->description = definition->description;
     resource->kind = definition->kind;
     resource->methods = method_closure(definition->methods);
     resource->shape = definition->shape;
     resource->ops = definition->ops;
-    resource->is_builtin = true;
     if (definition->is_stored)
         resource->collection = store_collection(store, definition->name);
-    resources_add(r, resource);
+    add(r, resource);
     return resource;
+}
+
+/* What others hold on to stays, everything that was declared is the new one's. */
+static void replace(struct resource *old, struct resource *made)
+{
+    struct resource was = *old;
+
+    MUST(old->kind == made->kind && span_eq(old->name, made->name));
+    *old = *made;
+    old->collection = was.collection;
+    old->referrers = was.referrers;
+    old->matcher = was.matcher;
+    if (old->content == NULL && span_eq(old->file, was.file))
+        old->content = TAKE(was.content);
+    blob_unref(was.content);
+    arena_done(&was.arena);
+    mem_free(made);
+}
+
+struct resource *resources_put(struct resources *r, struct resource *made)
+{
+    struct resource *old = map_find(&r->by_name, made->folded);
+
+    if (old != NULL) {
+        replace(old, made);
+        return old;
+    }
+    if (made->kind == KIND_EVENT)
+        made->matcher = matcher_new();
+    add(r, made);
+    return made;
+}
+
+void resources_remove(struct resources *r, struct resource *resource)
+{
+    MUST(list_empty(&resource->referrers->webhooks) && list_empty(&resource->referrers->targets));
+    map_remove(&r->by_name, resource->folded);
+    remove_sorted(r->sorted, &r->count, resource);
+    each_suffix(r, resource, remove_suffix);
+    resource_free(resource);
 }
 
 static struct err *ambiguous(const struct suffix *suffix, struct span name)
@@ -188,4 +262,12 @@ struct resource *resource_named(const struct resources *r, struct span name)
         return NULL;
     text_fold_into(folded, name);
     return map_find(&r->by_name, span_of(folded, name.n));
+}
+
+const struct shape *resource_payload_shape(const struct resources *r, const struct resource *event)
+{
+    const struct resource *entities =
+        event->payload_resource.p == NULL ? NULL : resource_named(r, event->payload_resource);
+
+    return entities == NULL ? &schema_dynamic : entities->shape;
 }

@@ -163,18 +163,22 @@ static struct err *decode_elements(const struct shape *shape, struct json_value 
                                    const struct place *outer, struct arena *a,
                                    struct span *out_json)
 {
-    struct span elements = {NULL, 0};
+    struct span element = {NULL, 0};
     struct buf b;
     struct err *e = NULL;
+    size_t index = 0;
 
     buf_init(&b, BUF_NO_CAP);
     buf_add_char(&b, '[');
     for (struct json_value v = json_first(array); json_exists(v) && e == NULL;
-         v = json_next(array, v)) {
-        e = decode_object(shape, v, outer, a, &elements);
+         v = json_next(array, v), index++) {
+        const struct place inner = {outer->outer,
+                                    arena_printf(a, "%.*s[%zu]", SPAN_FMT(outer->name), index)};
+
+        e = decode_object(shape, v, &inner, a, &element);
         if (b.n > 1)
             buf_add_char(&b, ',');
-        buf_add(&b, elements);
+        buf_add(&b, element);
     }
     buf_add_char(&b, ']');
     *out_json = arena_copy(a, buf_span(&b));
@@ -218,7 +222,7 @@ static struct err *decode_object(const struct shape *shape, struct json_value in
     struct span json = SPAN("{");
 
     if (json_type(input) != JSON_OBJECT)
-        return ERR(ERR_INVALID_ENTITY, "%.*s: an element is no object",
+        return ERR(ERR_INVALID_ENTITY, "%.*s: is no object",
                    SPAN_FMT(place_text(outer->outer, outer->name, a)));
     TRY(check_known(shape, input, outer, a));
     for (size_t i = 0; i < shape->count; i++) {
@@ -385,5 +389,19 @@ void schema_encode(struct buf *b, const struct draft *d, const struct uuid *id, 
     }
     json_add_name(b, SPAN("ObjectNo"));
     buf_add_u64(b, object_no);
+    buf_add_char(b, '}');
+}
+
+void schema_add_reshaped(struct buf *b, const struct shape *shape, struct json_value stored)
+{
+    buf_add_char(b, '{');
+    for (size_t i = 0; i < shape->count; i++) {
+        const struct property *p = &shape->properties[i];
+
+        if ((p->flags & PROPERTY_HIDDEN) != 0)
+            continue;
+        json_add_name(b, p->name);
+        json_add_compact(b, json_member(stored, p->name));
+    }
     buf_add_char(b, '}');
 }

@@ -11,7 +11,7 @@ static const struct property properties[] = {
     {.name = SPAN_INIT("Required"), .type = TYPE_BOOLEAN, .default_json = SPAN_INIT("false")},
     {.name = SPAN_INIT("Description"), .type = TYPE_STRING, .default_json = SPAN_INIT("\"\"")},
 };
-static const struct shape property_shape = {properties, ARRAY_LEN(properties), false};
+const struct shape schema_property_shape = {properties, ARRAY_LEN(properties), false};
 
 static bool is_letter(char c)
 {
@@ -59,7 +59,7 @@ static struct err *make_property(struct json_value declaration, struct arena *a,
     struct property p = {.flags = 0};
     struct draft draft;
 
-    TRY(schema_decode(&property_shape, declaration, nothing, SCHEMA_INSERT, a, &draft));
+    TRY(schema_decode(&schema_property_shape, declaration, nothing, SCHEMA_INSERT, a, &draft));
     p.name = json_string(draft_value(&draft, SPAN("Name"), a), a);
     TRY(check_name(p.name));
     TRY(check_type(json_string(draft_value(&draft, SPAN("Type"), a), a), &p.type));

@@ -48,7 +48,8 @@ struct err *selector_parse(const struct resources *resources, struct span text,
     if (e != NULL)
         return as_selector_error(e, text);
     TRY(check_resource(selector.resource, &uri));
-    e = conditions_parse(uri.conditions, uri.condition_count, selector.resource->payload_shape, a,
+    e = conditions_parse(uri.conditions, uri.condition_count,
+                         resource_payload_shape(resources, selector.resource), a,
                          &selector.conditions);
     if (e != NULL)
         return as_selector_error(e, text);

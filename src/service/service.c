@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "service/builtin.h"
+#include "service/declaration.h"
 #include "service/retention.h"
 
 static struct err *index_builtin(const struct resource_definition *definition,
@@ -35,14 +36,6 @@ static struct err *add_builtins(struct service *s)
     return NULL;
 }
 
-static struct err *declare(struct service *s, struct json_value declarations, const char *directory,
-                           struct arena *a)
-{
-    if (!json_exists(declarations))
-        return NULL;
-    return resources_declare(&s->resources, s->store, declarations, directory, a);
-}
-
 static struct err *make_outgoing(struct service *s, const struct fetch_options *options)
 {
     const struct resolve_options resolve = {.timeout_ms = 0};
@@ -63,7 +56,6 @@ static void on_journal_failed(void *context, const char *why)
 }
 
 struct err *service_new(struct loop *loop, struct service_options *options,
-                        struct json_value declarations, const char *directory, struct arena *a,
                         struct service **out_service)
 {
     struct service *s = NEW(struct service);
@@ -89,7 +81,7 @@ struct err *service_new(struct loop *loop, struct service_options *options,
     timer_init(&s->retention_timer, NULL);
     TRY_GOTO(e, add_builtins(s), failed);
     s->webhooks = webhooks_new(s);
-    TRY_GOTO(e, declare(s, declarations, directory, a), failed);
+    declarations_observe(s);
     TRY_GOTO(e, make_outgoing(s, &options->fetch), failed);
     *out_service = s;
     return NULL;
@@ -110,9 +102,13 @@ struct err *service_open(struct service *s, const struct turn_options *options)
 {
     TRY(turn_open(s->turn, options));
     journal_on_timing(turn_journal(s->turn), on_commit_time, s);
+    return NULL;
+}
+
+void service_start(struct service *s)
+{
     retention_start(s);
     deliveries_start(s->deliveries);
-    return NULL;
 }
 
 void service_drain(struct service *s)

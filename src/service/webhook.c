@@ -13,7 +13,8 @@
 struct webhooks {
     struct service *service;
     struct collection *collection;
-    struct arena scratch; /* of linking one webhook */
+    struct list detached; /* struct webhook: their selector or a target leads nowhere now */
+    struct arena scratch; /* of attaching one webhook */
 };
 
 static void set_paused(struct webhooks *ws, struct webhook *w, bool is_paused)
@@ -22,35 +23,153 @@ static void set_paused(struct webhooks *ws, struct webhook *w, bool is_paused)
     w->is_paused = is_paused;
 }
 
-static void unlink_webhook(struct webhook *w)
+static void drop_targets(struct webhook *w)
+{
+    for (size_t i = 0; w->targets != NULL && i < WEBHOOK_TARGETS_MOST; i++)
+        if (w->targets[i].resource != NULL)
+            list_remove(&w->targets[i].resource->referrers->targets, &w->targets[i].link);
+    mem_free(w->targets);
+    w->targets = NULL;
+}
+
+/* Out of every list and matcher. */
+static void take_out(struct webhooks *ws, struct webhook *w)
 {
     if (w->entry.node != NULL)
         matcher_remove(w->event_resource->matcher, &w->entry);
+    if (list_linked(&w->link))
+        list_remove(w->event_resource != NULL ? &w->event_resource->referrers->webhooks
+                                              : &ws->detached,
+                    &w->link);
+    drop_targets(w);
     w->event_resource = NULL;
 }
 
-/* Enters the webhook into its event resource's matcher, unless it is paused. One whose selector
- * fits no longer, because resources were declared otherwise, matches nothing and is logged. */
-static void link_webhook(struct webhooks *ws, struct webhook *w)
+static struct err *add_target(struct webhooks *ws, struct webhook *w, size_t place,
+                              struct span target, enum method method)
+{
+    struct service *s = ws->service;
+    struct resource *resource;
+    struct uri uri;
+
+    if (!span_starts(target, SPAN("/")))
+        return NULL;
+    TRY(webhook_find_target(&s->resources, target, method, SIZE_MAX, &ws->scratch, &uri,
+                            &resource));
+    if (w->targets == NULL)
+        w->targets = mem_zero(WEBHOOK_TARGETS_MOST * sizeof(*w->targets));
+    w->targets[place].webhook = w;
+    w->targets[place].resource = resource;
+    list_push_back(&resource->referrers->targets, &w->targets[place].link);
+    return NULL;
+}
+
+static struct err *add_targets(struct webhooks *ws, struct webhook *w, struct json_value json)
+{
+    struct arena *a = &ws->scratch;
+    struct json_value custom = json_member(json, SPAN("CustomPayloadRequest"));
+    enum method method = method_parse(json_string(json_member(json, SPAN("Method")), a));
+    struct err *e =
+        add_target(ws, w, 0, json_string(json_member(json, SPAN("Destination")), a), method);
+
+    if (e != NULL)
+        return err_prefix(e, "Destination: ");
+    if (json_type(custom) != JSON_OBJECT)
+        return NULL;
+    e = add_target(ws, w, 1, json_string(json_member(custom, SPAN("URI")), a), METHOD_GET);
+    return e == NULL ? NULL : err_prefix(e, "CustomPayloadRequest.URI: ");
+}
+
+static struct err *try_attach(struct webhooks *ws, struct webhook *w)
 {
     struct arena *a = &ws->scratch;
     struct json_value json = entity_parse(entity_json(w->entity), a);
     struct span text = json_string(json_member(json, SPAN("EventSelector")), a);
     struct selector selector;
-    struct err *e;
+    struct err *e = selector_parse(&ws->service->resources, text, SIZE_MAX, a, &selector);
 
     set_paused(ws, w, json_is_true(json_member(json, SPAN("IsPaused"))));
-    e = selector_parse(&ws->service->resources, text, SIZE_MAX, a, &selector);
+    if (e != NULL)
+        return err_prefix(e, "EventSelector: ");
+    TRY(add_targets(ws, w, json));
+    w->event_resource = selector.resource;
+    list_push_back(&selector.resource->referrers->webhooks, &w->link);
+    if (!w->is_paused)
+        matcher_add(selector.resource->matcher, &w->entry, &selector.conditions);
+    return NULL;
+}
+
+/* Enters the webhook into its event resource's matcher, unless it is paused. One that refers to
+ * what is not there, because resources were declared otherwise, is put aside. */
+static struct err *attach(struct webhooks *ws, struct webhook *w)
+{
+    struct err *e = try_attach(ws, w);
+
     if (e != NULL) {
-        log_warn("webhook", "a webhook matches nothing: EventSelector %.*s",
-                 SPAN_FMT(err_message(e)));
-        err_free(e);
-    } else {
-        w->event_resource = selector.resource;
-        if (!w->is_paused)
-            matcher_add(selector.resource->matcher, &w->entry, &selector.conditions);
+        drop_targets(w);
+        list_push_back(&ws->detached, &w->link);
     }
-    arena_reset(a);
+    arena_reset(&ws->scratch);
+    return e;
+}
+
+static void detach(struct webhooks *ws, struct webhook *w)
+{
+    take_out(ws, w);
+    list_push_back(&ws->detached, &w->link);
+}
+
+void webhooks_detach(struct webhooks *ws, struct resource *resource)
+{
+    struct list_link *at;
+
+    while ((at = list_first(&resource->referrers->webhooks)) != NULL)
+        detach(ws, CONTAINER_OF(at, struct webhook, link));
+    while ((at = list_first(&resource->referrers->targets)) != NULL)
+        detach(ws, CONTAINER_OF(at, struct webhook_target, link)->webhook);
+}
+
+static bool has_message(const struct webhook *w, struct arena *a)
+{
+    struct json_value json = entity_parse(entity_json(w->entity), a);
+
+    return json_is_true(json_member(json, SPAN("IsPaused"))) &&
+           json_type(json_member(json, SPAN("ErrorMessage"))) == JSON_STRING;
+}
+
+/* Webhooks that fit, and the pauses of those that do not. */
+static void attach_detached(struct webhooks *ws, struct change *pauses)
+{
+    struct list waiting;
+
+    list_init(&waiting);
+    list_take_all(&waiting, &ws->detached);
+    LIST_EACH(&waiting, at) {
+        struct webhook *w = CONTAINER_OF(at, struct webhook, link);
+        struct err *e;
+
+        list_remove(&waiting, at);
+        e = attach(ws, w);
+        if (e != NULL && !has_message(w, pauses->arena))
+            webhook_pause(w, err_message(e), pauses);
+        err_free(e);
+    }
+}
+
+struct err *webhooks_settle(struct webhooks *ws, struct arena *a, uint64_t *out_serial)
+{
+    struct change pauses;
+    struct err *e;
+
+    change_init(&pauses, ws->service->turn, a);
+    attach_detached(ws, &pauses);
+    pauses.frees_space = true;
+    if (pauses.count > 0)
+        log_warn("webhook", "%zu webhooks are paused: what they refer to is declared no more",
+                 pauses.count);
+    e = turn_apply(ws->service->turn, &pauses, out_serial);
+    change_done(&pauses);
+    return e;
 }
 
 static void on_put(void *context, struct entity *entity, struct span old_json)
@@ -64,8 +183,8 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
         w->entity = entity;
         entity->attached = w;
     }
-    unlink_webhook(w);
-    link_webhook(ws, w);
+    take_out(ws, w);
+    err_free(attach(ws, w)); /* webhooks_settle says what is wrong */
     deliveries_webhook_changed(ws->service->deliveries, w);
 }
 
@@ -74,7 +193,7 @@ static void on_gone(void *context, struct entity *entity)
     struct webhooks *ws = context;
     struct webhook *w = TAKE(entity->attached);
 
-    unlink_webhook(w);
+    take_out(ws, w);
     set_paused(ws, w, false);
     deliveries_webhook_gone(ws->service->deliveries, w);
     mem_free(w);
@@ -89,6 +208,7 @@ struct webhooks *webhooks_new(struct service *service)
     ws->service = service;
     ws->collection = store_collection(service->store, SPAN("Svc.Admin.Webhook"));
     collection_observe(ws->collection, &observer, ws);
+    list_init(&ws->detached);
     arena_init(&ws->scratch);
     return ws;
 }
@@ -103,7 +223,7 @@ void webhooks_free(struct webhooks *ws)
 
         if (w == NULL)
             continue;
-        unlink_webhook(w);
+        take_out(ws, w);
         mem_free(w);
     }
     collection_observe(ws->collection, NULL, NULL);

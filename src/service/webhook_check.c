@@ -167,6 +167,23 @@ static struct err *check_rights(struct call *call, struct json_value headers,
                SPAN_FMT(method_name(method)), SPAN_FMT(resource->name));
 }
 
+struct err *webhook_find_target(const struct resources *resources, struct span target,
+                                enum method method, size_t max_conditions, struct arena *a,
+                                struct uri *out_uri, struct resource **out_resource)
+{
+    struct resource *resource;
+
+    TRY(uri_parse(target, SPAN("/"), max_conditions, a, out_uri));
+    TRY(resource_find(
+        resources, out_uri->resource.p == NULL ? SPAN("Svc.AvailableResource") : out_uri->resource,
+        &resource));
+    if ((resource->methods & METHOD_BIT(method)) == 0)
+        return ERR(ERR_INVALID_ENTITY, "'%.*s' does not support %.*s", SPAN_FMT(resource->name),
+                   SPAN_FMT(method_name(method)));
+    *out_resource = resource;
+    return NULL;
+}
+
 /* A target that the service itself will be asked for: it must make sense now. */
 static struct err *check_local(struct call *call, struct span target, enum method method,
                                struct json_value headers, struct span *out_normal)
@@ -177,13 +194,8 @@ static struct err *check_local(struct call *call, struct span target, enum metho
     struct buf normal;
     struct uri uri;
 
-    TRY(uri_parse(target, SPAN("/"), (size_t)s->limits.conditions, call->arena, &uri));
-    TRY(resource_find(&s->resources,
-                      uri.resource.p == NULL ? SPAN("Svc.AvailableResource") : uri.resource,
-                      &resource));
-    if ((resource->methods & METHOD_BIT(method)) == 0)
-        return ERR(ERR_INVALID_ENTITY, "'%.*s' does not support %.*s", SPAN_FMT(resource->name),
-                   SPAN_FMT(method_name(method)));
+    TRY(webhook_find_target(&s->resources, target, method, (size_t)s->limits.conditions,
+                            call->arena, &uri, &resource));
     TRY(query_parse(&uri, resource->shape, call->arena, &query));
     query_done(&query);
     TRY(check_rights(call, headers, resource, method));

@@ -15,6 +15,7 @@ struct collection {
     struct map by_id;
     struct list entities; /* by object_no once loaded */
     uint64_t version;
+    bool is_loaded; /* no replay puts entities in any more */
     const struct collection_observer *observer;
     void *observer_context;
     struct index **indexes;
@@ -39,6 +40,7 @@ struct collection *collection_new(struct store *s, struct span name, struct span
     struct collection *c = NEW(struct collection);
 
     c->store = s;
+    c->is_loaded = store_is_loaded(s);
     c->name = mem_string(name);
     c->folded = mem_string(folded);
     c->name_bytes = name.n;
@@ -148,7 +150,7 @@ struct err *collection_set_indexes(struct collection *c, const struct shape *sha
     c->indexes = indexes;
     c->index_count = count;
     /* During a replay the entities are indexed once, when it ends. */
-    if (store_is_loaded(c->store))
+    if (c->is_loaded)
         LIST_EACH(&c->entities, at)
             index_entity(c, entity_at(at));
     return NULL;
@@ -190,7 +192,7 @@ void collection_put(struct collection *c, const struct record_entity *record,
     e->version = record->version;
     e->json = blob_new(record->json);
     store_track(c->store, &e->stored, RECORD_ENTITY, origin);
-    if (store_is_loaded(c->store)) {
+    if (c->is_loaded) {
         unindex_entity(c, e);
         index_entity(c, e);
         if (c->observer != NULL)
@@ -207,7 +209,7 @@ void collection_remove(struct collection *c, const struct uuid *id,
     c->version = MAX(c->version, origin->serial);
     if (e == NULL)
         return;
-    if (store_is_loaded(c->store) && c->observer != NULL)
+    if (c->is_loaded && c->observer != NULL)
         c->observer->gone(c->observer_context, e);
     entity_free(c, e);
 }
@@ -236,6 +238,7 @@ static bool comes_before(const struct list_link *a, const struct list_link *b)
 
 void collection_loaded(struct collection *c)
 {
+    c->is_loaded = true;
     /* A replay meets moved records late. */
     list_sort(&c->entities, comes_before);
     LIST_EACH(&c->entities, at) {

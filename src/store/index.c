@@ -36,14 +36,17 @@ static bool is_scalar(enum value_type type)
 struct err *index_new(const struct shape *shape, struct span property, struct index **out_index)
 {
     struct index *index = NEW(struct index);
+    struct path path;
     struct err *e;
 
     arena_init(&index->arena);
     arena_init(&index->scratch);
     map_init(&index->buckets, bucket_key);
     buf_init(&index->key, BUF_NO_CAP);
-    TRY_GOTO(e, path_parse(arena_copy(&index->arena, property), shape, &index->arena, &index->path),
-             failed);
+    TRY_GOTO(e, path_parse(property, shape, &index->scratch, &path), failed);
+    path_copy(&path, &index->arena, &index->path);
+    index->path.property = NULL; /* the shape may go */
+    arena_reset(&index->scratch);
     if (!is_scalar(index->path.type)) {
         e = ERR(ERR_INVALID_ENTITY, "'%.*s' cannot be indexed: it is not a declared scalar",
                 SPAN_FMT(property));

@@ -35,7 +35,9 @@ class Journal(harness.ServerCase):
             self.assertIn("ok: ", result.stdout)
             lines = tool("dump", self.server.data).stdout.splitlines()
             records = [json.loads(line)["record"] for line in lines]
-            self.assertEqual([record["json"] for record in records if record["kind"] == "entity"], entities)
+            stored = [r["json"] for r in records
+                      if r["kind"] == "entity" and r["resource"] == "Shop.Message"]
+            self.assertEqual(stored, entities)
             if running:
                 self.server.kill()
         self.server.start()

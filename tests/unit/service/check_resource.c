@@ -1,31 +1,24 @@
-#include "testing.h"
-
+#include "declaring.h"
 #include "service/resource.h"
 
-static struct store *store;
 static struct resources resources;
 static struct arena arena;
 
 static void set_up(void)
 {
     arena_init(&arena);
-    store = store_new();
     resources_init(&resources);
 }
 
 static void tear_down(void)
 {
     resources_done(&resources);
-    store_free(store);
     arena_done(&arena);
 }
 
 static struct err *declare(const char *text)
 {
-    struct json_doc *doc = ARENA_NEW(&arena, struct json_doc);
-
-    ck_ok(json_parse(span_str(text), NULL, &arena, doc));
-    return resources_declare(&resources, store, json_root(doc), NULL, &arena);
+    return declaring(&resources, text, &arena);
 }
 
 #define ENTITY(name) "{\"Name\":\"" name "\",\"Kind\":\"EntityResource\"}"
@@ -83,7 +76,7 @@ START_TEST(declarations_may_refer_either_way)
     event = resource_named(&resources, SPAN("s.e"));
     ck_assert_ptr_nonnull(event);
     ck_assert_uint_eq(event->methods, 0);
-    ck_assert_ptr_nonnull(shape_find(event->payload_shape, SPAN("N")));
+    ck_assert_ptr_nonnull(shape_find(resource_payload_shape(&resources, event), SPAN("N")));
 }
 END_TEST
 
@@ -94,7 +87,7 @@ START_TEST(bad_declarations_change_nothing)
         enum err_code code;
         const char *words;
     } cases[] = {
-        {"[5]", ERR_INVALID_ENTITY, "Resources[0]: "},
+        {"[5]", ERR_INVALID_ENTITY, "must be a JSON object"},
         {"[{}]", ERR_INVALID_ENTITY, "Name: is required"},
         {"[{\"Name\":\"A.B\"}]", ERR_INVALID_ENTITY, "Kind: is required"},
         {"[{\"Name\":\"A.B\",\"Kind\":\"x\"}]", ERR_INVALID_ENUM_VALUE, "Kind: 'x'"},
@@ -102,7 +95,8 @@ START_TEST(bad_declarations_change_nothing)
         {"[" ENTITY("A..B") "]", ERR_INVALID_ENTITY, "'A..B'"},
         {"[" ENTITY("A.B-C") "]", ERR_INVALID_ENTITY, "'A.B-C'"},
         {"[" ENTITY("svc.X") "]", ERR_INVALID_ENTITY, "the server's own"},
-        {"[" ENTITY("A.B") "," ENTITY("a.b") "]", ERR_CONFLICT, "Resources[1]: Name: "},
+        {"[" ENTITY("A.B") "," ENTITY("a.b") "]", ERR_CONFLICT,
+         "Name: there is a resource 'a.b' already"},
         {"[" ENTITY("There.Already") "]", ERR_CONFLICT, "'There.Already' already"},
         {"[{\"Name\":\"A.B\",\"Kind\":\"EntityResource\",\"Methods\":[\"FETCH\"]}]",
          ERR_INVALID_ENUM_VALUE, "Methods: \"FETCH\""},
@@ -112,6 +106,12 @@ START_TEST(bad_declarations_change_nothing)
          ERR_INVALID_ENTITY, "Payload: EntityResource has none"},
         {"[{\"Name\":\"A.B\",\"Kind\":\"EntityResource\",\"Indexes\":[\"x\"]}]", ERR_INVALID_ENTITY,
          "Indexes: 'x'"},
+        {"[{\"Name\":\"A.B\",\"Kind\":\"EntityResource\",\"Properties\":[{\"Name\":\"N\","
+         "\"Type\":\"string\"}],\"Indexes\":[\"N\",\"n\"]}]",
+         ERR_INVALID_ENTITY, "Indexes: 'n' is there twice"},
+        {"[{\"Name\":\"A.B\",\"Kind\":\"EntityResource\",\"Properties\":[{\"Name\":\"N\","
+         "\"Type\":\"string\"},{\"Name\":\"M\"}]}]",
+         ERR_INVALID_ENTITY, "Properties[1].Type: is required"},
         {"[{\"Name\":\"A.B\",\"Kind\":\"EntityResource\",\"Events\":{\"Inserted\":\"No.Where\"}}]",
          ERR_INVALID_ENTITY, "Events.Inserted: 'No.Where'"},
         {"[{\"Name\":\"A.B\",\"Kind\":\"EntityResource\",\"Events\":{\"Insert\":\"x\"}}]",
@@ -123,14 +123,12 @@ START_TEST(bad_declarations_change_nothing)
         {"[{\"Name\":\"A.E\",\"Kind\":\"EventResource\",\"Payload\":{\"ContentType\":\"x\"}}]",
          ERR_INVALID_ENTITY, "no media type"},
         {"[{\"Name\":\"A.T\",\"Kind\":\"BinaryResource\"}]", ERR_INVALID_ENTITY,
-         "either File or Content"},
-        {"[{\"Name\":\"A.T\",\"Kind\":\"BinaryResource\",\"File\":\"x\"}]", ERR_INVALID_ENTITY,
-         "in the configuration only"},
+         "either Content or File"},
         {"[{\"Name\":\"A.T\",\"Kind\":\"BinaryResource\",\"Content\":\"!\"}]", ERR_INVALID_ENTITY,
          "not base64"},
         {"[{\"Name\":\"A.T\",\"Kind\":\"BinaryResource\",\"Content\":\"\",\"Methods\":[\"POST\"]}]",
          ERR_INVALID_ENTITY, "can only be read"},
-        {"[" ENTITY("Good.One") "," ENTITY("bad") "]", ERR_INVALID_ENTITY, "Resources[1]: "},
+        {"[" ENTITY("Good.One") "," ENTITY("bad") "]", ERR_INVALID_ENTITY, "'bad' has no dot"},
     };
     size_t before;
 
@@ -156,6 +154,46 @@ START_TEST(binary_content)
 }
 END_TEST
 
+START_TEST(a_replaced_resource_keeps_its_identity)
+{
+    struct resource *event, *made = resource_new();
+    const struct matcher *matcher;
+    struct span json;
+    struct json_doc doc;
+
+    ck_ok(declare("[" EVENT("A.E") "]"));
+    event = resource_named(&resources, SPAN("A.E"));
+    matcher = event->matcher;
+    ck_ok(json_parse(SPAN("{\"Name\":\"A.E\",\"Kind\":\"EventResource\",\"Description\":\"d\"}"),
+                     NULL, &arena, &doc));
+    ck_ok(declaring_decode(json_root(&doc), &arena, &json));
+    ck_ok(resource_make(entity_parse(json, &arena), &arena, made));
+    ck_assert_ptr_eq(resources_put(&resources, made), event);
+    ck_assert_ptr_eq(resource_named(&resources, SPAN("a.e")), event);
+    ck_assert_ptr_eq(event->matcher, matcher);
+    ck_span_eq(event->description, "d");
+    ck_assert_uint_eq(resources.count, 1);
+}
+END_TEST
+
+START_TEST(a_removed_resource_is_found_no_more)
+{
+    struct resource *found;
+
+    ck_ok(declare("[" ENTITY("A.C") "," ENTITY("X.C") "," ENTITY("X.D") "]"));
+    ck_fails(resource_find(&resources, SPAN("C"), &found), ERR_AMBIGUOUS_RESOURCE, "A.C, X.C");
+    resources_remove(&resources, resource_named(&resources, SPAN("A.C")));
+    ck_ok(resource_find(&resources, SPAN("C"), &found));
+    ck_span_eq(found->name, "X.C");
+    ck_assert_ptr_null(resource_named(&resources, SPAN("A.C")));
+    resources_remove(&resources, found);
+    ck_fails(resource_find(&resources, SPAN("C"), &found), ERR_UNKNOWN_RESOURCE, "'C'");
+    ck_assert_uint_eq(resources.count, 1);
+    ck_ok(declare("[" ENTITY("A.C") "]"));
+    ck_ok(resource_find(&resources, SPAN("C"), &found));
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, set_up, tear_down);
@@ -163,4 +201,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, declarations_may_refer_either_way);
     tcase_add_test(tc, bad_declarations_change_nothing);
     tcase_add_test(tc, binary_content);
+    tcase_add_test(tc, a_replaced_resource_keeps_its_identity);
+    tcase_add_test(tc, a_removed_resource_is_found_no_more);
 }

@@ -1,8 +1,8 @@
 #include "testing.h"
 
+#include "declaring.h"
 #include "service/selector.h"
 
-static struct store *store;
 static struct resources resources;
 static struct arena arena;
 
@@ -18,19 +18,14 @@ static const char declarations[] =
 
 static void set_up(void)
 {
-    struct json_doc doc;
-
     arena_init(&arena);
-    store = store_new();
     resources_init(&resources);
-    ck_ok(json_parse(span_str(declarations), NULL, &arena, &doc));
-    ck_ok(resources_declare(&resources, store, json_root(&doc), NULL, &arena));
+    ck_ok(declaring(&resources, declarations, &arena));
 }
 
 static void tear_down(void)
 {
     resources_done(&resources);
-    store_free(store);
     arena_done(&arena);
 }
 
