@@ -417,6 +417,25 @@ class Status(Watched):
         by_hand = self.subscribe(receiver.url(), IsPaused=True)
         self.assertEqual(self.status(by_hand)["Reason"], "IsPaused is set")
 
+    def test_paused_with_the_event_that_it_is_about(self):
+        """What is queued waits too, also after a restart."""
+        receiver = self.receiver(lambda request: 500)
+        self.created("/Svc.Admin.Resource", {"Name": "Shop.Passing", "Kind": "EventResource"})
+        webhook = self.webhook(Destination=receiver.url(), EventSelector="/Shop.Passing",
+                               Delivery={"RetrySchedule": [0.5] * 9})
+        self.created("/Svc.Event", {"Resource": "Shop.Passing", "Payload": {}})
+        receiver.take()
+        answer = self.server.request("DELETE", "/Svc.Admin.Resource/Name=Shop.Passing")
+        self.assertEqual(answer.status, 200, answer)
+        for _ in range(2):
+            status = self.wait_for_state(webhook, "Paused")
+            self.assertIn("Shop.Passing", status["Reason"])
+            self.assertIsNone(status["NextAttemptTime"])
+            self.assertEqual(self.scrape()["svc_webhooks_paused"], 1)
+            self.assertTrue(receiver.nothing(0.8))
+            self.server.kill()
+            self.server.start()
+
     def test_held_back(self):
         receiver = self.receiver(lambda request: (503, {"Retry-After": "600"}, b""))
         webhook = self.subscribe(receiver.url())
