@@ -28,7 +28,9 @@
       "answers a connection may be owed before it is read again")                                  \
     X(output_bytes, "OutputBytes", 4194304, 65536, 1073741824, "bytes",                            \
       "answers held for a client that does not read")                                              \
-    X(answer_bytes, "AnswerBytes", 67108864, 65536, 1073741824, "bytes", "largest answer")
+    X(answer_bytes, "AnswerBytes", 67108864, 65536, 1073741824, "bytes", "largest answer")         \
+    X(aggregated_requests, "AggregatedRequests", 32, 1, 10000, "requests",                         \
+      "requests in a template of Svc.Aggregator")
 
 struct limits {
 #define LIMIT_AS_MEMBER(member, name, value, least, most, unit, meaning) int64_t member;

@@ -18,6 +18,7 @@
 #define BUILTIN_RESOURCES(X)                                                                       \
     X(res_resource)                                                                                \
     X(res_available_resource)                                                                      \
+    X(res_aggregator)                                                                              \
     X(res_echo)                                                                                    \
     X(res_event)                                                                                   \
     X(res_error)                                                                                   \

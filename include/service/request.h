@@ -23,9 +23,9 @@ struct request {
     const struct request_header *headers;
     size_t header_count;
     struct span body;
-    bool is_local;    /* made by the service itself */
+    bool is_local;    /* made by the service itself; its target has no BasePath */
     uint8_t depth;    /* events that caused one another before this request; local ones only */
-    unsigned nesting; /* of requests within requests (Svc.Aggregator); at most 8 */
+    unsigned nesting; /* 1 for a request of Svc.Aggregator's template, else 0 */
 };
 
 #define RESPONSE_MAX_HEADERS 24

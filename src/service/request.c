@@ -130,7 +130,8 @@ static struct err *evaluate(struct call *call)
     if (call->method != METHOD_OPTIONS)
         TRY(access_sign_in(&s->access, request_header(r, SPAN("Authorization")), call->arena,
                            &call->key));
-    TRY(uri_parse(r->target, s->base_path, (size_t)s->limits.conditions, call->arena, &call->uri));
+    TRY(uri_parse(r->target, r->is_local ? SPAN("/") : s->base_path, (size_t)s->limits.conditions,
+                  call->arena, &call->uri));
     call->uri_is_parsed = true;
     TRY(find_resource(call));
     TRY(check_method(call));
