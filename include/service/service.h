@@ -13,6 +13,7 @@
 #include "service/request.h"
 #include "service/resource.h"
 #include "service/webhook.h"
+#include "store/once.h"
 #include "store/turn.h"
 
 /* Retention: member, configuration name, default, unit. */
@@ -22,7 +23,9 @@
     X(log_days, "WebhookLogDays", 14, "days")                                                      \
     X(log_entries, "WebhookLogEntries", 100000, "entities")                                        \
     X(event_days, "EventDays", 1, "days")                                                          \
-    X(events, "Events", 100000, "events")
+    X(events, "Events", 100000, "events")                                                          \
+    X(idempotency_seconds, "IdempotencySeconds", 86400, "seconds")                                 \
+    X(idempotency_keys, "IdempotencyKeys", 1000000, "keys")
 
 struct retention {
 #define RETENTION_AS_MEMBER(member, name, value, unit) int64_t member;
@@ -56,6 +59,7 @@ struct service {
     struct resolver *resolver;
     struct fetcher *fetcher;
     struct events *events;
+    struct once *once;
     struct webhooks *webhooks;
     struct deliveries *deliveries;
     struct metrics metrics;

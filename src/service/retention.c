@@ -13,11 +13,13 @@ enum {
     LATER_MS = 60 * 60000, /* ages are looked at at least this often */
 };
 
-#define DAY_NS INT64_C(86400000000000)
+#define SECOND_NS INT64_C(1000000000)
+#define DAY_NS (86400 * SECOND_NS)
 
 /* One kind of objects that are kept for a while. They are met oldest first. */
 struct rule {
-    size_t most_offset, days_offset; /* of the limits, in struct retention */
+    size_t most_offset, age_offset; /* of the limits, in struct retention */
+    int64_t age_unit_ns;
     size_t (*count)(const struct service *s);
     const void *(*next)(const struct service *s, const void *previous); /* NULL: the first / none */
     int64_t (*time)(const void *object);
@@ -113,13 +115,36 @@ static void forget_ended(const void *object, struct change *change)
     delivery_forget(change, object);
 }
 
-#define LIMITED_BY(most, days) offsetof(struct retention, most), offsetof(struct retention, days)
+static size_t count_once(const struct service *s)
+{
+    return once_count(s->once);
+}
+
+static const void *next_once(const struct service *s, const void *previous)
+{
+    return previous == NULL ? once_first(s->once) : once_next(s->once, previous);
+}
+
+static int64_t once_time(const void *object)
+{
+    return ((const struct once_entry *)object)->record.time_unix_ns;
+}
+
+static void forget_once(const void *object, struct change *change)
+{
+    once_forget(change, object);
+}
+
+#define LIMITED_BY(most, age, unit_ns)                                                             \
+    offsetof(struct retention, most), offsetof(struct retention, age), unit_ns
 
 static const struct rule rules[] = {
-    {LIMITED_BY(errors, error_days), count_errors, next_error, entity_time, forget_entity},
-    {LIMITED_BY(log_entries, log_days), count_log, next_log, entity_time, forget_entity},
-    {LIMITED_BY(log_entries, log_days), count_ended, next_ended, ended_time, forget_ended},
-    {LIMITED_BY(events, event_days), count_events, next_event, event_time, forget_event},
+    {LIMITED_BY(errors, error_days, DAY_NS), count_errors, next_error, entity_time, forget_entity},
+    {LIMITED_BY(log_entries, log_days, DAY_NS), count_log, next_log, entity_time, forget_entity},
+    {LIMITED_BY(log_entries, log_days, DAY_NS), count_ended, next_ended, ended_time, forget_ended},
+    {LIMITED_BY(events, event_days, DAY_NS), count_events, next_event, event_time, forget_event},
+    {LIMITED_BY(idempotency_keys, idempotency_seconds, SECOND_NS), count_once, next_once, once_time,
+     forget_once},
 };
 
 static int64_t limit_at(const struct service *s, size_t offset)
@@ -130,9 +155,10 @@ static int64_t limit_at(const struct service *s, size_t offset)
 /* When the rule's oldest object has to go for its age; INT64_MAX without one. */
 static int64_t due_at(const struct service *s, const struct rule *rule, const void *oldest)
 {
-    int64_t days = MIN(limit_at(s, rule->days_offset), INT64_MAX / DAY_NS / 2);
+    int64_t unit_ns = rule->age_unit_ns;
+    int64_t age = MIN(limit_at(s, rule->age_offset), INT64_MAX / unit_ns / 2);
 
-    return oldest == NULL ? INT64_MAX : rule->time(oldest) + days * DAY_NS;
+    return oldest == NULL ? INT64_MAX : rule->time(oldest) + age * unit_ns;
 }
 
 /* Adds the deletion of what has to go, a slice at most. */

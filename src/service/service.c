@@ -77,6 +77,7 @@ struct err *service_new(struct loop *loop, struct service_options *options,
     turn_on_failed(s->turn, on_journal_failed, s);
     resources_init(&s->resources);
     s->events = events_new(s);
+    s->once = once_new(s->store, s->retention.idempotency_seconds);
     s->deliveries = deliveries_new(s);
     timer_init(&s->retention_timer, NULL);
     TRY_GOTO(e, add_builtins(s), failed);
@@ -125,6 +126,7 @@ void service_free(struct service *s)
     deliveries_free(s->deliveries);
     fetcher_free(s->fetcher);
     resolver_free(s->resolver);
+    once_free(s->once);
     events_free(s->events);
     webhooks_free(s->webhooks);
     resources_done(&s->resources);
