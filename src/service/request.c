@@ -21,6 +21,8 @@ static struct err *find_resource(struct call *call)
         name = SPAN("Svc.AvailableResource");
     TRY(resource_find(&s->resources, name, &call->resource));
     call->error_resource = call->resource->name;
+    if (call->resource->declaration != NULL)
+        call_shows(call, call->resource->declaration->version);
     return NULL;
 }
 

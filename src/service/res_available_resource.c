@@ -71,6 +71,7 @@ static struct err *open_source(struct call *call)
     struct rendered *r = rendered_open(call, next, add_json);
 
     r->cursor = ARENA_NEW(call->arena, size_t);
+    call_shows(call, collection_version(store_collection(call->service->store, res_resource.name)));
     return NULL;
 }
 

@@ -60,14 +60,20 @@ class Server:
         self.port = None
         self.log = []
 
-    def start(self):
+    def write_config(self, copy_terms=True):
+        """The configuration as a file, with what belongs beside it. Returns its path."""
         config = dict(self.config)
         config["Listen"] = ["127.0.0.1:0"]
         config["DataDirectory"] = self.data
         path = os.path.join(self.directory, "config.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(config, file)
-        shutil.copy(os.path.join(os.path.dirname(SHOP), "terms.txt"), self.directory)
+        if copy_terms:
+            shutil.copy(os.path.join(os.path.dirname(SHOP), "terms.txt"), self.directory)
+        return path
+
+    def start(self):
+        path = self.write_config()
         self.process = subprocess.Popen([SVCD, "--config", path], stderr=subprocess.PIPE,
                                         env=self.env)
         self.port = None
