@@ -125,12 +125,12 @@ class Bounds(AggregatorCase):
 
 class Depth(AggregatorCase):
     def make_config(self):
-        return dict(harness.load_config(harness.SHOP), Limits={"JsonDepth": 1000})
+        return dict(harness.load_config(harness.SHOP), Limits={"JsonDepth": 900})
 
     def test_depth(self):
         """An entity and a template, neither of which is too deep, but both together may be."""
-        self.created("/Shop.Message", '{"A":' + "[" * 900 + '"[{[{"' + "]" * 900 + "}")
-        for depth, status in ((96, 200), (97, 413), (900, 413)):
+        self.created("/Shop.Message", '{"A":' + "[" * 899 + '"[{[{"' + "]" * 899 + "}")
+        for depth, status in ((97, 200), (98, 413), (899, 413)):
             template = '{"B":' + "[" * depth + '"GET /Shop.Message"' + "]" * depth + "}"
             for accept in ("application/json", "application/json;indent=1", "text/csv"):
                 answer = self.aggregate(template, {"Accept": accept})

@@ -49,6 +49,34 @@ class Limits(harness.ServerCase):
         harness.wait_until(lambda: self.get("/").status == 200, "the server goes on")
 
 
+class Depth(harness.ServerCase):
+    def make_config(self):
+        return dict(harness.load_config(harness.SHOP), Limits={"JsonDepth": 900})
+
+    def test_what_is_as_deep_as_can_be(self):
+        """Whatever the service puts around it, it can read it again in every format."""
+        deepest = '{"A":' + "[" * 899 + "]" * 899 + "}"
+        receiver = self.receiver()
+        for media_type in ("application/json", "application/x-ndjson"):
+            self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced",
+                         Headers={"Content-Type": media_type})
+        self.assertEqual(self.post("/Shop.Message", deepest).status, 201)
+        self.assertEqual(self.server.request("PATCH", "/Shop.Message", deepest).status, 200)
+        self.assertEqual(self.post("/Svc.Event/Resource=Shop.OrderPlaced", deepest).json()[0]["Webhooks"], 2)
+        for accept in ("application/json;indent=8", "text/csv", "application/x-ndjson"):
+            for target in ("/Shop.Message", "/Svc.Event", "/Shop.Message/_/select=A&search=x&distinct=true"):
+                self.assertIn(self.get(target, {"Accept": accept}).status, (200, 204), (accept, target))
+        for _ in range(2):
+            receiver.take()
+        self.assertEqual(self.post("/Shop.Message", f"[{deepest}]").status, 400)
+
+    def test_deeper_is_no_limit(self):
+        server = harness.Server(dict(self.server.config, Limits={"JsonDepth": 901}))
+        self.addCleanup(server.remove)
+        with self.assertRaisesRegex(AssertionError, "JsonDepth"):
+            server.start()
+
+
 class Memory(harness.ServerCase):
     compares_digest = False
 

@@ -302,8 +302,8 @@ class Cleaning(OnceCase):
 
     def test_what_is_remembered_moves_along(self):
         segment = os.path.join(self.server.data, "journal-0000000000000001.seg")
-        self.assertTrue(os.path.exists(segment))
         first = self.post("/Svc.Event", order("order-1"))
+        self.assertTrue(os.path.exists(segment))
         with socket.create_connection(("127.0.0.1", self.server.port)) as s, s.makefile("rb") as stream:
             body = json.dumps({"Text": "x" * 500000}).encode()
             for _ in range(160):
