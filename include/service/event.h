@@ -10,6 +10,7 @@
 #include "store/turn.h"
 
 struct service;
+struct webhook;
 
 struct event {
     struct stored stored;
@@ -40,6 +41,7 @@ struct event_draft {
     struct span payload;        /* JSON array, or bytes */
     struct json_value entities; /* the payload parsed, for matching; absent for binary */
     struct span content_type;   /* binary only */
+    const struct webhook *only; /* the one webhook that may match; NULL: all */
     uint8_t depth;
 };
 

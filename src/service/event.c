@@ -239,6 +239,7 @@ void events_free(struct events *e)
 
 /* Collects the webhooks that an event is to be sent to. */
 struct matched {
+    const struct webhook *only; /* NULL: all */
     struct buf ids;
     uint32_t count;
 };
@@ -248,6 +249,8 @@ static void on_found(void *context, struct matcher_entry *entry)
     struct matched *matched = context;
     const struct webhook *w = CONTAINER_OF(entry, struct webhook, entry);
 
+    if (matched->only != NULL && w != matched->only)
+        return;
     buf_add(&matched->ids, uuid_key(&w->entity->id));
     matched->count++;
 }
@@ -302,7 +305,7 @@ static void add_record(struct change *change, const struct event_draft *draft,
 struct err *event_raise(struct service *service, const struct event_draft *draft,
                         struct change *change, struct event_raised *out_raised)
 {
-    struct matched matched = {.count = 0};
+    struct matched matched = {.only = draft->only};
     struct event_raised raised = {
         .id = uuid_new(),
         .object_no = change_next_serial(change),

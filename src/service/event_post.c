@@ -121,6 +121,30 @@ static struct err *draft_of_body(struct call *call, struct span name, struct eve
     return draft_of_entities(call, resource, json_root(doc), out_draft);
 }
 
+/* The event is for one webhook alone: the way to test it without touching others. It has to match
+ * as always; a paused one, whose deliveries would wait, is refused. */
+static struct err *send_to_one(struct call *call, struct span id, struct event_draft *draft)
+{
+    static const struct span owner = SPAN_INIT("Svc.Admin.Webhook");
+    const struct webhook *w;
+    struct uuid uuid;
+
+    if (!access_allows(call->key, owner, METHOD_GET))
+        return ERR(ERR_NOT_AUTHORIZED, "WebhookId: the API key may not use GET on '%.*s'",
+                   SPAN_FMT(owner));
+    w = uuid_parse(id, &uuid) ? webhook_find(call->service->webhooks, &uuid) : NULL;
+    if (w == NULL)
+        return ERR(ERR_INVALID_ENTITY, "WebhookId: there is no webhook '%.*s'", SPAN_FMT(id));
+    if (w->is_paused)
+        return ERR(ERR_CONFLICT, "WebhookId: webhook '%.*s' is paused, its deliveries wait",
+                   SPAN_FMT(id));
+    if (w->event_resource != draft->resource)
+        return ERR(ERR_INVALID_ENTITY, "WebhookId: the EventSelector of '%.*s' is not on '%.*s'",
+                   SPAN_FMT(id), SPAN_FMT(draft->resource->name));
+    draft->only = w;
+    return NULL;
+}
+
 /* Answers. --------------------------------------------------------------------------------- */
 
 /* What the client needs to follow the event. */
@@ -179,12 +203,15 @@ static struct err *post_event(struct posting *p, struct json_value input)
     struct event_draft draft;
     struct repeat_name name;
     bool repeated;
+    struct json_value webhook = json_member_fold(input, SPAN("WebhookId"));
 
     TRY(schema_check(p->call->resource->shape, input, p->call->arena));
     TRY(answer_repeated(p, input, &name, &repeated));
     if (repeated)
         return NULL;
     TRY(draft_of_description(p->call, input, &draft));
+    if (json_type(webhook) == JSON_STRING)
+        TRY(send_to_one(p->call, json_string(webhook, p->call->arena), &draft));
     return raise_draft(p, &draft, &name);
 }
 
@@ -214,6 +241,8 @@ static struct err *post_described(struct posting *p)
 /* The body is the payload itself; the resource is named by the condition `Resource=`. */
 static struct err *post_payload(struct posting *p, struct span resource)
 {
+    const struct literal *webhook =
+        conditions_equal_to(&p->call->query.conditions, SPAN("WebhookId"));
     const struct json_value none = {NULL, NULL};
     struct event_draft draft;
     struct repeat_name name;
@@ -224,6 +253,8 @@ static struct err *post_payload(struct posting *p, struct span resource)
     if (repeated)
         return NULL;
     TRY(draft_of_body(p->call, resource, &draft));
+    if (webhook != NULL)
+        TRY(send_to_one(p->call, webhook->text, &draft));
     return raise_draft(p, &draft, &name);
 }
 

@@ -60,12 +60,15 @@ static void key_of(const struct repeats *r, enum name_kind kind, struct span key
 /* Everything that decides what the request raises. */
 static void digest_request(const struct call *call, uint8_t out_body[RECORD_ONCE_BODY_BYTES])
 {
-    const struct literal *resource = conditions_equal_to(&call->query.conditions, SPAN("Resource"));
+    const struct conditions *conditions = &call->query.conditions;
+    const struct literal *resource = conditions_equal_to(conditions, SPAN("Resource"));
+    const struct literal *webhook = conditions_equal_to(conditions, SPAN("WebhookId"));
     uint8_t body[RECORD_ONCE_BODY_BYTES];
     struct buf b;
 
     buf_init(&b, BUF_NO_CAP);
     add_text(&b, resource == NULL ? SPAN("") : resource->text);
+    add_text(&b, webhook == NULL ? SPAN("") : webhook->text);
     add_text(&b, request_header(call->request, SPAN("Content-Type")));
     sign_sha256(call->request->body, body);
     buf_add(&b, span_of((const char *)body, sizeof(body)));

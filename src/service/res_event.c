@@ -17,6 +17,9 @@ static const struct property properties[] = {
     {.name = SPAN_INIT("Payload"),
      .type = TYPE_ANY,
      .meaning = SPAN_INIT("An entity, or an array of them; binary payloads show as base64")},
+    {.name = SPAN_INIT("WebhookId"),
+     .type = TYPE_STRING,
+     .meaning = SPAN_INIT("In a POST: the one webhook that the event may match; not kept")},
     READ_ONLY_PROPERTY("Webhooks", TYPE_INTEGER, 0, "Number of webhooks that it matched"),
     OBJECT_NO_PROPERTY,
 };
