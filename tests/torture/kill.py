@@ -4,8 +4,9 @@ acknowledged is there, whole, and that every acknowledged event reaches the rece
 
 Each writer keeps a ledger: what was acknowledged must be there; what was sent but not answered may be
 there, whole, or not. Writers insert single entities, arrays of three (all or none), delete, and raise
-events. `kill.py --kills 1000` is the long form. The last line counts the kills that held and those
-that did not."""
+events, each with an Id: those that were not answered are raised again after the restart, and some that
+were, and there must be one event each. `kill.py --kills 1000` is the long form. The last line counts the
+kills that held and those that did not."""
 import argparse
 import asyncio
 import json
@@ -24,7 +25,8 @@ class Ledger:
         self.unsure = set()    # Ids whose deletion was sent but not answered
         self.groups = {}       # group number -> True when acknowledged
         self.deleted = set()   # Ids whose deletion was acknowledged
-        self.events = set()    # ids of acknowledged events
+        self.events = {}       # No -> Id of acknowledged events
+        self.unanswered = set()  # No of events that were sent
         self.next_no = 0
 
     def number(self):
@@ -60,6 +62,10 @@ class Client:
             self.writer.close()
 
 
+def event(number):
+    return {"Id": f"event-{number}", "Resource": "Shop.OrderPlaced", "Payload": {"No": number}}
+
+
 async def step(client, ledger, rng):
     choice = rng.random()
     if choice < 0.45:
@@ -80,10 +86,12 @@ async def step(client, ledger, rng):
         ledger.unsure.discard(ident)
         ledger.deleted.add(ident)
     else:
-        status, body = await client.request(
-            "POST", "/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"No": ledger.number()}})
+        number = ledger.number()
+        ledger.unanswered.add(number)
+        status, body = await client.request("POST", "/Svc.Event", event(number))
         assert status == 201, (status, body)
-        ledger.events.add(body[0]["Id"])
+        ledger.unanswered.discard(number)
+        ledger.events[number] = body[0]["Id"]
 
 
 async def write(port, ledger, seed, problems):
@@ -130,6 +138,34 @@ def check(server, ledger):
             yield f"acknowledged group {group} is lost"
 
 
+def repeat(server, ledger, rng):
+    """Raises events again after a restart; yields what is wrong."""
+    answered = sorted(ledger.events)
+    for number in rng.sample(answered, min(20, len(answered))):
+        answer = server.request("POST", "/Svc.Event", event(number))
+        if answer.status != 201 or answer.json()[0]["Id"] != ledger.events[number]:
+            yield f"event {number} was raised as {ledger.events[number]}, then {answer}"
+    while ledger.unanswered:
+        number = ledger.unanswered.pop()
+        answer = server.request("POST", "/Svc.Event", event(number))
+        if answer.status != 201:
+            yield f"event {number} is refused when it is raised again: {answer}"
+        else:
+            ledger.events[number] = answer.json()[0]["Id"]
+
+
+def check_events(server, ledger):
+    """Yields what is wrong with the events as a whole."""
+    found = {}
+    for kept in server.request("GET", "/Svc.Event/_/select=Id,Payload").json():
+        number = kept["Payload"][0]["No"]
+        if number in found:
+            yield f"event {number} is there twice"
+        found[number] = kept["Id"]
+    if found != ledger.events:
+        yield f"{len(found)} events are there, {len(ledger.events)} were acknowledged"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
@@ -156,16 +192,23 @@ def main():
                                         options.seed + kill, problems))
             server.start()
             problems += check(server, ledger)
+            problems += repeat(server, ledger, rng)
             held += not problems
             failed += bool(problems)
             for problem in problems[:10]:
                 print(f"kill {kill}: {problem}")
         try:
-            harness.wait_until(lambda: ledger.events <= arrived, "every event arrives", 120)
+            harness.wait_until(lambda: arrived.issuperset(ledger.events.values()), "every event arrives", 120)
             held += 1
         except AssertionError:
             failed += 1
-            print(f"{len(ledger.events - arrived)} of {len(ledger.events)} events did not arrive")
+            missing = set(ledger.events.values()) - arrived
+            print(f"{len(missing)} of {len(ledger.events)} events did not arrive")
+        problems = list(check_events(server, ledger))
+        held += not problems
+        failed += bool(problems)
+        for problem in problems[:10]:
+            print(problem)
         print(f"{len(ledger.present)} entities, {len(ledger.deleted)} deleted, "
               f"{len(ledger.groups)} groups, {len(ledger.events)} events acknowledged")
     finally:
