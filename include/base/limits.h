@@ -20,6 +20,8 @@
       "deliveries that are queued or waiting")                                                     \
     X(memory_bytes, "MemoryBytes", 0, 0, INT64_MAX, "bytes",                                       \
       "heap beyond which work is refused; 0: none")                                                \
+    X(payload_bytes, "PayloadBytes", 67108864, 0, INT64_MAX, "bytes",                              \
+      "payloads of events held in memory; others are read back from the journal")                  \
     X(shutdown_seconds, "ShutdownSeconds", 20, 0, 3600, "seconds", "time to drain after SIGTERM")  \
     X(json_depth, "JsonDepth", 64, 1, 900, "levels", "nesting of arrays and objects in a body")    \
     X(json_nodes, "JsonNodes", 100000, 16, 10000000, "values",                                     \

@@ -84,10 +84,11 @@ void journal_commit(struct journal *j);
 bool journal_idle(const struct journal *j);
 uint64_t journal_committed_serial(const struct journal *j);
 
-/* Reads a committed record's body back. Blocking read of one record, from the page cache or the
- * disk. */
-struct err *journal_read(struct journal *j, struct journal_place place,
-                         struct buf *out_body) MUST_USE;
+/* Reads a committed record's body back. When it is not in the page cache: with `may_wait` it blocks
+ * until the disk has brought it; otherwise *out_there is false, the disk has been asked for it and
+ * for what follows it, and a later call will find it. */
+struct err *journal_read(struct journal *j, struct journal_place place, bool may_wait,
+                         struct buf *out_body, bool *out_there) MUST_USE;
 
 /* Cleaning. First serial of the segment after the oldest one: when no live record is older than
  * this (and those moved are committed), the oldest segment may go. 0 while there is only one. */

@@ -3,8 +3,8 @@
 #ifndef SERVICE_EVENT_H
 #define SERVICE_EVENT_H
 
-#include "base/blob.h"
 #include "base/map.h"
+#include "service/payloads.h"
 #include "service/resource.h"
 #include "store/change.h"
 #include "store/turn.h"
@@ -21,10 +21,10 @@ struct event {
     struct span resource;     /* full name; in `owned` */
     struct span content_type; /* of a binary payload; in `owned` */
     char *owned;
-    struct blob *payload; /* a JSON array of entities, or the bytes of a binary payload */
-    uint32_t webhooks;    /* that it matched when it was raised */
-    uint32_t deliveries;  /* that refer to it */
-    uint8_t depth;        /* how many events caused one another before it */
+    struct payload_slot payload; /* a JSON array of entities, or the bytes of a binary payload */
+    uint32_t webhooks;           /* that it matched when it was raised */
+    uint32_t deliveries;         /* that refer to it */
+    uint8_t depth;               /* how many events caused one another before it */
     bool is_binary;
     bool is_kept;  /* visible in Svc.Event */
     bool is_known; /* false while a replayed delivery refers to an event not read yet */
@@ -66,9 +66,12 @@ uint64_t events_version(const struct events *e);
 /* For deliveries: refers to an event, known or still to come; releases it. */
 struct event *event_ref(struct events *e, uint64_t object_no);
 void event_unref(struct events *e, struct event *event);
+/* Where their payloads are. */
+struct payloads *events_payloads(struct events *e);
 /* Appends the event as the JSON text of a Svc.Event entity: Id, Resource, Time, ContentType,
- * Payload (an array of entities; base64 text for a binary one), Webhooks, ObjectNo. */
-void event_add_json(const struct event *event, struct buf *b);
+ * Payload (an array of entities; base64 text for a binary one; null when the journal cannot be
+ * read, which is logged), Webhooks, ObjectNo. */
+void event_add_json(struct events *e, struct event *event, struct buf *b);
 /* No longer keeps this event: adds the record to a change. What deliveries still need stays. */
 void event_forget(struct change *change, const struct event *event);
 

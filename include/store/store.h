@@ -39,8 +39,8 @@ struct store_kind {
      * this program do not fit together, and refuses the journal. */
     struct err *(*apply)(void *context, struct span body, const struct store_origin *origin);
     /* Appends to `change` a record that stands for the object as it is now: the cleaner moves it.
-     * NULL for kinds whose records stand for no object (…_GONE). */
-    void (*move)(void *context, struct stored *stored, struct change *change);
+     * NULL for kinds whose records stand for no object (…_GONE). Errors of reading it back. */
+    struct err *(*move)(void *context, struct stored *stored, struct change *change);
     /* Adds all objects of this kind: see store_digest_add. NULL: none of its own. */
     void (*digest)(void *context, struct store_digest *digest);
     /* After replay, kinds in the order of registration: link what was applied in any order. NULL:
@@ -68,7 +68,7 @@ void store_forget(struct store *s, struct stored *stored);
 /* The object in the oldest record, NULL when there is none. */
 struct stored *store_oldest(struct store *s);
 /* Appends the record of that object to the change (for the cleaner). */
-void store_move(struct store *s, struct stored *stored, struct change *change);
+struct err *store_move(struct store *s, struct stored *stored, struct change *change) MUST_USE;
 /* Bytes of all records that are still needed, and their number. */
 uint64_t store_live_bytes(const struct store *s);
 size_t store_live_count(const struct store *s);

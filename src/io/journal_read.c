@@ -9,7 +9,10 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+enum { AHEAD_BYTES = 1 << 20, DAMAGED = -1, TOO_LONG = -2 };
 
 void journal_read_forget(struct journal *j, uint64_t number)
 {
@@ -43,14 +46,27 @@ static struct err *open_segment(struct journal *j, struct journal_place place)
     return NULL;
 }
 
-/* 0 or an errno; the end of the file is EIO. */
-static int read_all(int fd, char *p, size_t n, uint64_t offset)
+/* Not every file system can tell whether a page is cached: then the read waits after all. */
+static ssize_t read_some(int fd, char *p, size_t n, uint64_t offset, bool may_wait)
+{
+    struct iovec part = {p, n};
+    ssize_t got = preadv2(fd, &part, 1, (off_t)offset, may_wait ? 0 : RWF_NOWAIT);
+
+    if (got < 0 && !may_wait && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL))
+        got = preadv2(fd, &part, 1, (off_t)offset, 0);
+    return got;
+}
+
+/* 0 or an errno: EAGAIN when it is not cached, EIO at the end of the file. */
+static int read_all(int fd, char *p, size_t n, uint64_t offset, bool may_wait)
 {
     if (fault_hit("disk.read"))
         return EIO;
     while (n > 0) {
-        ssize_t step = pread(fd, p, n, (off_t)offset);
+        ssize_t step = read_some(fd, p, n, offset, may_wait);
 
+        if (step < 0 && errno == EINTR)
+            continue;
         if (step <= 0)
             return step < 0 ? errno : EIO;
         p += step;
@@ -68,31 +84,50 @@ static bool lies_within(int fd, uint64_t offset, uint64_t n)
     return fstat(fd, &status) == 0 && offset + n <= (uint64_t)status.st_size;
 }
 
-struct err *journal_read(struct journal *j, struct journal_place place, struct buf *out_body)
+/* Header and body; EAGAIN as in read_all, a negative number when the record is damaged. */
+static int read_record(struct journal *j, struct journal_place place, bool may_wait,
+                       struct buf *body)
 {
     const struct segment_header header = {.journal = j->id};
     char head[SEGMENT_RECORD_HEADER_BYTES];
     uint64_t body_at = place.offset + (uint64_t)sizeof(head);
-    size_t n;
+    int error = read_all(j->read_fd, head, sizeof(head), place.offset, may_wait);
+    size_t n = error == 0 ? segment_body_bytes(head) : 0;
     char *p;
+
+    if (error != 0)
+        return error;
+    if (!lies_within(j->read_fd, body_at, n))
+        return DAMAGED;
+    buf_clear(body);
+    p = buf_reserve(body, MAX(n, 1)); /* NULL means only that the cap is too low */
+    if (p == NULL)
+        return TOO_LONG;
+    error = read_all(j->read_fd, p, n, body_at, may_wait);
+    if (error != 0)
+        return error;
+    if (!segment_record_valid(&header, head, span_of(p, n)))
+        return DAMAGED;
+    buf_commit(body, n);
+    return 0;
+}
+
+struct err *journal_read(struct journal *j, struct journal_place place, bool may_wait,
+                         struct buf *out_body, bool *out_there)
+{
     int error;
 
     TRY(open_segment(j, place));
-    error = read_all(j->read_fd, head, sizeof(head), place.offset);
-    if (error != 0)
-        return cannot_read(j, place, strerror(error));
-    n = segment_body_bytes(head);
-    if (!lies_within(j->read_fd, body_at, n))
-        return cannot_read(j, place, "its length is damaged");
-    buf_clear(out_body);
-    p = buf_reserve(out_body, MAX(n, 1)); /* NULL means only that the cap is too low */
-    if (p == NULL)
+    error = read_record(j, place, may_wait, out_body);
+    *out_there = error != EAGAIN;
+    if (error == 0)
+        return NULL;
+    if (error == DAMAGED)
+        return cannot_read(j, place, "it is damaged");
+    if (error == TOO_LONG)
         return cannot_read(j, place, "it is longer than expected");
-    error = read_all(j->read_fd, p, n, body_at);
-    if (error != 0)
+    if (error != EAGAIN)
         return cannot_read(j, place, strerror(error));
-    if (!segment_record_valid(&header, head, span_of(p, n)))
-        return cannot_read(j, place, "the checksum does not match");
-    buf_commit(out_body, n);
-    return NULL;
+    error = posix_fadvise(j->read_fd, (off_t)place.offset, AHEAD_BYTES, POSIX_FADV_WILLNEED);
+    return error == 0 ? NULL : cannot_read(j, place, strerror(error));
 }

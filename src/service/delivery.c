@@ -61,8 +61,12 @@ static void leave_state(struct delivery *delivery)
 
 static void stop_aging(struct delivery *delivery)
 {
-    if (list_linked(&delivery->age_link))
-        list_remove(&delivery->lane->deliveries->not_ended, &delivery->age_link);
+    struct deliveries *d = delivery->lane->deliveries;
+
+    if (!list_linked(&delivery->age_link))
+        return;
+    list_remove(&d->not_ended, &delivery->age_link);
+    payload_unneeded(events_payloads(d->service->events), delivery->event);
 }
 
 /* Puts it into the list of its state. */
@@ -76,8 +80,10 @@ static void enter_state(struct delivery *delivery)
         list_push_back(&d->ended, &delivery->age_link);
         return;
     }
-    if (!list_linked(&delivery->age_link))
+    if (!list_linked(&delivery->age_link)) {
         list_push_back(&d->not_ended, &delivery->age_link);
+        payload_needed(events_payloads(d->service->events), delivery->event);
+    }
     if (delivery->state == DELIVERY_IN_FLIGHT)
         delivery->lane->in_flight++;
     else
@@ -223,13 +229,14 @@ void delivery_add_record(struct change *change, const struct record_delivery *re
     change_end(change, RECORD_DELIVERY, 1);
 }
 
-static void move_delivery(void *context, struct stored *stored, struct change *change)
+static struct err *move_delivery(void *context, struct stored *stored, struct change *change)
 {
     const struct record_delivery record =
         delivery_record(CONTAINER_OF(stored, struct delivery, stored));
 
     (void)context;
     delivery_add_record(change, &record);
+    return NULL;
 }
 
 static struct err *apply_lane(void *context, struct span body, const struct store_origin *origin)
@@ -262,12 +269,13 @@ void lane_add_record(struct change *change, const struct lane *lane, int64_t fai
     change_end(change, RECORD_LANE, 1);
 }
 
-static void move_lane(void *context, struct stored *stored, struct change *change)
+static struct err *move_lane(void *context, struct stored *stored, struct change *change)
 {
     const struct lane *lane = CONTAINER_OF(stored, struct lane, stored);
 
     (void)context;
     lane_add_record(change, lane, lane->failing_since_unix_ns, lane->hold_until_unix_ns);
+    return NULL;
 }
 
 /* Deliveries of deleted webhooks do not count: they are being dropped, and a replay drops them. */

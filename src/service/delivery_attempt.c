@@ -128,30 +128,36 @@ static void abort_delivery(struct attempt *attempt, struct span why)
 
 /* Bodies. ---------------------------------------------------------------------------------- */
 
-static struct err *body_of_payload(struct attempt *attempt, bool *out_ready)
+/* In another format: the attempt's body is replaced. */
+static void reformat(struct attempt *attempt, enum format format)
 {
-    const struct event *event = attempt->delivery->event;
-    enum format format;
+    struct blob *json = TAKE(attempt->body);
     struct buf b;
 
+    buf_init(&b, BUF_NO_CAP);
+    payload_add_as(&b, blob_span(json), format, &attempt->arena);
+    attempt->body = blob_new(buf_span(&b));
+    buf_done(&b);
+    blob_unref(json);
+}
+
+static struct err *body_of_payload(struct attempt *attempt, bool *out_ready)
+{
+    struct event *event = attempt->delivery->event;
+    enum format format;
+
     *out_ready = true;
+    TRY(payload_get(events_payloads(attempt->deliveries->service->events), event, &attempt->body));
     if (event->is_binary) {
         attempt->content_type = event->content_type;
-        attempt->body = blob_ref(event->payload);
         return NULL;
     }
     TRY(negotiate_content_type(attempt->settings.content_type, true, &format));
     attempt->content_type = attempt->settings.content_type.p == NULL
                                 ? SPAN("application/json")
                                 : attempt->settings.content_type;
-    if (format == FORMAT_JSON) {
-        attempt->body = blob_ref(event->payload);
-        return NULL;
-    }
-    buf_init(&b, BUF_NO_CAP);
-    payload_add_as(&b, blob_span(event->payload), format, &attempt->arena);
-    attempt->body = blob_new(buf_span(&b));
-    buf_done(&b);
+    if (format != FORMAT_JSON)
+        reformat(attempt, format);
     return NULL;
 }
 

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { STARTS_PER_TURN = 32, DROPS_PER_TURN = 1000 };
+enum { STARTS_PER_TURN = 32, DROPS_PER_TURN = 1000, READ_AGAIN_MS = 1 };
 
 #define NEVER UINT64_MAX
 
@@ -198,6 +198,10 @@ static bool start_one(struct deliveries *d, struct lane *lane)
     next = queued_at(heap_first(&lane->pending));
     if (!turn_is_committed(d->service->turn, next->version)) {
         wait_for_commit(d, lane, next->version);
+        return false;
+    }
+    if (!payload_ready(events_payloads(d->service->events), next->event)) {
+        timer_start(d->service->loop, &lane->timer, READ_AGAIN_MS);
         return false;
     }
     if (lane->rate_per_second > 0)

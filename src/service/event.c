@@ -7,6 +7,7 @@
 #include "service/event.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/must.h"
@@ -23,6 +24,7 @@ struct events {
     struct map by_no; /* all */
     struct list kept; /* by object_no once loaded */
     uint64_t version;
+    struct payloads payloads;
 };
 
 static struct event *event_at(struct list_link *link)
@@ -48,7 +50,7 @@ static void event_free(struct events *e, struct event *event)
 {
     store_forget(e->service->store, &event->stored);
     map_remove(&e->by_no, no_key(event));
-    blob_unref(event->payload);
+    payload_remove(&e->payloads, event);
     mem_free(event->owned);
     mem_free(event);
 }
@@ -71,7 +73,8 @@ static struct event *stub_new(struct events *e, uint64_t object_no)
     return event;
 }
 
-static void fill(struct events *e, struct event *event, const struct record_event *r)
+static void fill(struct events *e, struct event *event, const struct record_event *r,
+                 const struct store_origin *origin)
 {
     event->is_known = true;
     event->id = r->id;
@@ -79,7 +82,7 @@ static void fill(struct events *e, struct event *event, const struct record_even
     event->depth = r->depth;
     event->is_binary = r->is_binary;
     event->webhooks = r->matched;
-    event->payload = blob_new(r->payload);
+    payload_add(&e->payloads, event, r->payload, origin);
     event->owned = mem_alloc(r->resource.n + r->content_type.n);
     memcpy(event->owned, r->resource.p, r->resource.n);
     memcpy(event->owned + r->resource.n, r->content_type.p, r->content_type.n);
@@ -104,9 +107,11 @@ static struct err *apply_event(void *context, struct span body, const struct sto
     if (event == NULL)
         event = stub_new(e, r.object_no);
     store_track(e->service->store, &event->stored, RECORD_EVENT, origin);
-    if (event->is_known)
-        return NULL; /* it only moved */
-    fill(e, event, &r);
+    if (event->is_known) { /* it only moved */
+        payload_moved(event, origin);
+        return NULL;
+    }
+    fill(e, event, &r, origin);
     if (store_is_loaded(e->service->store)) {
         e->service->metrics.events++;
         e->service->metrics.matches += r.matched;
@@ -138,7 +143,7 @@ static struct err *apply_event_gone(void *context, struct span body,
     return NULL;
 }
 
-static struct record_event record_of(const struct event *event)
+static struct record_event record_of(const struct event *event, struct span payload)
 {
     return (struct record_event){
         .id = event->id,
@@ -150,17 +155,35 @@ static struct record_event record_of(const struct event *event)
         .matched = event->webhooks,
         .resource = event->resource,
         .content_type = event->content_type,
-        .payload = blob_span(event->payload),
+        .payload = payload,
     };
 }
 
-static void move_event(void *context, struct stored *stored, struct change *change)
+static struct err *move_event(void *context, struct stored *stored, struct change *change)
 {
-    const struct record_event record = record_of(CONTAINER_OF(stored, struct event, stored));
+    struct events *e = context;
+    struct event *event = CONTAINER_OF(stored, struct event, stored);
+    struct record_event record;
+    struct blob *payload;
 
-    (void)context;
+    TRY(payload_get(&e->payloads, event, &payload));
+    record = record_of(event, blob_span(payload));
     record_add_event(change_begin(change), &record);
     change_end(change, RECORD_EVENT, 1);
+    blob_unref(payload);
+    return NULL;
+}
+
+/* The payload, or NULL when it cannot be read, which is logged. */
+static struct blob *payload_or_null(struct events *e, struct event *event)
+{
+    struct blob *payload = NULL;
+    struct err *error = payload_get(&e->payloads, event, &payload);
+
+    if (error != NULL)
+        log_error("event", "%.*s", SPAN_FMT(err_message(error)));
+    err_free(error);
+    return payload;
 }
 
 /* Hidden events are not counted: when they go depends on when their deliveries are dropped. */
@@ -171,11 +194,13 @@ static void digest_events(void *context, struct store_digest *digest)
 
     buf_init(&b, BUF_NO_CAP);
     for (struct event *event = events_first(e); event != NULL; event = events_next(e, event)) {
-        const struct record_event record = record_of(event);
+        struct blob *payload = payload_or_null(e, event);
+        const struct record_event record = record_of(event, blob_span(payload));
 
         buf_clear(&b);
         record_add_event(&b, &record);
         store_digest_add(digest, buf_span(&b));
+        blob_unref(payload);
     }
     buf_done(&b);
 }
@@ -215,6 +240,7 @@ struct events *events_new(struct service *service)
     map_init(&e->by_id, id_key);
     map_init(&e->by_no, no_key);
     list_init(&e->kept);
+    payloads_init(&e->payloads, service);
     store_register(service->store, &event_kind, e);
     store_register(service->store, &event_gone_kind, e);
     return e;
@@ -232,6 +258,7 @@ void events_free(struct events *e)
         event_free(e, event);
     }
     MUST(map_count(&e->by_no) == 0);
+    payloads_done(&e->payloads);
     map_done(&e->by_id);
     map_done(&e->by_no);
     mem_free(e);
@@ -384,7 +411,28 @@ void event_forget(struct change *change, const struct event *event)
     change_end(change, RECORD_EVENT_GONE, 1);
 }
 
-void event_add_json(const struct event *event, struct buf *b)
+struct payloads *events_payloads(struct events *e)
+{
+    return &e->payloads;
+}
+
+static void add_payload(struct events *e, struct event *event, struct buf *b)
+{
+    struct blob *payload = payload_or_null(e, event);
+
+    if (payload == NULL) {
+        buf_add_str(b, "null");
+    } else if (event->is_binary) {
+        buf_add_char(b, '"');
+        text_add_base64(b, blob_span(payload));
+        buf_add_char(b, '"');
+    } else {
+        buf_add(b, blob_span(payload));
+    }
+    blob_unref(payload);
+}
+
+void event_add_json(struct events *e, struct event *event, struct buf *b)
 {
     buf_add_char(b, '{');
     member_add_uuid(b, SPAN("Id"), &event->id);
@@ -393,13 +441,7 @@ void event_add_json(const struct event *event, struct buf *b)
     member_add_text(b, SPAN("ContentType"),
                     event->is_binary ? event->content_type : SPAN("application/json"));
     json_add_name(b, SPAN("Payload"));
-    if (event->is_binary) {
-        buf_add_char(b, '"');
-        text_add_base64(b, blob_span(event->payload));
-        buf_add_char(b, '"');
-    } else {
-        buf_add(b, blob_span(event->payload));
-    }
+    add_payload(e, event, b);
     member_add_u64(b, SPAN("Webhooks"), event->webhooks);
     member_add_u64(b, SPAN("ObjectNo"), event->object_no);
     buf_add_char(b, '}');

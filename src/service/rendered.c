@@ -1,27 +1,39 @@
 #include "service/rendered.h"
 
+static struct rendered *rendered_of(struct query_source *source)
+{
+    return CONTAINER_OF(source, struct rendered, source);
+}
+
 static bool next_item(struct query_source *source, struct query_item *out_item)
 {
-    struct rendered *r = CONTAINER_OF(source, struct rendered, source);
-    void *object = r->next(r);
+    struct rendered *r = rendered_of(source);
+
+    out_item->object = r->next(r);
+    return out_item->object != NULL;
+}
+
+static struct span render(struct query_source *source, const struct query_item *item,
+                          struct arena *a)
+{
+    struct rendered *r = rendered_of(source);
+    struct span text;
     struct buf json;
 
-    if (object == NULL)
-        return false;
     buf_init(&json, BUF_NO_CAP);
-    r->add_json(object, &json);
-    out_item->json = arena_copy(r->call->arena, buf_span(&json));
-    out_item->object = object;
+    r->add_json(r, item->object, &json);
+    text = arena_copy(a, buf_span(&json));
     buf_done(&json);
-    return true;
+    return text;
 }
 
 struct rendered *rendered_open(struct call *call, void *(*next)(struct rendered *r),
-                               void (*add_json)(const void *object, struct buf *b))
+                               void (*add_json)(struct rendered *r, void *object, struct buf *b))
 {
     struct rendered *r = ARENA_NEW(call->arena, struct rendered);
 
     r->source.next = next_item;
+    r->source.render = render;
     r->call = call;
     r->next = next;
     r->add_json = add_json;

@@ -50,11 +50,12 @@ static void *next(struct rendered *r)
     return NULL;
 }
 
-static void add_json(const void *object, struct buf *b)
+static void add_json(struct rendered *r, void *object, struct buf *b)
 {
     const struct line *line = object;
     const struct resource *resource = line->resource;
 
+    (void)r;
     buf_add_str(b, "{\"Name\":");
     json_add_string(b, resource->name);
     json_add_name(b, SPAN("Description"));

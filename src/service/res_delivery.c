@@ -52,8 +52,9 @@ static void *next_single(struct rendered *r)
     return TAKE(r->cursor);
 }
 
-static void add_json(const void *object, struct buf *b)
+static void add_json(struct rendered *r, void *object, struct buf *b)
 {
+    (void)r;
     delivery_add_json(object, b);
 }
 

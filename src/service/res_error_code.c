@@ -30,10 +30,11 @@ static void *next(struct rendered *r)
     return line;
 }
 
-static void add_json(const void *object, struct buf *b)
+static void add_json(struct rendered *r, void *object, struct buf *b)
 {
     const struct err_info *info = *(const struct err_info *const *)object;
 
+    (void)r;
     buf_add_str(b, "{\"Name\":");
     json_add_string(b, info->name);
     json_add_name(b, SPAN("Code"));

@@ -39,9 +39,9 @@ static void *next_single(struct rendered *r)
     return TAKE(r->cursor);
 }
 
-static void add_json(const void *object, struct buf *b)
+static void add_json(struct rendered *r, void *object, struct buf *b)
 {
-    event_add_json(object, b);
+    event_add_json(r->call->service->events, object, b);
 }
 
 static struct err *open_source(struct call *call)

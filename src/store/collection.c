@@ -214,7 +214,7 @@ void collection_remove(struct collection *c, const struct uuid *id,
     entity_free(c, e);
 }
 
-void collection_move(void *store, struct stored *stored, struct change *change)
+struct err *collection_move(void *store, struct stored *stored, struct change *change)
 {
     struct entity *e = CONTAINER_OF(stored, struct entity, stored);
     const struct record_entity record = {
@@ -228,6 +228,7 @@ void collection_move(void *store, struct stored *stored, struct change *change)
     (void)store;
     record_add_entity(change_begin(change), &record);
     change_end(change, RECORD_ENTITY, 1);
+    return NULL;
 }
 
 static bool comes_before(const struct list_link *a, const struct list_link *b)

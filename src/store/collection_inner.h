@@ -16,7 +16,7 @@ void collection_put(struct collection *c, const struct record_entity *record,
 /* An id that is not there is nothing to do: its entity's record may have been cleaned away. */
 void collection_remove(struct collection *c, const struct uuid *id,
                        const struct store_origin *origin);
-void collection_move(void *store, struct stored *stored, struct change *change);
+struct err *collection_move(void *store, struct stored *stored, struct change *change);
 void collection_loaded(struct collection *c);
 void collection_digest(struct collection *c, struct store_digest *digest);
 

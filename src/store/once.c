@@ -86,12 +86,13 @@ static struct err *apply_once_gone(void *context, struct span body,
     return NULL;
 }
 
-static void move_once(void *context, struct stored *stored, struct change *change)
+static struct err *move_once(void *context, struct stored *stored, struct change *change)
 {
     const struct once_entry *entry = CONTAINER_OF(stored, struct once_entry, stored);
 
     (void)context;
     once_remember(change, &entry->record);
+    return NULL;
 }
 
 static void digest_once(void *context, struct store_digest *digest)

@@ -177,12 +177,12 @@ struct stored *store_oldest(struct store *s)
     return first == NULL ? NULL : stored_at(first);
 }
 
-void store_move(struct store *s, struct stored *stored, struct change *change)
+struct err *store_move(struct store *s, struct stored *stored, struct change *change)
 {
     const struct handler *h = &s->handlers[stored->kind];
 
     MUST(h->kind.move != NULL);
-    h->kind.move(h->context, stored, change);
+    return h->kind.move(h->context, stored, change);
 }
 
 uint64_t store_live_bytes(const struct store *s)

@@ -37,7 +37,7 @@ struct turn {
     uint32_t slice_bytes;
     uint64_t segment_bytes;
     uint64_t moved_serial; /* the last move's; the oldest segment may go when it is committed */
-    bool drop_failed;      /* the oldest segment could not be deleted */
+    bool cleaning_fails;   /* it was said; tried again at every turn end */
     struct arena scratch;
     void (*on_failed)(void *context, const char *why);
     void *on_failed_context;
@@ -114,61 +114,72 @@ static bool wants_cleaning(struct turn *t)
     return (stats.bytes - unsealed) * 2 > store_live_bytes(t->store) * 3;
 }
 
-/* Appends again what the oldest segment still holds, up to a slice. True when nothing is left. */
-static bool move_slice(struct turn *t, uint64_t before_serial)
+static struct err *move_one(struct turn *t, struct stored *stored)
+{
+    struct change change;
+    struct err *e;
+
+    change_init(&change, t, &t->scratch);
+    change.frees_space = true;
+    e = store_move(t->store, stored, &change);
+    if (e == NULL)
+        e = turn_apply(t, &change, &t->moved_serial);
+    change_done(&change);
+    arena_reset(&t->scratch);
+    return e;
+}
+
+/* Appends again what the oldest segment still holds, up to a slice. *out_done when nothing is left.
+ */
+static struct err *move_slice(struct turn *t, uint64_t before_serial, bool *out_done)
 {
     size_t moved = 0;
 
+    *out_done = false;
     while (moved < t->slice_bytes) {
         struct stored *oldest = store_oldest(t->store);
-        struct change change;
-        uint64_t serial;
-        struct err *e;
 
-        if (oldest == NULL || oldest->serial >= before_serial)
-            return true;
+        *out_done = oldest == NULL || oldest->serial >= before_serial;
+        if (*out_done)
+            return NULL;
         moved += oldest->bytes;
-        change_init(&change, t, &t->scratch);
-        change.frees_space = true;
-        store_move(t->store, oldest, &change);
-        e = turn_apply(t, &change, &serial);
-        change_done(&change);
-        arena_reset(&t->scratch);
-        if (e != NULL) { /* no room now: tried again when there is */
-            err_free(e);
-            return false;
-        }
-        t->moved_serial = serial;
+        TRY(move_one(t, oldest));
     }
-    return false;
+    return NULL;
 }
 
+static void clean_again_soon(struct turn *t)
+{
+    if (!loop_posted(&t->clean_more))
+        loop_post(t->loop, &t->clean_more);
+}
+
+/* One step towards the oldest segment's end. */
+static struct err *clean_step(struct turn *t)
+{
+    bool is_empty;
+
+    TRY(move_slice(t, journal_second_first_serial(t->journal), &is_empty));
+    if (is_empty && !is_committed(t, t->moved_serial))
+        return NULL; /* its commit ends in a turn that comes here again */
+    if (is_empty)
+        TRY(journal_drop_oldest(t->journal));
+    clean_again_soon(t);
+    return NULL;
+}
+
+/* What fails, a full disk above all, is tried again at the end of every turn and said once. */
 static void clean(struct turn *t)
 {
-    uint64_t before_serial;
     struct err *e;
 
     if (!wants_cleaning(t))
         return;
-    before_serial = journal_second_first_serial(t->journal);
-    if (!move_slice(t, before_serial)) {
-        if (!loop_posted(&t->clean_more))
-            loop_post(t->loop, &t->clean_more);
-        return;
-    }
-    if (!is_committed(t, t->moved_serial))
-        return; /* its commit ends in a turn that comes here again */
-    e = journal_drop_oldest(t->journal);
-    if (e != NULL) { /* tried again at every turn end, said once */
-        if (!t->drop_failed)
-            log_error("turn", "%.*s", SPAN_FMT(err_message(e)));
-        t->drop_failed = true;
-        err_free(e);
-        return;
-    }
-    t->drop_failed = false;
-    if (!loop_posted(&t->clean_more))
-        loop_post(t->loop, &t->clean_more);
+    e = clean_step(t);
+    if (e != NULL && !t->cleaning_fails)
+        log_error("turn", "the journal cannot be cleaned: %.*s", SPAN_FMT(err_message(e)));
+    t->cleaning_fails = e != NULL;
+    err_free(e);
 }
 
 static void on_turn_end(struct loop_hook *hook)

@@ -193,6 +193,15 @@ START_TEST(too_large)
 }
 END_TEST
 
+static struct err *read_back(struct fixture *f, struct journal_place place, struct buf *body)
+{
+    bool is_there = false;
+    struct err *e = journal_read(f->j, place, true, body, &is_there);
+
+    ck_assert(e != NULL || is_there);
+    return e;
+}
+
 START_TEST(reading_back)
 {
     struct fixture f;
@@ -206,12 +215,36 @@ START_TEST(reading_back)
     for (int i = 0; i < 600; i++) {
         const struct fx_record *r = &f.appended.records[rng_below(f.appended.count)];
 
-        ck_ok(journal_read(f.j, r->place, &body));
+        ck_ok(read_back(&f, r->place, &body));
         if (body.n != r->n || !fx_body_holds(buf_span(&body), r->serial))
             ck_abort_msg("a record was not read back");
         if (i == 300)
             fx_reopen_whole(&f);
     }
+    buf_done(&body);
+    fx_done(&f);
+}
+END_TEST
+
+/* Without waiting it is there at once, or soon after the disk was asked for it. */
+START_TEST(reading_without_waiting)
+{
+    struct fixture f;
+    struct buf body;
+    bool is_there = false;
+
+    set_up(&f, _i);
+    buf_init(&body, 1000);
+    fx_open(&f);
+    fx_append(&f, 1, 99);
+    fx_commit(&f);
+    for (int i = 0; i < 5000 && !is_there; i++) {
+        ck_ok(journal_read(f.j, f.appended.records[0].place, false, &body, &is_there));
+        if (!is_there)
+            usleep(1000);
+    }
+    ck_assert(is_there);
+    ck_assert(fx_body_holds(buf_span(&body), f.appended.records[0].serial));
     buf_done(&body);
     fx_done(&f);
 }
@@ -230,18 +263,18 @@ START_TEST(reading_what_is_not_there)
     fx_append(&f, 1, 101);
     fx_commit(&f);
     place = f.appended.records[0].place;
-    ck_ok(journal_read(f.j, place, &body));
-    ck_fails(journal_read(f.j, f.appended.records[1].place, &body), ERR_STORAGE_FAILURE,
+    ck_ok(read_back(&f, place, &body));
+    ck_fails(read_back(&f, f.appended.records[1].place, &body), ERR_STORAGE_FAILURE,
              "longer than expected");
     place.offset += 8;
-    ck_fails(journal_read(f.j, place, &body), ERR_STORAGE_FAILURE, "offset 4104 of");
+    ck_fails(read_back(&f, place, &body), ERR_STORAGE_FAILURE, "offset 4104 of");
     place.offset = FX_SEGMENT_BYTES;
-    ck_fails(journal_read(f.j, place, &body), ERR_STORAGE_FAILURE, "Input/output error");
+    ck_fails(read_back(&f, place, &body), ERR_STORAGE_FAILURE, "Input/output error");
     place.segment = 9;
-    ck_fails(journal_read(f.j, place, &body), ERR_STORAGE_FAILURE, "journal-0000000000000009.seg");
+    ck_fails(read_back(&f, place, &body), ERR_STORAGE_FAILURE, "journal-0000000000000009.seg");
     fx_flip(&f, 1, SEGMENT_HEADER_BYTES + 50);
-    ck_fails(journal_read(f.j, f.appended.records[0].place, &body), ERR_STORAGE_FAILURE,
-             "checksum does not match");
+    ck_fails(read_back(&f, f.appended.records[0].place, &body), ERR_STORAGE_FAILURE,
+             "it is damaged");
     buf_done(&body);
     fx_done(&f);
 }
@@ -514,7 +547,7 @@ START_TEST(losing_the_helper)
     ck_assert_int_eq(f.error_number, EPIPE);
     ck_assert_uint_eq(f.commits, 3);
     buf_init(&body, 1000);
-    ck_ok(journal_read(f.j, f.appended.records[0].place, &body)); /* reading goes on */
+    ck_ok(read_back(&f, f.appended.records[0].place, &body)); /* reading goes on */
     buf_done(&body);
     fx_reopen(&f);
     ck_assert_uint_ge(f.replayed.count + 2, f.appended.count);
@@ -836,6 +869,7 @@ void testing_cases(TCase *tc)
         large_changes_get_large_segments,
         too_large,
         reading_back,
+        reading_without_waiting,
         reading_what_is_not_there,
         cleaning,
         cleaning_at_once,
