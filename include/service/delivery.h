@@ -43,14 +43,16 @@ struct delivery {
     struct list_link lane_link; /* in its lane's `all` */
     struct list_link age_link;  /* among those that have ended, or that have not, oldest first */
     struct heap_node queued;    /* in its lane's `pending` or `waiting` */
-    uint64_t rank;              /* PENDING: place in the queue; WAITING: loop clock when due, ms */
+    union {
+        uint64_t rank;           /* PENDING: place in the queue; WAITING: loop clock when due, ms */
+        struct attempt *attempt; /* IN_FLIGHT */
+    };
     struct event *event;
     struct lane *lane;
     uint64_t object_no;
     uint64_t version;
-    int64_t next_unix_ns;    /* 0: none */
-    char *last_error;        /* NULL: none */
-    struct attempt *attempt; /* while IN_FLIGHT */
+    int64_t next_unix_ns; /* 0: none */
+    char *last_error;     /* NULL: none */
     uint16_t attempts;
     uint16_t last_status;
     uint8_t state; /* enum delivery_state */

@@ -51,7 +51,6 @@ static void leave_state(struct delivery *delivery)
     d->count[delivery->state]--;
     if (delivery->state == DELIVERY_IN_FLIGHT) {
         delivery->lane->in_flight--;
-        delivery->attempt = NULL;
     } else if (has_ended(delivery->state)) {
         list_remove(&d->ended, &delivery->age_link);
     } else {
@@ -84,10 +83,12 @@ static void enter_state(struct delivery *delivery)
         list_push_back(&d->not_ended, &delivery->age_link);
         payload_needed(events_payloads(d->service->events), delivery->event);
     }
-    if (delivery->state == DELIVERY_IN_FLIGHT)
+    if (delivery->state == DELIVERY_IN_FLIGHT) {
         delivery->lane->in_flight++;
-    else
+        delivery->attempt = NULL; /* attempt_start knows it */
+    } else {
         lane_enqueue(delivery->lane, delivery);
+    }
 }
 
 void delivery_set_state(struct delivery *delivery, enum delivery_state next)
@@ -115,7 +116,7 @@ void delivery_drop(struct delivery *delivery)
     struct lane *lane = delivery->lane;
     struct deliveries *d = lane->deliveries;
 
-    if (delivery->attempt != NULL)
+    if (delivery->state == DELIVERY_IN_FLIGHT)
         attempt_cancel(delivery->attempt);
     leave_state(delivery);
     stop_aging(delivery);
