@@ -1,0 +1,5 @@
+"""The benchmark's parts; tools/bench/run and tools/bench/compare put them together."""
+from . import delivering, holding, reading, writing
+
+SCENARIOS = {**reading.SCENARIOS, **writing.SCENARIOS, **delivering.SCENARIOS,
+             **holding.SCENARIOS}

@@ -1,0 +1,259 @@
+"""The servers that are measured: each starts pinned to the server's core and is ended by its id."""
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from . import machine
+
+BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+NODE_PATH = "/usr/share/nodejs"
+
+
+class Place:
+    """Where a run keeps its files and finds our programs."""
+
+    def __init__(self, build, directory):
+        self.build = os.path.abspath(build)
+        self.directory = directory
+
+    def program(self, name):
+        return os.path.join(self.build, "tools", "bench", "bench_" + name)
+
+    def scratch(self, name):
+        return tempfile.mkdtemp(prefix=name + "-", dir=self.directory)
+
+    def file(self, name, content=b""):
+        path = os.path.join(self.directory, name)
+        with open(path, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+        return path
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait_for(port, process, seconds=20):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.01)
+    raise RuntimeError(f"{process.args} does not answer on port {port}")
+
+
+class Peer:
+    """A process that listens on `port` and is measured."""
+
+    def __init__(self, name, command, port, core=machine.SERVER_CORE, **options):
+        self.name = name
+        self.port = port
+        self.process = subprocess.Popen(machine.pinned(core, command), stdout=subprocess.DEVNULL,
+                                        stderr=options.pop("stderr", subprocess.DEVNULL),
+                                        **options)
+        wait_for(port, self.process)
+
+    @property
+    def pids(self):
+        return machine.family(self.process.pid)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Svcd(Peer):
+    """Our server over a directory of its own, which goes with it unless it was given."""
+
+    def __init__(self, name, binary, place, slow_sync_us=0, data=None, **config):
+        self.directory = place.scratch("svcd")
+        self.data = data or os.path.join(self.directory, "data")
+        settings = {"Listen": ["127.0.0.1:0"], "DataDirectory": self.data,
+                    "Resources": RESOURCES, "Limits": LIMITS, "Delivery": DELIVERY, **config}
+        path = os.path.join(self.directory, "config.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(settings, file)
+        env = dict(os.environ)
+        if slow_sync_us:
+            env.update(LD_PRELOAD=os.path.join(place.build, "tools/bench/libbench_slow_sync.so"),
+                       BENCH_SYNC_US=str(slow_sync_us))
+        self.name = name
+        started = time.monotonic()
+        self.process = subprocess.Popen(
+            machine.pinned(machine.SERVER_CORE, [binary, "--config", path]), env=env,
+            stderr=subprocess.PIPE)
+        self.port = self._read_port()
+        self.start_ms = (time.monotonic() - started) * 1000
+        threading.Thread(target=self._drain_log, args=(self.process.stderr,), daemon=True).start()
+
+    def _read_port(self):
+        lines = []
+        for line in self.process.stderr:
+            lines.append(line.decode("utf-8", "replace"))
+            found = re.search(r"listening on \S+, port (\d+)", lines[-1])
+            if found:
+                return int(found.group(1))
+        raise RuntimeError("svcd does not start: " + "".join(lines))
+
+    @staticmethod
+    def _drain_log(stream):
+        for _ in stream:
+            pass
+
+    def stop(self):
+        super().stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def request(self, method, target, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        try:
+            connection.request(method, target, None if body is None else json.dumps(body),
+                               {"Content-Type": "application/json"} if body is not None else {})
+            answer = connection.getresponse()
+            content = answer.read()
+            if answer.status >= 300:
+                raise RuntimeError(f"{method} {target}: {answer.status} {content[:400]!r}")
+            return answer, content
+        finally:
+            connection.close()
+
+    def post(self, target, body):
+        return json.loads(self.request("POST", target, body)[1])
+
+    def get(self, target):
+        return self.request("GET", target)
+
+
+RESOURCES = [
+    {"Name": "Bench.Item", "Kind": "EntityResource", "Description": "What POST writes"},
+    {"Name": "Bench.Placed", "Kind": "EventResource", "Description": "What deliveries tell"},
+]
+LIMITS = {"Connections": 12000, "PendingDeliveries": 3000000}
+DELIVERY = {"MaxConnectionsPerHost": 64}
+
+
+def nginx(place, content, locations, name="nginx"):
+    """One worker; the files of `content` under its root, `locations` as given."""
+    directory = place.scratch("nginx")
+    for file_name, data in content.items():
+        with open(os.path.join(directory, file_name), "wb") as file:
+            file.write(data)
+    os.chmod(directory, 0o755)
+    port = free_port()
+    config = NGINX % {"directory": directory, "port": port, "locations": locations}
+    path = os.path.join(directory, "nginx.conf")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(config)
+    return Peer(name, ["nginx", "-c", path, "-p", directory, "-e", "stderr"], port)
+
+
+NGINX = """daemon off;
+user root;
+worker_processes 1;
+worker_rlimit_nofile 15000;
+pid %(directory)s/pid;
+error_log stderr crit;
+events { worker_connections 12000; }
+http {
+    access_log off;
+    server_tokens off;
+    sendfile off;
+    tcp_nodelay on;
+    keepalive_requests 1000000000;
+    keepalive_timeout 75s;
+    open_file_cache max=16;
+    default_type application/json;
+    client_body_temp_path %(directory)s/body;
+    proxy_temp_path %(directory)s/proxy;
+    fastcgi_temp_path %(directory)s/fastcgi;
+    uwsgi_temp_path %(directory)s/uwsgi;
+    scgi_temp_path %(directory)s/scgi;
+    server {
+        listen 127.0.0.1:%(port)d backlog=4096;
+        root %(directory)s;
+        %(locations)s
+    }
+}
+"""
+
+
+def h2o(place, body):
+    directory = place.scratch("h2o")
+    with open(os.path.join(directory, "answer.json"), "wb") as file:
+        file.write(body)
+    port = free_port()
+    path = os.path.join(directory, "h2o.conf")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"""listen: {{host: 127.0.0.1, port: {port}}}
+user: root
+num-threads: 1
+max-connections: 12000
+hosts:
+  default:
+    paths:
+      /:
+        file.dir: {directory}
+""")
+    return Peer("h2o, a file", ["h2o", "-c", path], port)
+
+
+def node(body):
+    port = free_port()
+    return Peer("Node http", ["node", os.path.join(BENCH, "node_server.js"), port, body], port)
+
+
+def epoll(place, answer):
+    port = free_port()
+    path = place.file("epoll-answer", answer)
+    return Peer("epoll, no parser", [place.program("epoll_server"), port, path], port)
+
+
+def redis(place, fsync):
+    directory = place.scratch("redis")
+    port = free_port()
+    return Peer(f"Redis SET, appendfsync {fsync}",
+                ["redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", directory,
+                 "--save", "", "--appendonly", "yes", "--appendfsync", fsync,
+                 "--auto-aof-rewrite-percentage", "0", "--daemonize", "no"], port)
+
+
+class Receiver(Peer):
+    """Our receiver, on the receiver's core; counts requests and notes when each serial came."""
+
+    def __init__(self, place, slots=0):
+        port = free_port()
+        self.stamps = os.path.join(place.directory, f"receipts-{port}")
+        self.first = os.path.join(place.directory, f"first-request-{port}")
+        super().__init__("receiver", [place.program("receiver"), port, self.stamps, slots,
+                                      self.first], port, core=machine.RECEIVER_CORE)
+
+    def count(self):
+        with open(self.stamps, "rb") as file:
+            return int.from_bytes(file.read(8), "little")
+
+    def wait(self, count, seconds):
+        """Until so many requests have come, or nothing came for a while; how many there were."""
+        end = time.monotonic() + seconds
+        while self.count() < count and time.monotonic() < end:
+            time.sleep(0.002)
+        return self.count()
+
+    def stop(self):
+        super().stop()
+        os.unlink(self.stamps)
