@@ -224,17 +224,23 @@ static struct span id_of(struct span json)
     return span_sub(json, sizeof("{\"Id\":\"") - 1, sizeof("{\"Id\":\"") - 1 + UUID_TEXT_BYTES);
 }
 
-static void add_location(struct call *call, const struct posted *posted)
+struct span crud_link(const struct call *call, struct span target)
 {
     struct span base = call->service->base_path;
 
+    return arena_printf(call->arena, "%.*s%.*s",
+                        SPAN_FMT(span_eq(base, SPAN("/")) ? SPAN("") : base), SPAN_FMT(target));
+}
+
+static void add_location(struct call *call, const struct posted *posted)
+{
+    struct span target;
+
     if (posted->inserted != 1 || posted->count != 1)
         return;
-    response_add_header(call->response, SPAN("Location"),
-                        arena_printf(call->arena, "%.*s/%.*s/Id=%.*s",
-                                     SPAN_FMT(span_eq(base, SPAN("/")) ? SPAN("") : base),
-                                     SPAN_FMT(call->resource->name),
-                                     SPAN_FMT(id_of(posted->texts[0]))));
+    target = arena_printf(call->arena, "/%.*s/Id=%.*s", SPAN_FMT(call->resource->name),
+                          SPAN_FMT(id_of(posted->texts[0])));
+    response_add_header(call->response, SPAN("Location"), crud_link(call, target));
 }
 
 struct err *crud_insert(struct call *call)

@@ -225,7 +225,7 @@ static void add_pager(struct call *call)
     buf_add_char(&target, '/');
     buf_add(&target, buf_span(&metas));
     response_add_header(call->response, SPAN("Svc-pager"), buf_span(&target));
-    add_link(call, buf_span(&target));
+    add_link(call, crud_link(call, buf_span(&target)));
     buf_done(&target);
     buf_done(&metas);
 }

@@ -26,5 +26,26 @@ class Paging(harness.ServerCase):
         self.assertIsNone(self.get("/Shop.Message/_/limit=-1").headers["Svc-pager"])
 
 
+class BelowABasePath(harness.ServerCase):
+    def make_config(self):
+        return dict(harness.load_config(harness.SHOP), BasePath="/api")
+
+    def settle(self):
+        """Nothing is delivered here."""
+
+    def test_location_and_link_have_it_and_pager_and_error_info_do_not(self):
+        answer = self.post("/api/Shop.Message", {"No": 1})
+        self.assertEqual(self.get(answer.headers["Location"]).json()[0]["No"], 1)
+        self.post("/api/Shop.Message", {"No": 2})
+        answer = self.get("/api/Shop.Message/_/limit=1")
+        pager = answer.headers["Svc-pager"]
+        self.assertEqual(answer.headers["Link"], f'</api{pager}>; rel="next"')
+        self.assertEqual(self.get("/api" + pager).json()[0]["No"], 2)
+        info = self.get("/api/Nothing").headers["ErrorInfo"]
+        self.assertRegex(info, "^/Svc.Admin.Error/id=")
+        self.assertEqual(self.get("/api" + info).json()[0]["ErrorCode"], "UnknownResource")
+        self.assertEqual(self.get("/Shop.Message").json()["ErrorCode"], "InvalidUriSyntax")
+
+
 if __name__ == "__main__":
     unittest.main()
