@@ -51,7 +51,7 @@ def build(directory):
     """The server and the benchmark's programs, as a release."""
     again = ["--reconfigure"] if os.path.exists(os.path.join(directory, "build.ninja")) else []
     subprocess.run(["meson", "setup", *again, directory, ROOT, "-Dtests=false",
-                    "--buildtype=release"], check=True, stdout=subprocess.DEVNULL)
+                    "--buildtype=release", "-Db_lto=true"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["ninja", "-C", directory, "svcd", "bench_programs"], check=True,
                    stdout=subprocess.DEVNULL)
 
