@@ -24,6 +24,8 @@ void *arena_zero(struct arena *a, size_t n) MUST_USE;
 void *arena_grow(struct arena *a, void *old, size_t old_n, size_t n) MUST_USE;
 /* A copy, with a NUL behind it that is not counted. */
 struct span arena_copy(struct arena *a, struct span s);
+/* In decimal, without the cost of arena_printf. */
+struct span arena_u64(struct arena *a, uint64_t value);
 struct span arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #define ARENA_NEW(a, type) ((type *)arena_zero((a), sizeof(type)))

@@ -26,6 +26,7 @@ struct query_source {
      * render. */
     struct span (*hidden)(struct query_source *source, const struct query_item *item,
                           const struct property *property, struct arena *a);
+    bool holds; /* each item satisfies the conditions, which need not be tested again */
 };
 
 struct query {

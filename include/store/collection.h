@@ -34,14 +34,15 @@ struct entity *collection_first(const struct collection *c);
 struct entity *collection_next(const struct collection *c, const struct entity *e);
 
 /* Candidates for conditions, the narrowest way there is: by `Id=`, by an indexed equality, or all,
- * in order of insertion. What comes out still has to be tested against the conditions. The
- * collection must not change during a walk. */
+ * in order of insertion. What comes out still has to be tested against the conditions, unless
+ * `holds`. The collection must not change during a walk. */
 struct collection_walk {
     struct collection *collection;
     struct entity *next;
     struct index_bucket *bucket; /* NULL: a walk over all, or over the one of an `Id=` */
     size_t index_place;          /* which of the indexes it is a bucket of */
     bool single;
+    bool holds; /* what comes out satisfies the conditions */
 };
 void collection_walk(struct collection *c, const struct conditions *conditions,
                      struct collection_walk *out_walk);

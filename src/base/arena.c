@@ -167,6 +167,18 @@ struct span arena_copy(struct arena *a, struct span s)
     return span_of(copy, s.n);
 }
 
+struct span arena_u64(struct arena *a, uint64_t value)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    return arena_copy(a, span_of(digits + at, sizeof(digits) - at));
+}
+
 struct span arena_printf(struct arena *a, const char *fmt, ...)
 {
     char small[256];

@@ -142,17 +142,12 @@ void text_add_scalar(struct buf *b, uint32_t scalar)
 
 static const char hex_digits[] = "0123456789abcdef";
 
-/* -1 when c is no hex digit. */
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
+/* Value of a hex digit plus one; 0 when it is none. */
+static const uint8_t hex_values[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
 
 void text_add_hex(struct buf *b, struct span bytes)
 {
@@ -174,11 +169,11 @@ bool text_from_hex(struct span s, uint8_t *out)
     if (s.n % 2 != 0)
         return false;
     for (size_t i = 0; i < s.n; i += 2) {
-        int high = hex_value(s.p[i]), low = hex_value(s.p[i + 1]);
+        unsigned high = hex_values[(uint8_t)s.p[i]], low = hex_values[(uint8_t)s.p[i + 1]];
 
-        if (high < 0 || low < 0)
+        if (high == 0 || low == 0)
             return false;
-        out[i / 2] = (uint8_t)(high << 4 | low);
+        out[i / 2] = (uint8_t)((high - 1) << 4 | (low - 1));
     }
     return true;
 }

@@ -114,19 +114,25 @@ void uuid_add(struct buf *b, const struct uuid *u)
     buf_add(b, span_of(text, UUID_TEXT_BYTES));
 }
 
+/* The digits are brought together first: five groups with a hyphen between. */
 bool uuid_parse(struct span s, struct uuid *out_uuid)
 {
+    static const uint8_t group_digits[] = {8, 4, 4, 4, 12};
+    char digits[2 * sizeof(out_uuid->b)];
     struct uuid u;
-    const char *p = s.p;
+    size_t from = 0, to = 0;
 
     if (s.n != UUID_TEXT_BYTES)
         return false;
-    for (size_t i = 0; i < sizeof(u.b); i++, p += 2) {
-        if (hyphen_before(i) && *p++ != '-')
+    for (size_t i = 0; i < ARRAY_LEN(group_digits); i++) {
+        if (i > 0 && s.p[from++] != '-')
             return false;
-        if (!text_from_hex(span_of(p, 2), &u.b[i]))
-            return false;
+        memcpy(digits + to, s.p + from, group_digits[i]);
+        from += group_digits[i];
+        to += group_digits[i];
     }
+    if (!text_from_hex(span_of(digits, sizeof(digits)), u.b))
+        return false;
     *out_uuid = u;
     return true;
 }

@@ -13,6 +13,7 @@ struct run {
     struct query_source *source;
     bool shapes; /* add, rename or select change what comes */
     bool is_distinct;
+    bool tests;  /* each item against the conditions */
     bool parses; /* each item, to decide about it */
     struct query_shaper shaper;
     struct query_distinct distinct;
@@ -119,7 +120,7 @@ static struct err *consider(struct run *r, const struct query_item *item)
         TRY(parse_original(r, item, &r->scratch, &original));
     else if (r->query->meta.search_count > 0)
         original.text = original_text(r, item, &r->scratch);
-    if (!conditions_hold(&r->query->conditions, json_root(&original), &r->scratch))
+    if (r->tests && !conditions_hold(&r->query->conditions, json_root(&original), &r->scratch))
         return NULL;
     if (r->is_distinct || r->query->meta.search_count > 0)
         TRY(passes_shaped(r, item, &original, &passes));
@@ -167,8 +168,9 @@ static void run_init(struct run *r, const struct query *q, struct query_source *
     r->source = source;
     r->shapes = !objects_only && changes_members(m);
     r->is_distinct = !objects_only && m->distinct;
-    r->parses = q->conditions.count > 0 || m->order_count > 0 || r->is_distinct ||
-                searches_property(m) || (m->search_count > 0 && r->shapes);
+    r->tests = q->conditions.count > 0 && !source->holds;
+    r->parses = r->tests || m->order_count > 0 || r->is_distinct || searches_property(m) ||
+                (m->search_count > 0 && r->shapes);
     query_shaper_init(&r->shaper, m, source);
     query_distinct_init(&r->distinct, reread, r);
     query_keep_init(&r->keep, m);

@@ -5,6 +5,8 @@
 #include "service/payload.h"
 #include "service/service.h"
 
+#include <string.h>
+
 struct collection_source {
     struct query_source source;
     struct collection_walk walk;
@@ -89,6 +91,7 @@ static void open_collection(struct call *call)
     s->call = call;
     s->masks = call->resource->ops->mask != NULL && !crud_sees_secrets(call);
     collection_walk(call->resource->collection, &call->query.conditions, &s->walk);
+    s->source.holds = s->walk.holds;
     call->source = &s->source;
     if (s->walk.single && s->walk.next != NULL)
         call_shows(call, s->walk.next->version);
@@ -143,18 +146,31 @@ static uint64_t version_of(const struct call *call, const struct entity *e)
     return MAX(e->version, call->resource->shape_since);
 }
 
+/* The version in quotes, and behind it how it is shown. */
+static struct span tag_of(const struct call *call, const struct entity *e, const char *how)
+{
+    struct span version = arena_u64(call->arena, version_of(call, e));
+    size_t how_bytes = strlen(how);
+    char *tag = arena_alloc(call->arena, version.n + how_bytes + 2);
+
+    tag[0] = '"';
+    memcpy(tag + 1, version.p, version.n);
+    memcpy(tag + 1 + version.n, how, how_bytes);
+    tag[1 + version.n + how_bytes] = '"';
+    return span_of(tag, version.n + how_bytes + 2);
+}
+
 /* The tag names the entity's version, which is why only the entity itself carries one, not what
  * select, rename or another format made of it. */
 static struct span etag_of(const struct call *call, const struct query_result *result)
 {
-    const struct entity *e;
+    static const char *const hows[2][2] = {{"", "-m"}, {"-i", "-i-m"}};
+    bool is_indented = call->out.indent > 0, is_masked = !crud_sees_secrets(call);
 
     if (call->resource->collection == NULL || result->count != 1 ||
         call->out.format != FORMAT_JSON || !meta_is_plain(&call->query.meta))
         return (struct span){NULL, 0};
-    e = result->items[0].object;
-    return arena_printf(call->arena, "\"%llx%s%s\"", (unsigned long long)version_of(call, e),
-                        call->out.indent > 0 ? "-i" : "", crud_sees_secrets(call) ? "" : "-m");
+    return tag_of(call, result->items[0].object, hows[is_indented][is_masked]);
 }
 
 struct err *crud_check_if_match(const struct call *call, const struct entity *e)
@@ -167,7 +183,7 @@ struct err *crud_check_if_match(const struct call *call, const struct entity *e)
     if (e == NULL)
         return ERR(ERR_PRECONDITION_FAILED, "If-Match: '%.*s' has no such entity",
                    SPAN_FMT(call->resource->name));
-    tag = arena_printf(call->arena, "\"%llx\"", (unsigned long long)version_of(call, e));
+    tag = tag_of(call, e, "");
     if (negotiate_etag_listed(wanted, tag, false))
         return NULL;
     return ERR(ERR_PRECONDITION_FAILED, "If-Match: the entity has changed, its tag is now %.*s",
@@ -236,8 +252,7 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     struct span etag = etag_of(call, result);
     struct span *texts;
 
-    response_add_header(response, SPAN("Svc-count"),
-                        arena_printf(call->arena, "%zu", result->count));
+    response_add_header(response, SPAN("Svc-count"), arena_u64(call->arena, result->count));
     if (result->count == 0) {
         response->status = 204;
         return NULL;

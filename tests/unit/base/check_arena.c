@@ -169,6 +169,18 @@ START_TEST(copies_are_terminated)
 }
 END_TEST
 
+START_TEST(numbers_in_decimal)
+{
+    struct arena a;
+
+    arena_init(&a);
+    ck_span_eq(arena_u64(&a, 0), "0");
+    ck_span_eq(arena_u64(&a, 1020), "1020");
+    ck_span_eq(arena_u64(&a, UINT64_MAX), "18446744073709551615");
+    arena_done(&a);
+}
+END_TEST
+
 START_TEST(printf_of_any_length)
 {
     struct arena a;
@@ -206,6 +218,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, chunks_grow);
     tcase_add_test(tc, the_last_piece_grows_in_place);
     tcase_add_test(tc, copies_are_terminated);
+    tcase_add_test(tc, numbers_in_decimal);
     tcase_add_test(tc, printf_of_any_length);
     tcase_add_test_raise_signal(tc, a_size_nobody_checked_aborts, SIGABRT);
 }
