@@ -15,7 +15,8 @@ struct collection {
     struct map by_id;
     struct list entities; /* by object_no once loaded */
     uint64_t version;
-    bool is_loaded; /* no replay puts entities in any more */
+    bool is_loaded;    /* no replay puts entities in any more */
+    bool is_unordered; /* a replay met a moved record: to be sorted when it ends */
     const struct collection_observer *observer;
     void *observer_context;
     struct index **indexes;
@@ -77,6 +78,8 @@ static void unindex_entity(struct collection *c, struct entity *e)
 
 static void drop_indexes(struct collection *c)
 {
+    if (c->index_count == 0)
+        return;
     LIST_EACH(&c->entities, at)
         unindex_entity(c, entity_at(at));
     for (size_t i = 0; i < c->index_count; i++)
@@ -164,11 +167,13 @@ failed:
 
 static struct entity *insert(struct collection *c, const struct record_entity *record)
 {
-    struct entity *e = NEW(struct entity);
+    struct entity *e = NEW(struct entity), *last = entity_at(list_last(&c->entities));
 
     e->collection = c;
     e->id = record->id;
     e->object_no = record->object_no;
+    if (last != NULL && last->object_no > e->object_no)
+        c->is_unordered = true;
     list_push_back(&c->entities, &e->order);
     map_add(&c->by_id, e);
     return e;
@@ -177,7 +182,9 @@ static struct entity *insert(struct collection *c, const struct record_entity *r
 void collection_put(struct collection *c, const struct record_entity *record,
                     const struct store_origin *origin)
 {
-    struct entity *e = map_find(&c->by_id, uuid_key(&record->id));
+    /* A record with the entity's own number inserts it. */
+    bool is_new = record->object_no == origin->serial;
+    struct entity *e = is_new ? NULL : map_find(&c->by_id, uuid_key(&record->id));
     struct blob *old_json = NULL;
 
     if (e != NULL && e->version == record->version) {
@@ -240,8 +247,11 @@ static bool comes_before(const struct list_link *a, const struct list_link *b)
 void collection_loaded(struct collection *c)
 {
     c->is_loaded = true;
-    /* A replay meets moved records late. */
-    list_sort(&c->entities, comes_before);
+    if (c->is_unordered)
+        list_sort(&c->entities, comes_before);
+    c->is_unordered = false;
+    if (c->index_count == 0 && c->observer == NULL)
+        return;
     LIST_EACH(&c->entities, at) {
         struct entity *e = entity_at(at);
 
