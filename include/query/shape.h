@@ -3,7 +3,7 @@
 #ifndef QUERY_SHAPE_H
 #define QUERY_SHAPE_H
 
-#include "base/span.h"
+#include "base/buf.h"
 
 enum value_type {
     TYPE_ANY, /* also: undeclared */
@@ -30,6 +30,8 @@ struct enumeration {
 };
 /* The declared spelling of `text` (ASCII case folded), or the absent span. */
 struct span enumeration_find(const struct enumeration *e, struct span text);
+/* Appends all of them, for messages; those that follow one like them are left out. */
+void enumeration_add_list(const struct enumeration *e, struct buf *b);
 
 enum property_flags {
     PROPERTY_REQUIRED = 1 << 0,

@@ -89,8 +89,7 @@ static struct err *spell_enumeration(const struct path *path, struct literal *li
         return NULL;
     }
     buf_init(&list, BUF_NO_CAP);
-    for (size_t i = 0; i < values->count; i++)
-        buf_printf(&list, "%s%.*s", i > 0 ? ", " : "", SPAN_FMT(values->values[i]));
+    enumeration_add_list(values, &list);
     e = ERR(ERR_INVALID_ENUM_VALUE, "'%.*s' is no %s; the property '%.*s' is one of %.*s.",
             SPAN_FMT(literal->text), values->name, SPAN_FMT(path->text), SPAN_FMT(buf_span(&list)));
     buf_done(&list);

@@ -36,6 +36,16 @@ struct span enumeration_find(const struct enumeration *e, struct span text)
     return (struct span){NULL, 0};
 }
 
+void enumeration_add_list(const struct enumeration *e, struct buf *b)
+{
+    for (size_t i = 0; i < e->count; i++) {
+        if (i > 0 && span_eq(e->values[i], e->values[i - 1]))
+            continue;
+        buf_add_str(b, i == 0 ? "" : ", ");
+        buf_add(b, e->values[i]);
+    }
+}
+
 const struct property *shape_find(const struct shape *shape, struct span name)
 {
     for (size_t i = 0; i < shape->count; i++)

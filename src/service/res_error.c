@@ -2,12 +2,23 @@
  * entity"). */
 #include "service/builtin.h"
 
+static const struct span code_names[] = {
+#define CODE_AS_NAME(symbol, name, number, status) SPAN_INIT(name),
+    ERR_CODES(CODE_AS_NAME)
+#undef CODE_AS_NAME
+};
+static const struct enumeration codes = {"ErrorCode", code_names, ARRAY_LEN(code_names)};
+
 static const struct property properties[] = {
     ID_PROPERTY("ID of the error"),
     READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When the error was encountered"),
     READ_ONLY_PROPERTY("ResourceName", TYPE_STRING, 0, "Resource of the request, or <unknown>"),
     READ_ONLY_PROPERTY("Action", TYPE_STRING, 0, "The action that failed: the request's method"),
-    READ_ONLY_PROPERTY("ErrorCode", TYPE_STRING, 0, "Error code, see Svc.Admin.ErrorCode"),
+    {.name = SPAN_INIT("ErrorCode"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .values = &codes,
+     .meaning = SPAN_INIT("Error code, see Svc.Admin.ErrorCode")},
     READ_ONLY_PROPERTY("StackTrace", TYPE_STRING, 0, "Places in the server that the error passed"),
     READ_ONLY_PROPERTY("Message", TYPE_STRING, 0, "What was wrong"),
     READ_ONLY_PROPERTY("Uri", TYPE_STRING, 0, "URI of the request in normal form"),

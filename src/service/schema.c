@@ -145,18 +145,21 @@ static struct err *decode_enumerated(const struct property *p, struct json_value
                                      const struct place *outer, struct arena *a,
                                      struct span *out_json)
 {
-    struct span text = json_string(v, a), list = SPAN("");
+    struct span text = json_string(v, a);
     struct span declared = enumeration_find(p->values, text);
+    struct buf list;
+    struct err *e;
 
     if (declared.p != NULL) {
         *out_json = arena_printf(a, "\"%.*s\"", SPAN_FMT(declared));
         return NULL;
     }
-    for (size_t i = 0; i < p->values->count; i++)
-        list = arena_printf(a, "%.*s%s%.*s", SPAN_FMT(list), i == 0 ? "" : ", ",
-                            SPAN_FMT(p->values->values[i]));
-    return ERR(ERR_INVALID_ENUM_VALUE, "%.*s: '%.*s' is not one of %.*s",
-               SPAN_FMT(place_text(outer, p->name, a)), SPAN_FMT(text), SPAN_FMT(list));
+    buf_init(&list, BUF_NO_CAP);
+    enumeration_add_list(p->values, &list);
+    e = ERR(ERR_INVALID_ENUM_VALUE, "%.*s: '%.*s' is not one of %.*s",
+            SPAN_FMT(place_text(outer, p->name, a)), SPAN_FMT(text), SPAN_FMT(buf_span(&list)));
+    buf_done(&list);
+    return e;
 }
 
 static struct err *decode_elements(const struct shape *shape, struct json_value array,

@@ -4,7 +4,7 @@
 packages_build='build-essential meson ninja-build pkgconf libuv1-dev libcurl4-openssl-dev
 libcjson-dev libc-ares-dev libpcre2-dev libssl-dev node-llhttp check
 ca-certificates'
-packages_test='python3 curl git clang-format universal-ctags'
+packages_test='python3 curl git clang-format universal-ctags valgrind strace'
 
 # install_missing PACKAGE...
 install_missing() {
@@ -21,12 +21,17 @@ install_missing() {
         "${missing[@]}" >/dev/null
 }
 
-# configure DIRECTORY MESON-OPTION...: sets up a build directory, or brings it up to date.
+# configure DIRECTORY MESON-OPTION...: sets up a build directory, or brings it up to date. The options
+# of one that is there are changed by `meson configure`; `meson setup --reconfigure` keeps them.
 configure() {
-    local directory=$1 again=()
+    local directory=$1
     shift
-    [ ! -f "$directory/build.ninja" ] || again=(--reconfigure)
-    meson setup "${again[@]}" "$directory" "$@" >/dev/null
+    if [ -f "$directory/build.ninja" ]; then
+        meson configure "$directory" "$@"
+        meson setup --reconfigure "$directory" >/dev/null
+    else
+        meson setup "$directory" "$@" >/dev/null
+    fi
 }
 
 # build DIRECTORY [TARGET...]: quiet unless it fails.

@@ -49,9 +49,12 @@ def install():
 
 def build(directory):
     """The server and the benchmark's programs, as a release."""
-    again = ["--reconfigure"] if os.path.exists(os.path.join(directory, "build.ninja")) else []
-    subprocess.run(["meson", "setup", *again, directory, ROOT, "-Dtests=false",
-                    "--buildtype=release", "-Db_lto=true"], check=True, stdout=subprocess.DEVNULL)
+    options = ["-Dtests=false", "--buildtype=release", "-Db_lto=true"]
+    if os.path.exists(os.path.join(directory, "build.ninja")):
+        subprocess.run(["meson", "configure", directory, *options], check=True)
+    else:
+        subprocess.run(["meson", "setup", directory, ROOT, *options], check=True,
+                       stdout=subprocess.DEVNULL)
     subprocess.run(["ninja", "-C", directory, "svcd", "bench_programs"], check=True,
                    stdout=subprocess.DEVNULL)
 
