@@ -126,7 +126,7 @@ static struct err *answer_report(struct call *call)
         count = collection_count(call->resource->collection);
         call_shows(call, collection_version(call->resource->collection));
     } else {
-        TRY(crud_select(call, true, &result));
+        TRY(crud_select(call, !call->query.meta.distinct, &result));
         count = result.count;
     }
     response->status = 200;
