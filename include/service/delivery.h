@@ -83,8 +83,9 @@ struct lane {
     bool ordered;
     double tokens; /* of the rate: one a start */
     uint64_t tokens_at_ms;
-    uint64_t hold_until_ms; /* loop clock */
-    struct timer timer;     /* earliest of: due, hold, next token */
+    uint64_t hold_until_ms;             /* loop clock */
+    struct timer timer;                 /* earliest of: due, hold, next token */
+    struct delivery_settings *settings; /* kept for the next attempts; NULL: none */
     struct list_link
         ready_link;        /* in the scheduler's ring, or among those that wait for a commit */
     struct list *ready_in; /* which of the two; NULL: neither */

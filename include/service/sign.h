@@ -10,10 +10,19 @@
 /* ERR_INVALID_ENTITY: no known prefix, not base64, a length out of range (whsec_: 24 to 64 bytes,
  * whsk_: 32-byte seed or 64-byte key). The message never repeats the secret. */
 struct err *sign_check_secret(struct span secret) MUST_USE;
-/* Appends one signature per secret, separated by blanks: the webhook-signature value. The secrets
- * have passed sign_check_secret. Key bytes are wiped. ERR_UNKNOWN when libcrypto fails. */
-struct err *sign_add(struct buf *b, const struct span *secrets, size_t count, struct span id,
-                     int64_t timestamp_s, struct span body) MUST_USE;
+
+/* Keys that are ready to sign with. Their bytes are wiped in the end. */
+struct signer;
+/* Of secrets that have passed sign_check_secret. ERR_UNKNOWN when libcrypto fails. */
+struct err *signer_new(const struct span *secrets, size_t count,
+                       struct signer **out_signer) MUST_USE;
+/* NULL is allowed. */
+void signer_free(struct signer *signer);
+/* Appends one signature per secret, separated by blanks: the webhook-signature value. ERR_UNKNOWN
+ * when libcrypto fails. */
+struct err *signer_add(struct signer *signer, struct buf *b, struct span id, int64_t timestamp_s,
+                       struct span body) MUST_USE;
+
 /* Lower-case hex of SHA-256: API keys are stored so. */
 void sign_sha256_hex(struct span text, char out_hex[65]);
 /* 32 bytes. */

@@ -380,6 +380,7 @@ struct deliveries *deliveries_new(struct service *service)
     list_init(&d->ended);
     list_init(&d->not_ended);
     list_init(&d->idle_attempts);
+    list_init(&d->settings);
     response_init(&d->response, (size_t)service->limits.answer_bytes);
     lanes_init(d);
     store_register(service->store, &delivery_kind, d);

@@ -30,7 +30,7 @@ struct attempt {
     struct fetch fetch;
     struct deliveries *deliveries;
     struct delivery *delivery;
-    struct webhook_settings settings;
+    struct delivery_settings *settings;
     struct fetch_header headers[MAX_HEADERS];
     size_t header_count;
     struct blob *body;
@@ -86,6 +86,7 @@ static void attempt_put(struct attempt *attempt)
     blob_unref(attempt->body);
     attempt->body = NULL;
     attempt->delivery = NULL;
+    settings_put(TAKE(attempt->settings));
     arena_reset(&attempt->arena);
     if (list_count(&d->idle_attempts) < IDLE_ATTEMPTS)
         list_push_back(&d->idle_attempts, &attempt->idle_link);
@@ -152,10 +153,10 @@ static struct err *body_of_payload(struct attempt *attempt, bool *out_ready)
         attempt->content_type = event->content_type;
         return NULL;
     }
-    TRY(negotiate_content_type(attempt->settings.content_type, true, &format));
-    attempt->content_type = attempt->settings.content_type.p == NULL
+    TRY(negotiate_content_type(attempt->settings->webhook.content_type, true, &format));
+    attempt->content_type = attempt->settings->webhook.content_type.p == NULL
                                 ? SPAN("application/json")
-                                : attempt->settings.content_type;
+                                : attempt->settings->webhook.content_type;
     if (format != FORMAT_JSON)
         reformat(attempt, format);
     return NULL;
@@ -164,9 +165,9 @@ static struct err *body_of_payload(struct attempt *attempt, bool *out_ready)
 /* The webhook's Content-Type says in which format the local request is to answer. */
 static void add_accept(struct attempt *attempt, struct request_header *headers, size_t *count)
 {
-    if (attempt->settings.content_type.p != NULL)
+    if (attempt->settings->webhook.content_type.p != NULL)
         headers[(*count)++] =
-            (struct request_header){SPAN("Accept"), attempt->settings.content_type};
+            (struct request_header){SPAN("Accept"), attempt->settings->webhook.content_type};
 }
 
 static void run_local(struct attempt *attempt, struct span method, struct span target,
@@ -202,7 +203,7 @@ static struct span error_of_response(struct attempt *attempt)
 /* service.md, "Errors", rule 6. */
 static void body_of_custom_request(struct attempt *attempt, bool *out_ready)
 {
-    const struct webhook_settings *settings = &attempt->settings;
+    const struct webhook_settings *settings = &attempt->settings->webhook;
     struct response *response = &attempt->deliveries->response;
 
     *out_ready = false;
@@ -251,15 +252,17 @@ static struct span uuid_span(struct attempt *attempt, const struct uuid *id)
 
 static struct err *add_signature(struct attempt *attempt, struct span id, int64_t timestamp_s)
 {
-    const struct webhook_settings *settings = &attempt->settings;
+    struct delivery_settings *settings = attempt->settings;
+    const struct webhook_settings *webhook = &settings->webhook;
     struct buf b;
     struct err *e;
 
-    if (settings->secret_count == 0)
+    if (webhook->secret_count == 0)
         return NULL;
+    if (settings->signer == NULL)
+        TRY(signer_new(webhook->secrets, webhook->secret_count, &settings->signer));
     buf_init(&b, 65536);
-    e = sign_add(&b, settings->secrets, settings->secret_count, id, timestamp_s,
-                 blob_span(attempt->body));
+    e = signer_add(settings->signer, &b, id, timestamp_s, blob_span(attempt->body));
     if (e == NULL)
         add_header(attempt, SPAN("webhook-signature"), arena_copy(&attempt->arena, buf_span(&b)));
     buf_done(&b);
@@ -269,10 +272,10 @@ static struct err *add_signature(struct attempt *attempt, struct span id, int64_
 static struct err *add_headers(struct attempt *attempt)
 {
     const struct delivery *delivery = attempt->delivery;
-    const struct webhook_settings *settings = &attempt->settings;
+    const struct webhook_settings *settings = &attempt->settings->webhook;
     struct arena *a = &attempt->arena;
     struct span event_id = uuid_span(attempt, &delivery->event->id);
-    int64_t timestamp_s = clock_unix_ns() / 1000000000;
+    int64_t timestamp_s = MAX(clock_unix_ns(), 0) / 1000000000;
 
     attempt->header_count = 0;
     for (size_t i = 0; i < settings->header_count; i++)
@@ -282,9 +285,9 @@ static struct err *add_headers(struct attempt *attempt)
         add_header(attempt, SPAN("Content-Type"), attempt->content_type);
     add_header(attempt, SPAN("Svc-webhook-id"), uuid_span(attempt, &delivery->lane->webhook_id));
     add_header(attempt, SPAN("Svc-event"), delivery->event->resource);
-    add_header(attempt, SPAN("Svc-attempt"), arena_printf(a, "%u", delivery->attempts + 1u));
+    add_header(attempt, SPAN("Svc-attempt"), arena_u64(a, delivery->attempts + 1u));
     add_header(attempt, SPAN("webhook-id"), event_id);
-    add_header(attempt, SPAN("webhook-timestamp"), arena_printf(a, "%lld", (long long)timestamp_s));
+    add_header(attempt, SPAN("webhook-timestamp"), arena_u64(a, (uint64_t)timestamp_s));
     return add_signature(attempt, event_id, timestamp_s);
 }
 
@@ -315,12 +318,12 @@ static void send_remote(struct attempt *attempt)
     struct fetch *fetch = &attempt->fetch;
 
     memset(fetch, 0, sizeof(*fetch));
-    fetch->method = attempt->settings.method;
-    fetch->url = attempt->settings.destination;
+    fetch->method = attempt->settings->webhook.method;
+    fetch->url = attempt->settings->webhook.destination;
     fetch->headers = attempt->headers;
     fetch->header_count = attempt->header_count;
     fetch->body = attempt->body;
-    fetch->timeout_ms = attempt->settings.timeout_ms;
+    fetch->timeout_ms = attempt->settings->webhook.timeout_ms;
     fetch->keep_bytes = KEPT_BODY_BYTES;
     fetch->on_done = on_fetched;
     attempt->is_fetching = true;
@@ -333,8 +336,8 @@ static void send_local(struct attempt *attempt)
     struct webhook_log_entry *outcome = &attempt->outcome;
     uint64_t began_ns = clock_mono_ns();
 
-    run_local(attempt, attempt->settings.method, attempt->settings.destination, attempt->headers,
-              attempt->header_count, blob_span(attempt->body));
+    run_local(attempt, attempt->settings->webhook.method, attempt->settings->webhook.destination,
+              attempt->headers, attempt->header_count, blob_span(attempt->body));
     attempt->answer.answered = true;
     attempt->answer.status = response->status;
     outcome->status = response->status;
@@ -348,8 +351,7 @@ static void send_local(struct attempt *attempt)
 
 static struct err *prepare(struct attempt *attempt, bool *out_ready)
 {
-    TRY(webhook_read(attempt->delivery->lane->webhook, &attempt->arena, &attempt->settings));
-    if (attempt->settings.has_custom)
+    if (attempt->settings->webhook.has_custom)
         body_of_custom_request(attempt, out_ready);
     else
         TRY(body_of_payload(attempt, out_ready));
@@ -363,6 +365,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery)
     bool ready = false;
 
     attempt->delivery = delivery;
+    attempt->settings = settings_get(delivery->lane);
     attempt->started_unix_ns = clock_unix_ns();
     attempt->started_ns = clock_mono_ns();
     attempt->content_type = (struct span){NULL, 0};
@@ -375,7 +378,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery)
     if (e != NULL) {
         end_without_answer(attempt, arena_copy(&attempt->arena, err_message(e)));
         err_free(e);
-    } else if (ready && attempt->settings.is_local) {
+    } else if (ready && attempt->settings->webhook.is_local) {
         send_local(attempt);
     } else if (ready) {
         send_remote(attempt);
@@ -386,7 +389,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery)
 
 static struct retry_decision decide(const struct attempt *attempt)
 {
-    return retry_decide(&attempt->settings.retry, attempt->delivery->attempts + 1u,
+    return retry_decide(&attempt->settings->webhook.retry, attempt->delivery->attempts + 1u,
                         &attempt->answer, clock_unix_ns(), rng_unit());
 }
 
@@ -435,7 +438,7 @@ static void add_pause(struct change *change, const struct attempt *attempt,
                       const struct retry_decision *decision)
 {
     const struct lane *lane = attempt->delivery->lane;
-    double days = attempt->settings.disable_after_days;
+    double days = attempt->settings->webhook.disable_after_days;
     double failing_ns = (double)(clock_unix_ns() - lane->failing_since_unix_ns);
     struct span why;
 
@@ -460,8 +463,8 @@ static void fill_entry(struct attempt *attempt)
     delivery_id(delivery, &entry->delivery);
     entry->event = delivery->event->id;
     entry->attempt = delivery->attempts + 1u;
-    entry->method = attempt->settings.method;
-    entry->destination = attempt->settings.destination;
+    entry->method = attempt->settings->webhook.method;
+    entry->destination = attempt->settings->webhook.destination;
     entry->time_unix_ns = attempt->started_unix_ns;
     entry->is_success = attempt->answer.status >= 200 && attempt->answer.status < 300;
     entry->body_bytes = blob_span(attempt->body).n;

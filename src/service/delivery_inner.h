@@ -5,6 +5,7 @@
 
 #include "service/delivery.h"
 #include "service/service.h"
+#include "service/sign.h"
 
 struct deliveries {
     struct service *service;
@@ -19,6 +20,7 @@ struct deliveries {
     struct list dying;       /* lanes of deleted webhooks, dropped in slices */
     struct loop_task starter, reaper;
     struct list idle_attempts; /* kept for the next ones, a bounded number */
+    struct list settings;      /* of lanes, the one used last at the end, a bounded number */
     size_t count[DELIVERY_STATE_COUNT];
     uint64_t version;
     bool is_started;
@@ -50,6 +52,23 @@ void lane_attempt_ended(struct lane *lane);
 void lanes_init(struct deliveries *d);
 void lanes_done(struct deliveries *d);
 heap_less_fn lane_rank_less;
+
+/* delivery_settings.c */
+struct delivery_settings {
+    struct list_link link; /* while they are the lane's */
+    struct lane *lane;
+    unsigned refs;
+    uint64_t version; /* of the webhook */
+    struct webhook_settings webhook;
+    struct signer *signer; /* NULL: not needed yet */
+    struct arena arena;
+};
+/* As the webhook is now; to be put back. */
+struct delivery_settings *settings_get(struct lane *lane);
+/* NULL is allowed. */
+void settings_put(struct delivery_settings *settings);
+/* The lane is about to go. */
+void settings_forget(struct lane *lane);
 
 /* delivery_attempt.c */
 void attempt_start(struct deliveries *d, struct delivery *delivery);

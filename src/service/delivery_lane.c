@@ -289,6 +289,7 @@ static void lane_free(struct lane *lane, struct list *in)
     struct deliveries *d = lane->deliveries;
 
     leave(lane);
+    settings_forget(lane);
     timer_stop(d->service->loop, &lane->timer);
     store_forget(d->service->store, &lane->stored);
     if (lane->webhook != NULL)

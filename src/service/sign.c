@@ -1,5 +1,6 @@
 /* HMAC takes the signed text in pieces, so that a body is not copied; ed25519 reads its text twice
- * and needs it in one piece. */
+ * and needs it in one piece. To find an algorithm and to take in a key costs libcrypto several
+ * times what signing a small body does: a signer does both once. */
 #include "service/sign.h"
 
 #include "base/arena.h"
@@ -35,60 +36,57 @@ static struct err *crypto_failed(const char *doing)
     return ERR(ERR_UNKNOWN, "libcrypto failed to %s: %s", doing, why);
 }
 
+struct scheme;
+
+struct key {
+    const struct scheme *scheme;
+    struct arena memory; /* of the bytes */
+    struct span bytes;
+    /* Taken in by libcrypto: of the two what the scheme needs. */
+    EVP_MAC_CTX *mac;
+    EVP_PKEY *pair;
+};
+
 /* ---- ed25519 ---- */
 
-static struct err *open_pair(struct span key, EVP_PKEY **out_pair)
+static struct err *open_pair(struct key *key)
 {
-    EVP_PKEY *pair =
-        EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, (const uint8_t *)key.p, SEED_BYTES);
-
-    if (pair == NULL)
-        return crypto_failed("read an ed25519 key");
-    *out_pair = pair;
-    return NULL;
+    key->pair = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, (const uint8_t *)key->bytes.p,
+                                             SEED_BYTES);
+    return key->pair != NULL ? NULL : crypto_failed("read an ed25519 key");
 }
 
 /* The second half of a whole key is the public key of the first: with another one there, receivers
  * would check against a key that never signs. */
-static struct err *check_pair(struct span key)
+static struct err *check_pair(const struct key *key)
 {
     uint8_t public_key[PUBLIC_BYTES];
     size_t n = sizeof(public_key);
-    EVP_PKEY *pair = NULL;
-    bool known;
 
-    if (key.n == SEED_BYTES)
+    if (key->bytes.n == SEED_BYTES)
         return NULL;
-    TRY(open_pair(key, &pair));
-    known = EVP_PKEY_get_raw_public_key(pair, public_key, &n) == 1;
-    EVP_PKEY_free(pair);
-    if (!known)
+    if (EVP_PKEY_get_raw_public_key(key->pair, public_key, &n) != 1)
         return crypto_failed("derive an ed25519 public key");
-    if (!sign_equal(public_key, key.p + SEED_BYTES, PUBLIC_BYTES))
+    if (!sign_equal(public_key, key->bytes.p + SEED_BYTES, PUBLIC_BYTES))
         return ERR(ERR_INVALID_ENTITY,
                    "A whsk_ secret holds a public key that does not belong to its seed.");
     return NULL;
 }
 
-static struct err *sign_ed25519(struct span key, const struct span *parts, size_t count,
+static struct err *sign_ed25519(struct key *key, const struct span *parts, size_t count,
                                 uint8_t *out, size_t *out_n)
 {
-    EVP_MD_CTX *md = NULL;
-    EVP_PKEY *pair = NULL;
-    struct buf text;
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
     struct err *e = NULL;
+    struct buf text;
 
     buf_init(&text, BUF_NO_CAP);
     for (size_t i = 0; i < count; i++)
         buf_add(&text, parts[i]);
-    TRY_GOTO(e, open_pair(key, &pair), out);
-    md = EVP_MD_CTX_new();
-    if (md == NULL || EVP_DigestSignInit(md, NULL, NULL, NULL, pair) != 1 ||
+    if (md == NULL || EVP_DigestSignInit(md, NULL, NULL, NULL, key->pair) != 1 ||
         EVP_DigestSign(md, out, out_n, (const uint8_t *)text.p, text.n) != 1)
         e = crypto_failed("sign with ed25519");
-out:
     EVP_MD_CTX_free(md);
-    EVP_PKEY_free(pair);
     buf_done(&text);
     return e;
 }
@@ -103,8 +101,7 @@ static bool hmac_update(EVP_MAC_CTX *mac, const struct span *parts, size_t count
     return true;
 }
 
-static struct err *sign_hmac(struct span key, const struct span *parts, size_t count, uint8_t *out,
-                             size_t *out_n)
+static struct err *open_mac(struct key *key)
 {
     char digest[] = "SHA256";
     OSSL_PARAM params[] = {
@@ -112,15 +109,23 @@ static struct err *sign_hmac(struct span key, const struct span *parts, size_t c
         OSSL_PARAM_construct_end(),
     };
     EVP_MAC *algorithm = EVP_MAC_fetch(NULL, OSSL_MAC_NAME_HMAC, NULL);
-    EVP_MAC_CTX *mac = EVP_MAC_CTX_new(algorithm);
-    struct err *e = NULL;
 
-    if (mac == NULL || EVP_MAC_init(mac, (const uint8_t *)key.p, key.n, params) != 1 ||
-        !hmac_update(mac, parts, count) || EVP_MAC_final(mac, out, out_n, *out_n) != 1)
-        e = crypto_failed("sign with HMAC");
-    EVP_MAC_CTX_free(mac);
-    EVP_MAC_free(algorithm);
-    return e;
+    key->mac = EVP_MAC_CTX_new(algorithm);
+    EVP_MAC_free(algorithm); /* the context holds it */
+    if (key->mac == NULL ||
+        EVP_MAC_init(key->mac, (const uint8_t *)key->bytes.p, key->bytes.n, params) != 1)
+        return crypto_failed("read an HMAC key");
+    return NULL;
+}
+
+/* Without a key EVP_MAC_init begins anew with the one it has. */
+static struct err *sign_hmac(struct key *key, const struct span *parts, size_t count, uint8_t *out,
+                             size_t *out_n)
+{
+    if (EVP_MAC_init(key->mac, NULL, 0, NULL) != 1 || !hmac_update(key->mac, parts, count) ||
+        EVP_MAC_final(key->mac, out, out_n, *out_n) != 1)
+        return crypto_failed("sign with HMAC");
+    return NULL;
 }
 
 /* ---- secrets ---- */
@@ -131,9 +136,10 @@ struct scheme {
     size_t lengths[2]; /* of the key */
     bool between;      /* any length from the first to the second */
     const char *wanted;
-    struct err *(*check)(struct span key); /* beyond its length; NULL: anything goes */
+    struct err *(*open)(struct key *key);
+    struct err *(*check)(const struct key *key); /* beyond its length; NULL: anything goes */
     /* *out_n comes in as the room there is. */
-    struct err *(*sign)(struct span key, const struct span *parts, size_t count, uint8_t *out,
+    struct err *(*sign)(struct key *key, const struct span *parts, size_t count, uint8_t *out,
                         size_t *out_n);
 };
 
@@ -144,6 +150,7 @@ static const struct scheme schemes[] = {
         .lengths = {HMAC_KEY_LEAST, HMAC_KEY_MOST},
         .between = true,
         .wanted = "24 to 64 bytes",
+        .open = open_mac,
         .sign = sign_hmac,
     },
     {
@@ -151,15 +158,10 @@ static const struct scheme schemes[] = {
         .version = SPAN_INIT("v1a,"),
         .lengths = {SEED_BYTES, KEY_PAIR_BYTES},
         .wanted = "a seed of 32 bytes or a key of 64",
+        .open = open_pair,
         .check = check_pair,
         .sign = sign_ed25519,
     },
-};
-
-struct key {
-    const struct scheme *scheme;
-    struct arena memory; /* of the bytes */
-    struct span bytes;
 };
 
 static const struct scheme *scheme_of(struct span secret)
@@ -182,6 +184,8 @@ static void key_done(struct key *key)
     /* The bytes lie in the key's own arena, which hands them out as a span. */
     mem_wipe((void *)(uintptr_t)key->bytes.p, key->bytes.n);
     arena_done(&key->memory);
+    EVP_MAC_CTX_free(key->mac);
+    EVP_PKEY_free(key->pair);
 }
 
 static struct err *key_open(struct key *key, struct span secret)
@@ -198,7 +202,7 @@ static struct err *key_open(struct key *key, struct span secret)
     if (!length_fits(key->scheme, key->bytes.n))
         return ERR(ERR_INVALID_ENTITY, "A %.*s secret has %zu bytes, but must have %s.",
                    SPAN_FMT(key->scheme->prefix), key->bytes.n, key->scheme->wanted);
-    return NULL;
+    return key->scheme->open(key);
 }
 
 struct err *sign_check_secret(struct span secret)
@@ -208,40 +212,65 @@ struct err *sign_check_secret(struct span secret)
 
     TRY_GOTO(e, key_open(&key, secret), out);
     if (key.scheme->check != NULL)
-        TRY_GOTO(e, key.scheme->check(key.bytes), out);
+        TRY_GOTO(e, key.scheme->check(&key), out);
 out:
     key_done(&key);
     return e;
 }
 
-static struct err *add_signature(struct buf *b, struct span secret, const struct span *parts,
+struct signer {
+    size_t count;
+    struct key keys[];
+};
+
+struct err *signer_new(const struct span *secrets, size_t count, struct signer **out_signer)
+{
+    struct signer *signer = mem_zero(sizeof(*signer) + count * sizeof(struct key));
+    struct err *e = NULL;
+
+    while (signer->count < count && e == NULL) {
+        e = key_open(&signer->keys[signer->count], secrets[signer->count]);
+        signer->count++;
+    }
+    if (e == NULL)
+        *out_signer = signer;
+    else
+        signer_free(signer);
+    return e;
+}
+
+void signer_free(struct signer *signer)
+{
+    if (signer == NULL)
+        return;
+    for (size_t i = 0; i < signer->count; i++)
+        key_done(&signer->keys[i]);
+    mem_free(signer);
+}
+
+static struct err *add_signature(struct buf *b, struct key *key, const struct span *parts,
                                  size_t count)
 {
     uint8_t signature[SIGNATURE_BYTES_MOST];
     size_t n = sizeof(signature);
-    struct key key;
-    struct err *e = NULL;
 
-    TRY_GOTO(e, key_open(&key, secret), out);
-    TRY_GOTO(e, key.scheme->sign(key.bytes, parts, count, signature, &n), out);
-    buf_add(b, key.scheme->version);
+    TRY(key->scheme->sign(key, parts, count, signature, &n));
+    buf_add(b, key->scheme->version);
     text_add_base64(b, span_of((const char *)signature, n));
-out:
-    key_done(&key);
-    return e;
+    return NULL;
 }
 
-struct err *sign_add(struct buf *b, const struct span *secrets, size_t count, struct span id,
-                     int64_t timestamp_s, struct span body)
+struct err *signer_add(struct signer *signer, struct buf *b, struct span id, int64_t timestamp_s,
+                       struct span body)
 {
     char time[32];
     int time_bytes = snprintf(time, sizeof(time), ".%lld.", (long long)timestamp_s);
     struct span parts[] = {id, span_of(time, (size_t)time_bytes), body};
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < signer->count; i++) {
         if (i > 0)
             buf_add_char(b, ' ');
-        TRY(add_signature(b, secrets[i], parts, ARRAY_LEN(parts)));
+        TRY(add_signature(b, &signer->keys[i], parts, ARRAY_LEN(parts)));
     }
     return NULL;
 }

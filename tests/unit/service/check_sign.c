@@ -37,14 +37,21 @@ START_TEST(published_vectors)
 {
     for (size_t i = 0; i < ARRAY_LEN(published); i++) {
         struct span secrets[3];
+        struct signer *signer;
         struct buf b;
 
         buf_init(&b, BUF_NO_CAP);
         for (size_t s = 0; s < published[i].count; s++)
             secrets[s] = span_str(published[i].secrets[s]);
-        ck_ok(sign_add(&b, secrets, published[i].count, span_str(message_id), message_time,
-                       span_str(message_body)));
-        ck_span_is(buf_span(&b), span_str(published[i].signature));
+        ck_ok(signer_new(secrets, published[i].count, &signer));
+        /* The second time with the same keys. */
+        for (size_t time = 0; time < 2; time++) {
+            buf_clear(&b);
+            ck_ok(
+                signer_add(signer, &b, span_str(message_id), message_time, span_str(message_body)));
+            ck_span_is(buf_span(&b), span_str(published[i].signature));
+        }
+        signer_free(signer);
         buf_done(&b);
     }
 }
@@ -53,12 +60,15 @@ END_TEST
 static struct span signature_of(struct arena *a, struct span secret, const char *id, int64_t time,
                                 struct span body)
 {
+    struct signer *signer;
     struct span signature;
     struct buf b;
 
     buf_init(&b, BUF_NO_CAP);
-    ck_ok(sign_add(&b, &secret, 1, span_str(id), time, body));
+    ck_ok(signer_new(&secret, 1, &signer));
+    ck_ok(signer_add(signer, &b, span_str(id), time, body));
     signature = arena_copy(a, buf_span(&b));
+    signer_free(signer);
     buf_done(&b);
     return signature;
 }
