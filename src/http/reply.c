@@ -41,12 +41,24 @@ static void add_status(struct buf *b, int status)
     buf_add_str(b, "\r\n");
 }
 
+static char *put(char *at, struct span s)
+{
+    if (s.n > 0)
+        memcpy(at, s.p, s.n);
+    return at + s.n;
+}
+
+/* Room is made once for the four parts: there are several headers in each answer. */
 static void add_header(struct buf *b, struct span name, struct span value)
 {
-    buf_add(b, name);
-    buf_add(b, SPAN(": "));
-    buf_add(b, value);
-    buf_add(b, SPAN("\r\n"));
+    size_t n = name.n + SPAN(": ").n + value.n + SPAN("\r\n").n;
+    char *at = buf_reserve(b, n);
+
+    if (at == NULL)
+        return;
+    at = put(put(at, name), SPAN(": "));
+    put(put(at, value), SPAN("\r\n"));
+    buf_commit(b, n);
 }
 
 static bool has_body(const struct response *response)

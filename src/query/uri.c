@@ -61,9 +61,28 @@ static bool decode_into(struct span text, char *out, size_t *out_n)
     return true;
 }
 
+/* ASCII without escapes, which most targets are: there is nothing to decode or to refuse. Looks at
+ * all of it in any case, which compilers make a few wide instructions of. */
+static bool stands_for_itself(struct span text)
+{
+    unsigned others = 0;
+
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+
+        others |= (c >= 0x80) | (c == '\0') | (c == '%');
+    }
+    return others == 0;
+}
+
 struct err *uri_decode(struct span text, struct arena *a, struct span *out_text)
 {
     struct span decoded = text;
+
+    if (stands_for_itself(text)) {
+        *out_text = text;
+        return NULL;
+    }
 
     if (span_find_char(text, '%', 0) < text.n) {
         char *p = arena_alloc(a, text.n);
@@ -105,6 +124,11 @@ static bool may_begin_op(char c)
     return c == '=' || c == '<' || c == '>' || c == '!' || c == '%';
 }
 
+static bool begins_with_op(struct span text, const struct op_spelling *op)
+{
+    return text.p[0] == op->text.p[0] && span_istarts(text, op->text);
+}
+
 static bool find_op(struct span text, const struct op_spelling *ops, size_t count,
                     struct op_place *out_place)
 {
@@ -112,7 +136,7 @@ static bool find_op(struct span text, const struct op_spelling *ops, size_t coun
         struct span rest = span_sub(text, at, text.n);
 
         for (size_t i = 0; may_begin_op(rest.p[0]) && i < count; i++) {
-            if (!span_istarts(rest, ops[i].text))
+            if (!begins_with_op(rest, &ops[i]))
                 continue;
             *out_place = (struct op_place){at, at + ops[i].text.n, ops[i].op};
             return true;
