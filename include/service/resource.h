@@ -116,6 +116,8 @@ struct resource *resources_put(struct resources *r, struct resource *made);
 /* Frees a declared one. Nothing refers to it any more. */
 void resources_remove(struct resources *r, struct resource *resource);
 
+/* All methods that come with these for a resource of this kind. */
+unsigned resource_methods(enum resource_kind kind, unsigned methods);
 /* An empty one to be made; resource_free takes NULL too. */
 struct resource *resource_new(void);
 void resource_free(struct resource *resource);

@@ -43,6 +43,13 @@ void resources_init(struct resources *r)
     map_init(&r->by_suffix, suffix_key);
 }
 
+unsigned resource_methods(enum resource_kind kind, unsigned methods)
+{
+    unsigned all = method_closure(methods);
+
+    return kind == KIND_BINARY ? all & ~METHOD_BIT(METHOD_REPORT) : all; /* nothing to count */
+}
+
 struct resource *resource_new(void)
 {
     struct resource *resource = NEW(struct resource);
@@ -161,7 +168,7 @@ struct resource *resources_add_builtin(struct resources *r, struct store *store,
     resource->folded = text_fold(&resource->arena, definition->name);
     resource->description = definition->description;
     resource->kind = definition->kind;
-    resource->methods = method_closure(definition->methods);
+    resource->methods = resource_methods(definition->kind, definition->methods);
     resource->shape = definition->shape;
     resource->ops = definition->ops;
     if (definition->is_stored)

@@ -82,7 +82,7 @@ static struct err *read_methods(struct making *m, unsigned otherwise)
     unsigned bits = 0;
 
     if (!json_exists(methods)) {
-        m->resource->methods = method_closure(otherwise);
+        m->resource->methods = resource_methods(m->resource->kind, otherwise);
         return NULL;
     }
     for (struct json_value v = json_first(methods); json_exists(v); v = json_next(methods, v)) {
@@ -97,7 +97,7 @@ static struct err *read_methods(struct making *m, unsigned otherwise)
     if ((bits & ~method_closure(otherwise)) != 0)
         return ERR(ERR_INVALID_ENTITY, "Methods: %.*s can only be read",
                    SPAN_FMT(resource_kind_names.values[m->resource->kind]));
-    m->resource->methods = method_closure(bits);
+    m->resource->methods = resource_methods(m->resource->kind, bits);
     return NULL;
 }
 
@@ -206,7 +206,6 @@ static struct err *make_binary(struct making *m)
 
     TRY(check_absent(m, absent, ARRAY_LEN(absent)));
     TRY(read_methods(m, METHOD_BIT(METHOD_GET) | METHOD_BIT(METHOD_HEAD)));
-    resource->methods &= ~METHOD_BIT(METHOD_REPORT); /* it has no entities to count */
     resource->ops = &res_binary_ops;
     resource->shape = &schema_dynamic;
     if (type.p == NULL)

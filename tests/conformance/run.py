@@ -18,6 +18,10 @@ READS = ("GET", "HEAD", "REPORT", "OPTIONS")
 NOT_STORED = (401, 403, 429, 501, 503)
 
 
+# ErrorCodes that need a full disk, a limit or a mistake of ours: other tests show them. Nothing is
+# answered with DataSourceFormat, which the list has for the sake of clients that know it.
+NOT_IN_TABLE = {"NoError", "Unknown", "DataSourceFormat", "PayloadTooLarge", "TooManyRequests",
+                "Overloaded", "StorageFailure"}
 # The target itself is malformed: it has no normal form.
 NO_URI = ("InvalidUriSyntax", "InvalidConditionSyntax", "InvalidMetaConditionSyntax",
           "InvalidMetaConditionOperator")
@@ -144,6 +148,7 @@ class Table:
                 self.names[name + ".ObjectNo"] = str(answer.json()[0]["ObjectNo"])
                 self.names[name + ".ETag"] = self.request(
                     "GET", f"{target}/Id={self.names[name]}").headers.get("ETag") or ""
+        self.request("DELETE", "/Svc.Event/_/unsafe=true")  # what these insertions raised
         self.is_fresh = True
 
     def fill_in(self, text):
@@ -239,12 +244,12 @@ class Table:
             expect(found.group(1) in NO_URI, "a Uri in normal form")
         else:
             expect(re.fullmatch(r"/[^/]+/[^/]+/[^/]+", error["Uri"]), "a Uri of three parts")
-        if found.group(1) in ("UnknownResource", "AmbiguousResource"):
+        if found.group(1) in ("UnknownResource", "AmbiguousResource") and not row.body:
             expect(error["ResourceName"] == "<unknown>", "ResourceName <unknown>")
         self.check_stored_secrets(error, row)
-        if body is not None and b"apikey" in body:
+        if body is not None and (b"apikey" in body or b"Secrets" in body):
             expect("*******" in error["Body"] and "apikey " not in error["Body"],
-                   "no key in the entity's Body")
+                   "no secret in the entity's Body")
         elif body is not None and body.isascii() and len(body) < 10000:
             expect(error["Body"] == body.decode(), "the entity's Body")
 
@@ -276,6 +281,15 @@ class Table:
                 print(f"  got: {answer or self.request(row.method, self.fill_in(row.target), self.body_of(row), row.headers)}")
 
 
+def missing_codes(files):
+    """ErrorCodes that no row is about."""
+    shown = {row.expected.split()[0] for file in files for block in read_blocks(file)
+             for row in block.rows if row.status >= 400 and row.expected}
+    with open(os.path.join(HERE, "..", "..", "include", "base", "err.h"), encoding="utf-8") as source:
+        codes = set(re.findall(r'X\(ERR_\w+, "(\w+)"', source.read()))
+    return sorted(codes - shown - NOT_IN_TABLE)
+
+
 def run_file(file, verbose):
     with open(os.path.join(HERE, "data.json"), encoding="utf-8") as stream:
         data = json.load(stream)
@@ -298,9 +312,12 @@ def main():
     parser.add_argument("parts", nargs="*", help="files whose name contains one of these")
     options = parser.parse_args()
     passed = failed = 0
-    for file in sorted(glob.glob(os.path.join(HERE, "*.txt"))):
-        if file.endswith("README.txt"):
-            continue
+    every = [file for file in sorted(glob.glob(os.path.join(HERE, "*.txt")))
+             if not file.endswith("README.txt")]
+    for code in missing_codes(every):
+        failed += 1
+        print(f"FAILED: no row is answered with {code}")
+    for file in every:
         if options.parts and not any(part in os.path.basename(file) for part in options.parts):
             continue
         table = run_file(file, options.verbose)
