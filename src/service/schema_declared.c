@@ -6,10 +6,22 @@
 enum { NAME_MOST = 128, PROPERTIES_MOST = 1000 };
 
 static const struct property properties[] = {
-    {.name = SPAN_INIT("Name"), .type = TYPE_STRING, .flags = PROPERTY_REQUIRED},
-    {.name = SPAN_INIT("Type"), .type = TYPE_STRING, .flags = PROPERTY_REQUIRED},
-    {.name = SPAN_INIT("Required"), .type = TYPE_BOOLEAN, .default_json = SPAN_INIT("false")},
-    {.name = SPAN_INIT("Description"), .type = TYPE_STRING, .default_json = SPAN_INIT("\"\"")},
+    {.name = SPAN_INIT("Name"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_REQUIRED,
+     .meaning = SPAN_INIT("Letters, digits and _, not beginning with a digit")},
+    {.name = SPAN_INIT("Type"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_REQUIRED,
+     .meaning = SPAN_INIT("string, integer, number, boolean, datetime, object, array, or any")},
+    {.name = SPAN_INIT("Required"),
+     .type = TYPE_BOOLEAN,
+     .default_json = SPAN_INIT("false"),
+     .meaning = SPAN_INIT("True: it may neither be left out nor be null")},
+    {.name = SPAN_INIT("Description"),
+     .type = TYPE_STRING,
+     .default_json = SPAN_INIT("\"\""),
+     .meaning = SPAN_INIT("Text for people")},
 };
 const struct shape schema_property_shape = {properties, ARRAY_LEN(properties), false};
 

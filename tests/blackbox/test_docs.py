@@ -59,6 +59,16 @@ class Tables(unittest.TestCase):
         self.assertGreater(len(source), 30)
         self.assertEqual(source, documented)
 
+    def test_reference(self):
+        """Its tables are what svc-reference prints from those that the server works by."""
+        tool = os.path.join(os.path.dirname(harness.SVCD), "svc-reference")
+        printed = subprocess.run([tool], capture_output=True, text=True, timeout=30, check=True).stdout
+        errors, resources = printed.split("\n\n", 1)
+        reference = read("docs", "reference.md")
+        self.assertGreater(errors.count("\n"), 30)
+        self.assertIn("\n" + errors + "\n", reference)
+        self.assertEqual(reference[reference.index("### Svc."):], resources)
+
     def test_links(self):
         for name in ["README.md"] + [f"docs/{n}" for n in os.listdir(os.path.join(ROOT, "docs"))
                                      if n.endswith(".md")]:
