@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -115,6 +116,15 @@ static void raise_descriptor_limit(void)
                  (unsigned long long)limit.rlim_cur);
 }
 
+/* The heap holds what nobody else may see: keys in flight, signing secrets. */
+static void forbid_core_dumps(void)
+{
+#ifndef __SANITIZE_ADDRESS__ /* its search for leaks traces the process */
+    if (prctl(PR_SET_DUMPABLE, 0) != 0)
+        log_warn("main", "a crash may leave secrets in a core dump");
+#endif
+}
+
 static void prepare_process(void)
 {
     enum { MMAP_BYTES = 1 << 20 };
@@ -122,6 +132,7 @@ static void prepare_process(void)
     /* Fixed, or glibc raises it and large tables are zeroed by hand instead of by the kernel. */
     mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
     raise_descriptor_limit();
+    forbid_core_dumps();
     signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of write, not the end */
 #ifdef SVCD_FAULTS
     if (!fault_set(getenv("SVCD_FAULT")))
