@@ -1,17 +1,17 @@
 /* What the files of the journal share: journal_open.c begins and ends it, journal.c appends and
  * commits, journal_room.c keeps room ahead, journal_recover.c reads at start, journal_directory.c
- * deals with names and the lock. */
+ * makes and tidies the directory. What svc-journal needs too is in journal_files.h. */
 #ifndef IO_JOURNAL_PRIVATE_H
 #define IO_JOURNAL_PRIVATE_H
 
 #include "io/journal.h"
+#include "io/journal_files.h"
 #include "io/timer.h"
 
 #define JOURNAL_SEGMENT_MIN (64u << 10)
 #define JOURNAL_SEGMENT_MAX (1u << 30)  /* one write must hold it */
 #define JOURNAL_QUEUE_MAX 4             /* batches that wait, each in a segment of its own */
 #define JOURNAL_FILL_BYTES (256u << 10) /* zeros written at once */
-#define JOURNAL_NAME_BYTES 40
 
 struct journal_segment {
     struct list_link link;
@@ -106,9 +106,8 @@ struct journal_segment *journal_last_segment(const struct journal *j);
 const char *journal_path(const struct journal *j, const char *name, struct buf *b);
 /* Makes the directory when needed, opens and locks it. */
 struct err *journal_directory_open(struct journal *j) MUST_USE;
-/* The segments' numbers in ascending order (mem_free). Deletes what a killed process prepared. */
-struct err *journal_directory_list(struct journal *j, uint64_t **out_numbers,
-                                   size_t *out_count) MUST_USE;
+/* Deletes what a killed process prepared. */
+struct err *journal_directory_tidy(struct journal *j) MUST_USE;
 /* 0 or an errno. */
 int journal_rename(struct journal *j, const char *from, const char *to);
 int journal_unlink(struct journal *j, const char *name);

@@ -120,7 +120,7 @@ START_TEST(damage_before_the_last_commit)
     size_t n, start;
 
     write_three_commits(&f);
-    snprintf(advice, sizeof(advice), "`svc-journal verify %s`", f.directory);
+    snprintf(advice, sizeof(advice), "`svc-journal repair %s`", f.directory);
     whole = fx_read_file(&f, 1, &n);
     start = f.appended.records[5].place.offset;
     for (size_t at = SEGMENT_HEADER_BYTES; at < start; at += 61) {
