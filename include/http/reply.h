@@ -15,6 +15,10 @@ struct reply_options {
 /* Appends the whole answer. Content-Length always, except with 204 and 304, which have no body.
  * An answer with a body gets `Content-Type`; `X-Content-Type-Options: nosniff` likewise. */
 void reply_add(struct buf *b, const struct response *response, const struct reply_options *options);
+/* The same in two parts: all before the body, and the body, which is empty when none is sent. */
+void reply_add_head(struct buf *b, const struct response *response,
+                    const struct reply_options *options);
+struct span reply_body(const struct response *response, const struct reply_options *options);
 /* `HTTP/1.1 100 Continue` */
 void reply_add_continue(struct buf *b);
 /* `Sat, 31 Jan 2026 12:00:00 GMT` (RFC 9110, section 5.6.7). */

@@ -82,6 +82,8 @@ void tcp_resume(struct tcp_conn *conn);
 /* Sends now what the kernel takes; the rest is copied and sent when it can. Errors of the socket
  * arrive as on_close. After tcp_finish or tcp_close nothing is sent. */
 void tcp_write(struct tcp_conn *conn, struct span bytes);
+/* The same with what is in two places, as one. */
+void tcp_write_two(struct tcp_conn *conn, struct span first, struct span second);
 /* Bytes that the kernel has not taken yet. */
 size_t tcp_pending(const struct tcp_conn *conn);
 /* Closes after what is pending has been sent: half-closes, reads and drops for up to 1 s so that

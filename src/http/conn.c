@@ -4,7 +4,8 @@
  *
  * Output is one buffer of answers in the order of requests. In front may be answers that are
  * committed and can leave; behind the first one that is not, everything waits (`marks` says where
- * answers end and what they wait for). What can leave is written once a read, and once a commit.
+ * answers end and what they wait for). What can leave is written once a read, and once a commit; a
+ * large body that can leave at once is not copied there, but written behind it.
  *
  * Bytes that arrived but were not evaluated, because enough answers are owed or enough requests
  * were evaluated in this turn, wait in `input`; reading pauses meanwhile, so `input` holds one read
@@ -19,6 +20,7 @@
 enum {
     REQUESTS_PER_TURN = 64, /* of one connection, so that others get their turn */
     KEPT_OUTPUT_BYTES = 16384,
+    LARGE_BODY_BYTES = 16384,
     REFUSED_OUTPUT_BYTES = 4096
 };
 
@@ -86,13 +88,14 @@ static void close_when_sent(struct conn *c, enum tcp_close_reason reason)
     c->closes_when_sent = true;
 }
 
-static void send_ready(struct conn *c, size_t ready)
+/* The first bytes of the output, and what comes behind them. */
+static void send_ready(struct conn *c, size_t ready, struct span behind)
 {
     if (ready == 0)
         return;
     if (tcp_pending(c->tcp) == 0)
         c->output_since_ms = now_ms(c);
-    tcp_write(c->tcp, span_of(c->output.p, ready));
+    tcp_write_two(c->tcp, span_of(c->output.p, ready), behind);
     buf_drop_front(&c->output, ready);
     for (size_t i = 0; i < c->mark_count; i++)
         c->marks[i].end -= ready;
@@ -133,7 +136,7 @@ static void flush(struct conn *c)
 {
     if (c->is_closing)
         return;
-    send_ready(c, ready_bytes(c));
+    send_ready(c, ready_bytes(c), (struct span){NULL, 0});
     if (c->mark_count > 0 && !heap_holds(&c->wait.node))
         turn_wait(c->server->service->turn, &c->wait, c->marks[0].serial);
     if (c->closes_when_sent && !owes_answers(c) && !c->is_closing) {
@@ -167,13 +170,22 @@ static void add_reply(struct conn *c, const struct response *response, const str
         .date = server_date(c->server),
     };
 
-    reply_add(&c->output, response, &options);
+    struct span body = reply_body(response, &options);
+    bool waits =
+        c->mark_count > 0 || !turn_is_committed(c->server->service->turn, response->serial);
+
+    reply_add_head(&c->output, response, &options);
     metrics_count_answer(metrics_of(c), method_parse(asked->method), response->status,
                          response->error);
-    if (c->mark_count > 0 || !turn_is_committed(c->server->service->turn, response->serial))
-        add_mark(c, response->serial, asked->began_ns);
-    else
+    if (!waits)
         histogram_add(&metrics_of(c)->request_time, clock_mono_ns() - asked->began_ns);
+    if (!waits && body.n >= LARGE_BODY_BYTES && !c->is_closing) {
+        send_ready(c, c->output.n, body);
+        return;
+    }
+    buf_add(&c->output, body);
+    if (waits)
+        add_mark(c, response->serial, asked->began_ns);
 }
 
 /* Requests. --------------------------------------------------------------------------------- */

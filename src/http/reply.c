@@ -79,7 +79,8 @@ static void add_body_headers(struct buf *b, const struct response *response)
     buf_add(b, SPAN("\r\n"));
 }
 
-void reply_add(struct buf *b, const struct response *response, const struct reply_options *options)
+void reply_add_head(struct buf *b, const struct response *response,
+                    const struct reply_options *options)
 {
     add_status(b, response->status);
     add_header(b, SPAN("Date"), options->date);
@@ -91,8 +92,18 @@ void reply_add(struct buf *b, const struct response *response, const struct repl
     else if (options->is_http10)
         buf_add(b, SPAN("Connection: keep-alive\r\n"));
     buf_add(b, SPAN("\r\n"));
-    if (has_body(response) && !options->is_head)
-        buf_add(b, buf_span(&response->body));
+}
+
+struct span reply_body(const struct response *response, const struct reply_options *options)
+{
+    return has_body(response) && !options->is_head ? buf_span(&response->body)
+                                                   : (struct span){NULL, 0};
+}
+
+void reply_add(struct buf *b, const struct response *response, const struct reply_options *options)
+{
+    reply_add_head(b, response, options);
+    buf_add(b, reply_body(response, options));
 }
 
 void reply_add_continue(struct buf *b)

@@ -252,31 +252,49 @@ static void send_waiting(struct tcp_conn *conn)
         fail(conn, status);
 }
 
-static void send_later(struct tcp_conn *conn, struct span bytes)
+static void send_later(struct tcp_conn *conn, struct span first, struct span second)
 {
     conn->output = NEW(struct tcp_output);
     buf_init(&conn->output->sending, BUF_NO_CAP);
     buf_init(&conn->output->waiting, BUF_NO_CAP);
-    buf_add(&conn->output->waiting, bytes);
+    buf_add(&conn->output->waiting, first);
+    buf_add(&conn->output->waiting, second);
     send_waiting(conn);
+}
+
+/* What the kernel takes; negative: it fails. */
+static int send_now(struct tcp_conn *conn, struct span first, struct span second)
+{
+    uv_buf_t parts[] = {buf_of(first), buf_of(second)};
+    int sent = uv_try_write(&conn->uv.stream, parts, second.n > 0 ? 2 : 1);
+
+    return sent == UV_EAGAIN ? 0 : sent;
+}
+
+void tcp_write_two(struct tcp_conn *conn, struct span first, struct span second)
+{
+    size_t taken;
+    int sent;
+
+    if (first.n + second.n == 0 || conn->finishing || is_closing(conn))
+        return;
+    if (conn->output != NULL) {
+        buf_add(&conn->output->waiting, first);
+        buf_add(&conn->output->waiting, second);
+        return;
+    }
+    sent = send_now(conn, first, second);
+    taken = (size_t)MAX(sent, 0);
+    if (sent < 0)
+        fail(conn, sent);
+    else if (taken < first.n + second.n)
+        send_later(conn, span_sub(first, taken, first.n),
+                   span_sub(second, taken - MIN(taken, first.n), second.n));
 }
 
 void tcp_write(struct tcp_conn *conn, struct span bytes)
 {
-    uv_buf_t now = buf_of(bytes);
-    int sent;
-
-    if (bytes.n == 0 || conn->finishing || is_closing(conn))
-        return;
-    if (conn->output != NULL) {
-        buf_add(&conn->output->waiting, bytes);
-        return;
-    }
-    sent = uv_try_write(&conn->uv.stream, &now, 1);
-    if (sent < 0 && sent != UV_EAGAIN)
-        fail(conn, sent);
-    else if (sent < 0 || (size_t)sent < bytes.n)
-        send_later(conn, span_sub(bytes, (size_t)MAX(sent, 0), bytes.n));
+    tcp_write_two(conn, bytes, (struct span){NULL, 0});
 }
 
 size_t tcp_pending(const struct tcp_conn *conn)

@@ -853,6 +853,30 @@ START_TEST(slow_client_gets_all_in_order)
 }
 END_TEST
 
+/* Wherever the kernel stops: in the first part, between them, in the second. */
+START_TEST(two_parts_arrive_as_one)
+{
+    static const size_t cuts[] = {0, 1, BIG / 2, BIG - 1, BIG};
+
+    for (size_t i = 0; i < ARRAY_LEN(cuts); i++) {
+        struct span all;
+        int fd;
+
+        make_big();
+        all = span_of(big, BIG);
+        begin("127.0.0.1:0");
+        fd = client();
+        tcp_write_two(sides[0].conn, span_sub(all, 0, cuts[i]), span_sub(all, cuts[i], BIG));
+        tcp_write_two(sides[0].conn, SPAN("and "), SPAN("more"));
+        some_turns();
+        expect_big(fd);
+        expect_text(fd, "and more");
+        close(fd);
+        end();
+    }
+}
+END_TEST
+
 START_TEST(pending_counts_what_the_kernel_has_not)
 {
     size_t pending;
@@ -1155,6 +1179,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, half_closed_client_still_gets_its_answer);
     tcase_add_test(tc, much_arrives_whole);
     tcase_add_test(tc, slow_client_gets_all_in_order);
+    tcase_add_test(tc, two_parts_arrive_as_one);
     tcase_add_test(tc, pending_counts_what_the_kernel_has_not);
     tcase_add_test(tc, finish_sends_what_is_pending);
     tcase_add_test(tc, finish_sends_to_a_client_that_has_ended);
