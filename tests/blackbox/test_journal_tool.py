@@ -2,7 +2,9 @@
 import glob
 import json
 import os
+import shutil
 import subprocess
+import threading
 import unittest
 
 import harness
@@ -72,6 +74,120 @@ class Journal(harness.ServerCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("blank", result.stderr)
         self.server.start()
+
+    def test_dump_by_serial_and_kind(self):
+        entities = self.entities(5)
+        self.server.request("DELETE", f"/Shop.Message/Id={entities[0]['Id']}")
+        gone = tool("dump", "--kind", "entity-gone", self.server.data).stdout.splitlines()
+        self.assertEqual([json.loads(line)["record"]["id"] for line in gone], [entities[0]["Id"]])
+        last = entities[-1]["ObjectNo"]
+        lines = tool("dump", "--from", str(last), self.server.data).stdout.splitlines()
+        self.assertEqual([json.loads(line)["serial"] for line in lines], [last, last + 1])
+        self.assertEqual(tool("dump", "--kind", "nonsense", self.server.data).returncode, 2)
+
+    def large(self, megabytes):
+        """Entities that fill segments of 16 MiB."""
+        return [self.created("/Shop.Message", {"No": number, "Text": "x" * 500000})
+                for number in range(2 * megabytes)]
+
+    def all_numbers(self):
+        answer = self.get("/Shop.Message/_/select=No")
+        return [] if answer.status == 204 else [entity["No"] for entity in answer.json()]
+
+    def test_repair_keeps_what_is_before_the_damage(self):
+        entities = self.large(40)
+        self.server.kill()
+        segments = sorted(glob.glob(os.path.join(self.server.data, "*.seg")))
+        self.assertGreaterEqual(len(segments), 3)
+        with open(segments[1], "r+b") as file:
+            content = file.read()
+            place = content.index(b'"Text":"xx', 9 << 20)
+            file.seek(place + 20)
+            file.write(b"y")
+        whole = {path: open(path, "rb").read() for path in segments[1:]}
+        before = tool("repair", self.server.data)
+        self.assertEqual(before.returncode, 1)
+        self.assertIn(os.path.basename(segments[1]), before.stderr)
+        self.assertIn("nothing was changed", before.stdout)
+        self.assertEqual(sorted(glob.glob(os.path.join(self.server.data, "*.seg"))), segments)
+        result = tool("repair", "--cut", self.server.data)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        aside = glob.glob(os.path.join(self.server.data, "damaged-*"))[0]
+        for path, content in whole.items():
+            with open(os.path.join(aside, os.path.basename(path)), "rb") as file:
+                self.assertEqual(file.read(), content, path)
+        self.assertIn("nothing to repair", tool("repair", self.server.data).stdout)
+        self.server.start()
+        kept = self.all_numbers()
+        self.assertEqual(kept, list(range(len(kept))))
+        self.assertGreater(len(kept), 30)
+        self.assertLess(len(kept), len(entities))
+
+    def test_repair_of_a_missing_segment(self):
+        self.large(40)
+        self.server.kill()
+        segments = sorted(glob.glob(os.path.join(self.server.data, "*.seg")))
+        os.unlink(segments[1])
+        result = tool("repair", "--cut", self.server.data)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("is missing", result.stderr)
+        self.assertEqual(sorted(glob.glob(os.path.join(self.server.data, "*.seg"))), segments[:1])
+        self.server.start()
+        self.assertGreater(len(self.all_numbers()), 25)
+
+    def test_repair_of_a_journal_in_use(self):
+        self.entities(1)
+        result = tool("repair", self.server.data)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("in use", result.stderr)
+
+    def backup(self, name):
+        target = os.path.join(self.server.directory, name)
+        result = tool("backup", self.server.data, target)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("ok: ", result.stdout)
+        return target
+
+    def restore(self, target):
+        self.server.kill()
+        shutil.rmtree(self.server.data)
+        shutil.copytree(target, self.server.data)
+        self.server.start()
+
+    def test_a_backup_of_a_running_server(self):
+        """Everything acknowledged before the command began is in it, and what is in it is a prefix."""
+        stop = threading.Event()
+        acknowledged = []
+
+        def write():
+            while not stop.is_set():
+                number = len(acknowledged)
+                self.created("/Shop.Message", {"No": number, "Text": "x" * 20000})
+                acknowledged.append(number)
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            backups = []
+            for name in ("a", "b", "c"):
+                harness.wait_until(lambda: len(acknowledged) > 200 * (len(backups) + 1), "writes")
+                before = len(acknowledged)
+                backups.append((self.backup(name), before))
+        finally:
+            stop.set()
+            writer.join()
+        for target, before in backups:
+            self.assertEqual(tool("verify", target).returncode, 0)
+            self.restore(target)
+            kept = self.all_numbers()
+            self.assertEqual(kept, list(range(len(kept))))
+            self.assertGreaterEqual(len(kept), before)
+
+    def test_a_backup_does_not_overwrite(self):
+        self.entities(3)
+        target = self.backup("a")
+        again = tool("backup", self.server.data, target)
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("already", again.stderr)
 
     def test_output_that_cannot_be_written(self):
         self.entities(5)

@@ -1,0 +1,141 @@
+/* verify and dump: reading only, also beside a running server, whose last segment is in motion:
+ * what looks wrong there is looked at again. */
+#include "tool.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/member.h"
+#include "store/record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { TRIES = 20, PAUSE_NS = 50000000 };
+
+static void say_segment(const struct tool_walk *w)
+{
+    const struct journal_walk *walk = &w->walk;
+
+    printf("%s/%s: %llu records, up to serial %llu, %llu bytes used\n", walk->directory, walk->name,
+           (unsigned long long)w->segment_records, (unsigned long long)walk->next_serial - 1,
+           (unsigned long long)w->end.offset);
+    if (w->end.why != NULL)
+        fprintf(stderr, "%s/%s: a torn end at offset %llu (%s), which a start would cut\n",
+                walk->directory, walk->name, (unsigned long long)w->end.offset, w->end.why);
+}
+
+/* Is what went wrong in the last segment, or about one that cleaning has taken away meanwhile? */
+static bool may_be_in_motion(const struct tool *t, const struct tool_walk *w)
+{
+    return w->place + 1 >= t->count || w->place == 0;
+}
+
+static struct err *walk_quietly(struct tool *t, struct tool_walk *w)
+{
+    struct err *e = tool_walk(t, w);
+
+    for (int i = 0; i < TRIES && e != NULL && may_be_in_motion(t, w); i++) {
+        err_free(e);
+        journal_walk_done(&w->walk);
+        nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+        TRY(tool_list(t));
+        e = tool_walk(t, w);
+    }
+    return e;
+}
+
+static int verify(struct tool *t)
+{
+    struct tool_walk quiet = {.place = 0}, loud = {.on_segment = say_segment};
+    struct err *e = walk_quietly(t, &quiet);
+
+    journal_walk_done(&quiet.walk);
+    err_free(e);
+    e = tool_walk(t, &loud);
+    journal_walk_done(&loud.walk);
+    if (e != NULL)
+        return tool_say(e, TOOL_DAMAGED);
+    printf("ok: %llu records\n", (unsigned long long)loud.walk.records);
+    return TOOL_GOOD;
+}
+
+int tool_verify(const char *directory)
+{
+    struct tool t;
+    struct err *e = tool_open(&t, directory);
+    int status = e != NULL ? tool_say(e, TOOL_FAILED) : verify(&t);
+
+    tool_close(&t);
+    return status;
+}
+
+/* dump. ------------------------------------------------------------------------------------ */
+
+struct dumping {
+    const struct dump_options *options;
+    const struct tool_walk *w;
+    struct buf line;
+};
+
+static bool is_wanted(const struct dump_options *options, const struct segment_record *record)
+{
+    return record->serial + record->serials > options->from &&
+           (options->kind == NULL || strcmp(record_kind_name(record->kind), options->kind) == 0);
+}
+
+static struct err *dump_record(void *context, const struct segment_record *record)
+{
+    struct dumping *d = context;
+    struct buf *b = &d->line;
+
+    if (!is_wanted(d->options, record))
+        return NULL;
+    buf_clear(b);
+    buf_add_char(b, '{');
+    member_add_u64(b, SPAN("segment"), d->w->walk.number);
+    member_add_u64(b, SPAN("offset"), record->offset);
+    member_add_u64(b, SPAN("serial"), record->serial);
+    member_add_u64(b, SPAN("serials"), record->serials);
+    member_add_bool(b, SPAN("more"), record->more);
+    json_add_name(b, SPAN("record"));
+    record_add_dump(b, record->kind, record->body);
+    buf_add_str(b, "}\n");
+    if (fwrite(b->p, 1, b->n, stdout) != b->n)
+        return ERR(ERR_STORAGE_FAILURE, "standard output: %s", strerror(errno));
+    return NULL;
+}
+
+static bool is_kind(const char *name)
+{
+    for (unsigned kind = 1; kind < RECORD_KIND_END; kind++)
+        if (strcmp(record_kind_name(kind), name) == 0)
+            return true;
+    return false;
+}
+
+int tool_dump(const char *directory, const struct dump_options *options)
+{
+    struct tool_walk w = {.place = 0};
+    struct dumping d = {.options = options, .w = &w};
+    struct tool t;
+    struct err *e;
+    int status;
+
+    if (options->kind != NULL && !is_kind(options->kind))
+        return tool_say(ERR(ERR_INVALID_ENTITY, "--kind %s: there is no such kind", options->kind),
+                        TOOL_FAILED);
+    buf_init(&d.line, BUF_NO_CAP);
+    e = tool_open(&t, directory);
+    status = e != NULL ? tool_say(e, TOOL_FAILED) : TOOL_GOOD;
+    if (status == TOOL_GOOD) {
+        w.walk.on_record = dump_record;
+        w.walk.context = &d;
+        status = tool_say(tool_walk(&t, &w), TOOL_DAMAGED);
+        journal_walk_done(&w.walk);
+    }
+    tool_close(&t);
+    buf_done(&d.line);
+    return status;
+}
