@@ -59,6 +59,8 @@ const struct h1_failure *h1_failure(const struct h1 *p);
 /* Drops the request and begins with the next one; memory beyond a small reserve is given back. */
 void h1_next(struct h1 *p);
 enum h1_phase h1_phase(const struct h1 *p);
+/* Nothing of a next request has come: any other parser that is fresh can go on in its place. */
+bool h1_is_fresh(const struct h1 *p);
 /* Bytes of the current phase received so far: for a minimum rate. */
 size_t h1_phase_bytes(const struct h1 *p);
 /* True once after the head of a request with `Expect: 100-continue` whose body is awaited: the

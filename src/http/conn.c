@@ -7,6 +7,9 @@
  * answers end and what they wait for). What can leave is written once a read, and once a commit; a
  * large body that can leave at once is not copied there, but written behind it.
  *
+ * The parser and the output's memory are the server's, and are with the connection only while
+ * something of a request or an answer is in them (equip, put_away).
+ *
  * Bytes that arrived but were not evaluated, because enough answers are owed or enough requests
  * were evaluated in this turn, wait in `input`; reading pauses meanwhile, so `input` holds one read
  * at most.
@@ -35,7 +38,7 @@ struct conn {
     struct list_link link;
     struct http_server *server;
     struct tcp_conn *tcp;
-    struct h1 *h1;
+    struct h1 *h1; /* NULL between requests */
     struct buf output, input;
     struct mark *marks; /* of answers that wait, first in first out; grown on demand */
     size_t mark_count, mark_size;
@@ -58,6 +61,40 @@ static uint64_t now_ms(const struct conn *c)
 static const struct limits *limits_of(const struct conn *c)
 {
     return &c->server->service->limits;
+}
+
+static void equip(struct conn *c)
+{
+    struct http_server *s = c->server;
+
+    if (c->h1 == NULL)
+        c->h1 = s->spare_h1 != NULL ? TAKE(s->spare_h1) : h1_new(limits_of(c));
+    if (c->output.p == NULL && s->spare_output_count > 0)
+        c->output = s->spare_outputs[--s->spare_output_count];
+}
+
+static void put_output_away(struct conn *c)
+{
+    struct http_server *s = c->server;
+
+    if (s->spare_output_count == HTTP_SPARE_OUTPUTS) {
+        buf_done(&c->output);
+        return;
+    }
+    s->spare_outputs[s->spare_output_count++] = c->output;
+    buf_init(&c->output, BUF_NO_CAP);
+}
+
+static void put_away(struct conn *c)
+{
+    if (c->output.n == 0 && c->output.p != NULL)
+        put_output_away(c);
+    if (c->h1 == NULL || !h1_is_fresh(c->h1))
+        return;
+    if (c->server->spare_h1 == NULL)
+        c->server->spare_h1 = TAKE(c->h1);
+    else
+        h1_free(TAKE(c->h1));
 }
 
 /* Output. ----------------------------------------------------------------------------------- */
@@ -143,6 +180,7 @@ static void flush(struct conn *c)
         c->is_closing = true;
         tcp_finish(c->tcp, c->close_reason);
     }
+    put_away(c);
 }
 
 static void add_mark(struct conn *c, uint64_t serial, uint64_t began_ns)
@@ -289,6 +327,7 @@ static struct span take_requests(struct conn *c, struct span bytes)
 {
     unsigned budget = REQUESTS_PER_TURN;
 
+    equip(c);
     while (bytes.n > 0 && budget > 0 && !c->closes_when_sent && !owes_enough(c)) {
         size_t taken;
         enum h1_result result = h1_feed(c->h1, bytes, &taken);
@@ -496,7 +535,6 @@ void conn_new(struct http_server *server, struct tcp_conn *tcp)
 
     c->server = server;
     c->tcp = tcp;
-    c->h1 = h1_new(&server->service->limits);
     buf_init(&c->output, BUF_NO_CAP); /* owes_enough bounds it, by one answer more than the limit */
     buf_init(&c->input, BUF_NO_CAP);  /* one read */
     c->wait.on_committed = on_committed;

@@ -6,13 +6,20 @@
 #include "http/reply.h"
 #include "http/server.h"
 
-/* What the connections of a server share. */
+/* As many as have an answer under way on a busy day; each holds a few KiB at most. */
+enum { HTTP_SPARE_OUTPUTS = 64 };
+
+/* What the connections of a server share. Parsers and output buffers are lent to those that have a
+ * request under way: ten thousand that have none cost little, and a busy few allocate nothing. */
 struct http_server {
     struct loop *loop;
     struct service *service;
     struct list listeners;    /* struct http_listener */
     struct list conns;        /* struct conn */
     struct response response; /* requests are evaluated one at a time */
+    struct h1 *spare_h1;      /* NULL: lent */
+    struct buf spare_outputs[HTTP_SPARE_OUTPUTS];
+    size_t spare_output_count;
     struct buf date;
     int64_t date_s;
     size_t connections;

@@ -244,6 +244,11 @@ enum h1_phase h1_phase(const struct h1 *p)
     return p->part == H1_PART_HEAD && p->head.n > 0 ? H1_HEAD : H1_IDLE;
 }
 
+bool h1_is_fresh(const struct h1 *p)
+{
+    return p->part == H1_PART_HEAD && p->head.n == 0 && p->empty_n == 0;
+}
+
 size_t h1_phase_bytes(const struct h1 *p)
 {
     switch (h1_phase(p)) {

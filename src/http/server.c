@@ -67,6 +67,9 @@ static void server_free(struct http_server *s)
 {
     buf_done(&s->date);
     response_done(&s->response);
+    h1_free(s->spare_h1);
+    while (s->spare_output_count > 0)
+        buf_done(&s->spare_outputs[--s->spare_output_count]);
     mem_free(s);
 }
 
