@@ -27,6 +27,8 @@ static const struct property properties[] = {
     OBJECT_NO_PROPERTY,
 };
 
+enum { USUAL_BYTES = 1023 }; /* of an entry; most are shorter */
+
 static const struct shape shape = {properties, ARRAY_LEN(properties), false};
 static const struct resource_ops ops = {.open = NULL};
 
@@ -76,6 +78,7 @@ void webhook_log_add(struct change *change, const struct webhook_log_entry *entr
     struct buf json;
 
     buf_init(&json, BUF_NO_CAP);
+    buf_reserve(&json, USUAL_BYTES);
     add_json(&json, entry, &id, object_no);
     change_put_entity(change, res_webhook_log.name, &id, object_no, buf_span(&json));
     buf_done(&json);

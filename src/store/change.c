@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Room for what most changes hold, made at once instead of by doubling. */
+enum { USUAL_BYTES = 1023 };
+
 void change_init(struct change *c, struct turn *turn, struct arena *a)
 {
     memset(c, 0, sizeof(*c));
@@ -35,6 +38,8 @@ struct buf *change_begin(struct change *c)
                                 size * sizeof(*c->records));
         c->size = size;
     }
+    if (c->bodies.p == NULL)
+        buf_reserve(&c->bodies, USUAL_BYTES);
     c->records[c->count].offset = c->bodies.n;
     return &c->bodies;
 }
