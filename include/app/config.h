@@ -19,6 +19,7 @@ struct config {
     const char *base_path;
     const char *data_directory;
     enum journal_fsync fsync;
+    int64_t segment_bytes;
     bool require_api_key;
     const char **cors_origins; /* NULL-terminated, or NULL */
     struct json_doc api_keys;  /* an array; node_count 0: none */

@@ -316,6 +316,7 @@ static const struct option top_options[] = {
     {SPAN_INIT("BasePath"), read_string, INTO(base_path)},
     {SPAN_INIT("DataDirectory"), read_string, INTO(data_directory)},
     {SPAN_INIT("Fsync"), read_enum, INTO(fsync), ONE_OF(fsync_names)},
+    {SPAN_INIT("SegmentBytes"), read_i64, INTO(segment_bytes), .least = 65536, .most = 1073741824},
     {SPAN_INIT("RequireApiKey"), read_boolean, INTO(require_api_key)},
     {SPAN_INIT("ApiKeys"), read_document, INTO(api_keys)},
     {.name = SPAN_INIT("AllowedCorsOrigins"), .read = read_origins},
@@ -341,6 +342,7 @@ void config_init(struct config *c)
     c->listener_count = 1;
     c->base_path = "/";
     c->data_directory = "svc-data";
+    c->segment_bytes = JOURNAL_SEGMENT_BYTES;
     c->connect_seconds = 5;
     c->max_in_flight = 1024;
     c->max_connections_per_host = 32;

@@ -223,7 +223,12 @@ static struct err *declare_resources(struct server *s, bool only_check)
 static struct err *open_journal(struct server *s)
 {
     const struct turn_options options = {
-        .journal = {.directory = s->config->data_directory, .fsync = s->config->fsync},
+        .journal =
+            {
+                .directory = s->config->data_directory,
+                .fsync = s->config->fsync,
+                .segment_bytes = (uint64_t)s->config->segment_bytes,
+            },
     };
     struct journal_stats stats;
 
