@@ -127,7 +127,7 @@ static void drop(struct run *run)
     MUST(journal_drop_oldest(run->j) == NULL);
 }
 
-static int record(struct run *run, char **arguments)
+static void record(struct run *run, char **arguments)
 {
     enum disk_engine engine = strcmp(arguments[0], "aio") == 0 ? DISK_AIO : DISK_HELPER;
     enum journal_fsync fsync = strcmp(arguments[1], "always") == 0 ? JOURNAL_ALWAYS : JOURNAL_NO;
@@ -148,7 +148,6 @@ static int record(struct run *run, char **arguments)
     while (!journal_idle(run->j))
         loop_run_once(&run->loop);
     journal_close(run->j);
-    return 0;
 }
 
 static void recover(struct run *run, const char *directory)
@@ -168,18 +167,27 @@ static void recover(struct run *run, const char *directory)
     loop_run_once(&run->loop);
 }
 
-int main(int argc, char **argv)
+static void recover_each(struct run *run)
 {
-    struct run run = {.line = {.max = BUF_NO_CAP}};
     char directory[4096];
 
-    MUST(loop_init(&run.loop) == NULL);
-    if (argc == 6 && strcmp(argv[1], "record") == 0)
-        return record(&run, argv + 2);
     log_to(open("/dev/null", O_WRONLY | O_CLOEXEC));
     while (fgets(directory, sizeof(directory), stdin) != NULL) {
         directory[strcspn(directory, "\n")] = '\0';
-        recover(&run, directory);
+        recover(run, directory);
     }
+}
+
+int main(int argc, char **argv)
+{
+    struct run run = {.line = {.max = BUF_NO_CAP}};
+
+    MUST(loop_init(&run.loop) == NULL);
+    if (argc == 6 && strcmp(argv[1], "record") == 0)
+        record(&run, argv + 2);
+    else
+        recover_each(&run);
+    buf_done(&run.line);
+    loop_done(&run.loop);
     return 0;
 }

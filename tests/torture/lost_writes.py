@@ -12,7 +12,8 @@ they were appended, all that was acknowledged before the crash and was not dropp
 recovery is recorded too, and crashes in the same way (one level).
 
 Runs: the journal alone, small segments, with roll-over and dropping, by kernel AIO and by the helper
-process, with and without syncs; then the server itself. --all takes more of each (minutes). The last line
+process, with and without syncs; then the server itself (one without sanitizers; TORTURE_TOOLS is where the
+helpers are when they are of another build). --all takes more of each (minutes). The last line
 counts the states that held and those that did not."""
 import argparse
 import http.client
@@ -28,9 +29,10 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "blackbox"))
 import harness  # pylint: disable=wrong-import-position
 
-BUILD = os.path.dirname(os.path.abspath(harness.SVCD))
-TOOL = os.path.join(BUILD, "tests/torture/journal_states")
-SHIM = os.path.join(BUILD, "tests/torture/libshim_trace.so")
+BUILT = os.environ.get("TORTURE_TOOLS",
+                       os.path.join(os.path.dirname(os.path.abspath(harness.SVCD)), "tests/torture"))
+TOOL = os.path.join(BUILT, "journal_states")
+SHIM = os.path.join(BUILT, "libshim_trace.so")
 SECTOR = 512
 ZEROS = bytes(SECTOR)
 ENTRY = struct.Struct("=IIQQQqQQ")

@@ -110,6 +110,7 @@ static int failure(const char *call)
             (n) /= 2;                                                                              \
     } while (0)
 
+#ifdef TORTURE_HEAP /* not beside a sanitizer, which has a heap of its own */
 EXPORT void *malloc(size_t n)
 {
     FAIL("malloc", NULL);
@@ -127,6 +128,7 @@ EXPORT void *realloc(void *p, size_t n)
     FAIL("realloc", NULL);
     return __libc_realloc(p, n);
 }
+#endif
 
 EXPORT void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)
 {
