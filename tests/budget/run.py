@@ -26,14 +26,17 @@ import time
 SVCD = os.environ.get("SVCD", "build/release/svcd")
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOLERANCE = 0.03
+# What one wait finds ready together is a matter of timing.
+TOLERANCES = {"epoll_wait": 0.2}
 # Of calls a request; a rare one (a timer, the log) is not a change.
 CALLS_SLACK = 0.05
 WARM_UP = 100
 REQUESTS = 200
 START_S = 60
 FILL_S = 1.5  # an idle server first fills journal segments
-# After each request: what a delivery leaves to do takes a while, most under callgrind.
-QUIET_S = {"event": 0.015}
+# After each request. The outcome of a delivery is written when the server next wakes for something,
+# at the latest for retention, 20 ms later: each event is to pay for its own.
+QUIET_S = {"event": 0.035}
 QUIET_OTHERS_S = 0.002
 CONFIG = {"Listen": ["127.0.0.1:0"], "Resources": [
     {"Name": "Budget.Item", "Kind": "EntityResource", "Description": "Any object"},
@@ -272,9 +275,10 @@ def check(path, counts, allowed):
     over = []
     for what in sorted({*counts, *allowed}):
         count, budget = counts.get(what, 0), allowed.get(what, 0)
-        if count > budget * (1 + TOLERANCE) + CALLS_SLACK:
+        tolerance = TOLERANCES.get(what, TOLERANCE)
+        if count > budget * (1 + tolerance) + CALLS_SLACK:
             over.append(f"{path}: {count:,.2f} {what}, budget {budget:,.2f}")
-        elif count < budget * (1 - TOLERANCE) - CALLS_SLACK:
+        elif count < budget * (1 - tolerance) - CALLS_SLACK:
             print(f"  {path}: {count:,.2f} {what} is less than the budget of {budget:,.2f}: lower it")
     return over
 
