@@ -50,8 +50,9 @@ def wrk(port, target, seconds, connections=64, script=None, threads=None):
 
 
 def _wrk_latency(text, percent):
+    """None also where wrk says 0, as it does of pipelined requests."""
     found = re.search(rf"\s{percent}%\s+([\d.]+)(us|ms|s)", text)
-    return float(found.group(1)) * UNIT_US[found.group(2)] if found else None
+    return float(found.group(1)) * UNIT_US[found.group(2)] or None if found else None
 
 
 def load_command(place, port, request, seconds, connections=64, count=0, rate=0, stamps=None,
