@@ -32,8 +32,8 @@ class Context:
 
 
 def install():
-    """Packages whose program is not there. Debian starts no service that was not asked for: the
-    daemons are told not to start."""
+    """Packages whose program is not there. Where systemd runs, Debian starts their services too, on
+    their usual ports, which the benchmark does not use; elsewhere RUNLEVEL keeps them down."""
     missing = [name for name in PACKAGES
                if not os.path.exists(PROVIDES.get(name, name)) and
                not shutil.which(PROVIDES.get(name, name))]
