@@ -99,6 +99,7 @@ struct err *journal_drop_oldest(struct journal *j) MUST_USE;
 struct journal_stats {
     uint64_t commits;
     uint64_t bytes;          /* of all segment files and the one prepared; not of dropped ones */
+    uint64_t sealed_bytes;   /* of these, of segments that nothing is written to any more */
     uint64_t appended_bytes; /* since start, padding included */
     uint64_t segments;
     uint64_t replayed_records;

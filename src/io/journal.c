@@ -344,7 +344,7 @@ static int delete_dropped(struct journal *j)
     journal_read_forget(j, segment->header.number);
     journal_segment_free(segment);
     j->names_unsynced = true;
-    j->room_failed = false; /* it may have made the room that was missing */
+    j->no_room_for = 0; /* it may have made the room that was missing */
     return 0;
 }
 
@@ -403,7 +403,7 @@ void journal_on_second(struct timer *timer)
 {
     struct journal *j = CONTAINER_OF(timer, struct journal, second);
 
-    j->room_failed = false;
+    j->no_room_for = 0;
     j->drop_failed = false;
     if (j->fsync == JOURNAL_EVERYSEC)
         j->sync_due = j->unsynced;
@@ -412,29 +412,28 @@ void journal_on_second(struct timer *timer)
 
 /* ---- room and cleaning ---- */
 
-static bool fits(const struct journal *j, uint64_t bytes, uint64_t reserve)
+/* What must fit into the next segment. A change goes into one; the reserve may be in both. */
+static uint64_t needed_ahead(const struct journal *j, uint64_t bytes, uint64_t reserve)
 {
     const struct journal_segment *last = journal_last_segment(j);
     uint64_t left = last->size - last->end;
-    uint64_t ahead = j->next == NULL ? 0 : j->next->size - SEGMENT_HEADER_BYTES;
 
-    if (bytes <= left)
-        return reserve <= left - bytes + ahead;
-    return bytes + reserve <= ahead;
+    if (bytes > left)
+        return bytes + reserve;
+    return reserve > left - bytes ? reserve - (left - bytes) : 0;
 }
 
 struct err *journal_reserve(struct journal *j, size_t bytes, size_t reserve)
 {
-    uint64_t limit = JOURNAL_SEGMENT_MAX - SEGMENT_HEADER_BYTES;
+    uint64_t limit = JOURNAL_SEGMENT_MAX - SEGMENT_HEADER_BYTES, ahead;
 
     if (j->failed)
         return ERR(ERR_STORAGE_FAILURE, "the journal in %s has failed", j->directory);
     if (bytes > limit || reserve > limit - bytes)
         return ERR(ERR_STORAGE_FAILURE, "a change of %zu bytes is too large for the journal",
                    bytes);
-    if (fits(j, bytes, reserve))
-        return NULL;
-    return journal_room_prepare(j, bytes + reserve);
+    ahead = needed_ahead(j, bytes, reserve);
+    return ahead == 0 ? NULL : journal_room_prepare(j, ahead);
 }
 
 /* A segment that has a successor which is on the disk. */
@@ -497,8 +496,12 @@ bool journal_idle(const struct journal *j)
 
 void journal_stats(const struct journal *j, struct journal_stats *out_stats)
 {
+    const struct journal_segment *last = journal_last_segment(j);
+
     *out_stats = j->stats;
     out_stats->segments = list_count(&j->segments);
+    out_stats->sealed_bytes =
+        j->stats.bytes - (last == NULL ? 0 : last->size) - (j->next == NULL ? 0 : j->next->size);
 }
 
 void journal_on_timing(struct journal *j, void (*on_timing)(void *context, uint64_t ns),

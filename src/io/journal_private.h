@@ -82,9 +82,10 @@ struct journal {
     bool names_unsynced;
     struct journal_fill fill;
 
-    struct timer second; /* runs while one of these, or unsynced, needs it */
-    bool room_failed;    /* no room for `next`: not tried again before the timer fires */
-    bool drop_failed;    /* likewise for deleting */
+    struct timer second;  /* runs while one of these, or unsynced, needs it */
+    uint64_t no_room_for; /* size of a `next` that was refused, the smallest; 0: none. Neither it
+                             nor a larger one is tried again before the timer fires */
+    bool drop_failed;     /* likewise for deleting */
 
     int read_fd; /* of the segment last read from; -1: none */
     uint64_t read_number;

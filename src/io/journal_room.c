@@ -83,6 +83,23 @@ static uint64_t segment_size_for(const struct journal *j, uint64_t bytes)
     return MAX(j->segment_bytes, disk_blocks(SEGMENT_HEADER_BYTES + bytes));
 }
 
+static bool was_refused(const struct journal *j, uint64_t size)
+{
+    return j->no_room_for != 0 && size >= j->no_room_for;
+}
+
+/* Full is a disk that has no room for an ordinary segment. */
+static void note_full(struct journal *j, const struct err *e)
+{
+    if (j->stats.full == (e != NULL))
+        return;
+    j->stats.full = e != NULL;
+    if (e != NULL)
+        log_warn("journal", "%.*s", SPAN_FMT(err_message(e)));
+    else
+        log_info("journal", "there is room in %s again", j->directory);
+}
+
 struct err *journal_room_prepare(struct journal *j, uint64_t bytes)
 {
     uint64_t size = segment_size_for(j, bytes);
@@ -93,19 +110,15 @@ struct err *journal_room_prepare(struct journal *j, uint64_t bytes)
     if (list_count(&j->batches) > JOURNAL_QUEUE_MAX)
         return ERR(ERR_OVERLOADED, "the disk of %s does not keep up with the changes",
                    j->directory);
-    if (j->room_failed)
+    if (was_refused(j, size))
         return ERR(ERR_STORAGE_FAILURE, "no room for %" PRIu64 " bytes in %s", size, j->directory);
     e = j->next == NULL ? create_next(j, size) : journal_room_allocate(j, j->next, size);
-    j->room_failed = e != NULL;
-    if (e != NULL)
+    if (e != NULL) {
+        j->no_room_for = size;
         journal_wait_second(j);
-    if (j->stats.full != (j->next == NULL)) {
-        j->stats.full = j->next == NULL;
-        if (j->stats.full)
-            log_warn("journal", "%.*s", SPAN_FMT(err_message(e)));
-        else
-            log_info("journal", "there is room in %s again", j->directory);
     }
+    if (e == NULL || size == j->segment_bytes)
+        note_full(j, e);
     return e;
 }
 
@@ -176,12 +189,19 @@ static void fill(struct journal *j, struct journal_segment *segment)
     disk_write(segment->file, &step->job, step->zeros, step->to - step->from, step->from, true);
 }
 
+/* A successor is made not long before it is needed: until then cleaning can drop the oldest
+ * segment, so that a journal that holds little is two segments and not three. */
+static bool is_nearly_used(const struct journal_segment *segment)
+{
+    return segment->end >= segment->size / 8 * 7;
+}
+
 void journal_room_keep(struct journal *j)
 {
     struct journal_segment *last = journal_last_segment(j);
     struct journal_segment *segment = needs_zeros(last) ? last : j->next;
 
-    if (j->next == NULL && !j->room_failed)
+    if (j->next == NULL && !was_refused(j, j->segment_bytes) && is_nearly_used(last))
         err_free(journal_room_prepare(j, 0));
     if (j->fill.segment == NULL && needs_zeros(segment) &&
         (list_empty(&j->batches) || behind(segment, last)))

@@ -104,14 +104,11 @@ static void on_failed(void *context, const char *what, int error_number)
 static bool wants_cleaning(struct turn *t)
 {
     struct journal_stats stats;
-    uint64_t unsealed = 2 * t->segment_bytes;
 
     if (journal_second_first_serial(t->journal) == 0)
         return false;
     journal_stats(t->journal, &stats);
-    if (stats.failed || stats.bytes <= unsealed)
-        return false;
-    return (stats.bytes - unsealed) * 2 > store_live_bytes(t->store) * 3;
+    return !stats.failed && stats.sealed_bytes * 2 > store_live_bytes(t->store) * 3;
 }
 
 static struct err *move_one(struct turn *t, struct stored *stored)

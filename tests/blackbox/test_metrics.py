@@ -383,8 +383,15 @@ class FullDisk(Watched):
     env = {"SVCD_FAULT": "disk.allocate:2+"}
     compares_digest = False
 
+    def make_config(self):
+        return dict(super().make_config() or harness.load_config(harness.SHOP), SegmentBytes=65536)
+
     def test_it_is_told(self):
-        harness.wait_until(lambda: self.get("/Svc.Health").status == 503, "it is noticed")
+        def is_told():
+            """Towards the end of a segment the next one is wanted."""
+            self.post("/Shop.Message", {"Text": "x" * 5000})
+            return self.get("/Svc.Health").status == 503
+        harness.wait_until(is_told, "it is noticed")
         self.assertEqual(self.get("/Svc.Health").json(),
                          {"Status": "failing", "Reasons": ["the disk is full"]})
         self.assertEqual(self.scrape()["svc_journal_full"], 1)
