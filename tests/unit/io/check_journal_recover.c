@@ -369,7 +369,7 @@ START_TEST(a_shortened_copy)
     fx_open(&f);
     fx_check_replayed(&f, 0, r->serial);
     journal_stats(f.j, &stats);
-    ck_assert_uint_eq(stats.bytes, (last + 1) * FX_SEGMENT_BYTES);
+    ck_assert_uint_eq(stats.sealed_bytes, (last - 1) * FX_SEGMENT_BYTES);
     ck_assert_uint_eq(stats.cut_bytes, 0);
     fx_commit_many(&f, 40);
     fx_reopen_whole(&f);
