@@ -79,6 +79,7 @@ struct lane {
     uint32_t in_flight;
     /* What the webhook's Delivery says, read once for all attempts. */
     uint32_t max_in_flight;
+    uint32_t window; /* of it what may be used now: see lane_note_outcome */
     double rate_per_second;
     bool ordered;
     double tokens; /* of the rate: one a start */
@@ -118,6 +119,8 @@ struct delivery *lane_next_delivery(const struct lane *lane, const struct delive
 struct delivery *lane_oldest_pending(const struct lane *lane);
 /* The WAITING one that is due first, or NULL. */
 struct delivery *lane_first_waiting(const struct lane *lane);
+/* Attempts that the lane may have under way now. */
+uint32_t lane_most_in_flight(const struct lane *lane);
 /* Starts that RatePerSecond allows now; below 1: none. For lanes that have a rate. */
 double lane_tokens(const struct lane *lane);
 /* Those that ended, oldest first; NULL at the end: for retention. */

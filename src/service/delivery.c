@@ -116,7 +116,7 @@ void delivery_drop(struct delivery *delivery)
     struct lane *lane = delivery->lane;
     struct deliveries *d = lane->deliveries;
 
-    if (delivery->state == DELIVERY_IN_FLIGHT)
+    if (delivery->state == DELIVERY_IN_FLIGHT && delivery->attempt != NULL)
         attempt_cancel(delivery->attempt);
     leave_state(delivery);
     stop_aging(delivery);

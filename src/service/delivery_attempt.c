@@ -496,6 +496,8 @@ static void note_in_history(const struct attempt *attempt)
         note_success(history);
     else
         note_failure(history, attempt->outcome.error);
+    if (!attempt->is_aborted) /* which says nothing about the receiver */
+        lane_note_outcome(attempt->delivery->lane, attempt->outcome.is_success);
 }
 
 static enum metric_result result_of(const struct attempt *attempt)

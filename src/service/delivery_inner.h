@@ -47,6 +47,10 @@ void lane_enqueue(struct lane *lane, struct delivery *delivery);
 void lane_dequeue(struct lane *lane, struct delivery *delivery);
 /* What may be started now is put into the ring; otherwise the timer is set for when it may. */
 void lane_update(struct lane *lane);
+/* Narrows or widens the lane's window. A receiver that hangs or refuses holds few of the slots that
+ * all webhooks share, and one that comes back meets its backlog a little at a time: each success
+ * doubles what it is trusted with, up to MaxInFlight, and each failure halves it. */
+void lane_note_outcome(struct lane *lane, bool is_success);
 /* A slot is free again: for this lane and, when all were taken, for the others. */
 void lane_attempt_ended(struct lane *lane);
 void lanes_init(struct deliveries *d);

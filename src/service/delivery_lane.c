@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { STARTS_PER_TURN = 32, DROPS_PER_TURN = 1000, READ_AGAIN_MS = 1 };
+enum { STARTS_PER_TURN = 32, DROPS_PER_TURN = 1000, READ_AGAIN_MS = 1, FIRST_WINDOW = 4 };
 
 #define NEVER UINT64_MAX
 
@@ -89,6 +89,19 @@ double lane_tokens(const struct lane *lane)
     return fmin(most, lane->tokens + added);
 }
 
+uint32_t lane_most_in_flight(const struct lane *lane)
+{
+    return MIN(lane->window, lane->max_in_flight);
+}
+
+void lane_note_outcome(struct lane *lane, bool is_success)
+{
+    if (is_success)
+        lane->window = MIN(lane_most_in_flight(lane) * 2, lane->max_in_flight);
+    else
+        lane->window = MAX(lane_most_in_flight(lane) / 2, 1);
+}
+
 static void refill_tokens(struct lane *lane)
 {
     lane->tokens = lane_tokens(lane);
@@ -114,7 +127,7 @@ static uint64_t next_start_ms(struct lane *lane)
     if (lane->webhook == NULL || lane->webhook->is_paused)
         return NEVER;
     promote_due(lane);
-    if (lane->in_flight >= lane->max_in_flight)
+    if (lane->in_flight >= lane_most_in_flight(lane))
         return NEVER;
     waiting = queued_at(heap_first(&lane->waiting));
     if (heap_first(&lane->pending) == NULL || (lane->ordered && waiting != NULL))
@@ -273,6 +286,7 @@ struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id)
     heap_init(&lane->waiting, lane_rank_less);
     timer_init(&lane->timer, on_time);
     lane->tokens = 1;
+    lane->window = FIRST_WINDOW;
     list_push_back(&d->lanes, &lane->link);
     map_add(&d->lanes_by_id, lane);
     if (store_is_loaded(d->service->store)) {

@@ -87,6 +87,9 @@ static struct span reason_of_throttle(const struct service *s, const struct lane
         return SPAN("Ordered: the first delivery has to end before the next");
     if (lane->in_flight >= lane->max_in_flight)
         return arena_printf(a, "Delivery.MaxInFlight (%u) is reached", lane->max_in_flight);
+    if (lane->in_flight >= lane_most_in_flight(lane))
+        return arena_printf(a, "at most %u at once until the receiver has proved that it answers",
+                            lane_most_in_flight(lane));
     if (lane->rate_per_second > 0 && lane_tokens(lane) < 1)
         return arena_printf(a, "Delivery.RatePerSecond (%g) is used up", lane->rate_per_second);
     if (deliveries_in_flight(s->deliveries) >= s->delivery_in_flight)
@@ -124,7 +127,7 @@ static int64_t next_pending_ns(const struct lane *lane)
     double missing = lane->rate_per_second > 0 ? 1 - lane_tokens(lane) : 0;
     int64_t at_ns = clock_unix_ns();
 
-    if (lane->pending.count == 0 || lane->in_flight >= lane->max_in_flight ||
+    if (lane->pending.count == 0 || lane->in_flight >= lane_most_in_flight(lane) ||
         (lane->ordered && lane->waiting.count > 0))
         return 0;
     if (missing > 0)

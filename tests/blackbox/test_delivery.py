@@ -2,6 +2,7 @@
 import base64
 import hashlib
 import hmac
+import threading
 import time
 import unittest
 
@@ -9,6 +10,9 @@ import harness
 
 
 class Deliveries(harness.ServerCase):
+    def make_config(self):
+        return dict(harness.load_config(harness.SHOP), Delivery={"MaxInFlight": 32})
+
     def subscribe(self, receiver, **members):
         return self.webhook(**dict({"Destination": receiver.url(),
                                     "EventSelector": "/Shop.OrderPlaced"}, **members))
@@ -151,6 +155,50 @@ class Deliveries(harness.ServerCase):
         for _ in range(200):
             fast.take(5)
         self.server.request("DELETE", f"/Svc.Admin.Webhook/Id={hanging['Id']}")
+
+    def test_a_backlog_is_not_a_flood(self):
+        """A receiver that comes back meets its deliveries a few at a time, and more and more of them."""
+        works = {"now": False}
+        lock, under_way, seen = threading.Lock(), [0], []
+
+        def answer(_):
+            if not works["now"]:
+                return 503
+            with lock:
+                under_way[0] += 1
+                seen.append(under_way[0])
+            time.sleep(0.05)
+            with lock:
+                under_way[0] -= 1
+            return 200
+        receiver = self.receiver(answer)
+        self.subscribe(receiver, Delivery={"RetrySchedule": [2], "MaxInFlight": 8})
+        self.post("/Svc.Event", [{"Resource": "Shop.OrderPlaced", "Payload": {"No": number}}
+                                 for number in range(60)])
+        self.wait_for_state("Waiting", 60)
+        works["now"] = True
+        self.wait_for_state("Delivered", 60)
+        self.assertEqual(seen[0], 1)
+        self.assertLessEqual(max(seen[:3]), 2)
+        self.assertEqual(max(seen), 8)
+
+    def test_hanging_receivers_leave_room_for_others(self):
+        """Of the attempts that may be under way in all, those that hang get a few each."""
+        hanging = self.receiver(lambda request: time.sleep(30))
+        for _ in range(6):
+            self.subscribe(hanging, Delivery={"MaxInFlight": 16, "TimeoutSeconds": 30})
+        healthy = self.receiver()
+        self.webhook(Destination=healthy.url(), EventSelector="/Shop.PersonCreated")
+        self.post("/Svc.Event", [{"Resource": "Shop.OrderPlaced", "Payload": {"No": number}}
+                                 for number in range(20)])
+        harness.wait_until(lambda: len(self.deliveries("State=InFlight")) == 24, "they hang")
+        began = time.monotonic()
+        for number in range(20):
+            self.created("/Shop.Person", {"Name": f"Person {number}"})
+            healthy.take()
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertEqual(len(self.deliveries("State=InFlight")), 24)
+        self.server.request("DELETE", "/Svc.Admin.Webhook/_/unsafe=true")
 
     def test_an_abort_is_told(self):
         self.webhook(Destination="/Svc.Event/Resource=Shop.OrderPlaced", EventSelector="/Shop.OrderPlaced")

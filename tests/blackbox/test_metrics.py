@@ -362,6 +362,8 @@ class Memory(Watched):
         for size in (100000, 10):
             while self.post("/Shop.Message", {"Text": "x" * size}).status == 201:
                 pass
+        for _ in range(20):  # over the limit also without a body being read: errors are stored
+            self.get("/nowhere")
         answer = self.get("/Svc.Health")
         self.assertEqual((answer.status, answer.json()),
                          (503, {"Status": "failing", "Reasons": ["the limit MemoryBytes is reached"]}))
