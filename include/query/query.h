@@ -41,7 +41,7 @@ struct query_result {
     bool more; /* a positive limit cut something off: there is a next page */
 };
 
-/* conditions_parse and meta_parse in one. Call query_done afterwards. */
+/* conditions_parse and meta_parse in one. What was understood ends with query_done. */
 struct err *query_parse(const struct uri *uri, const struct shape *shape, struct arena *a,
                         struct query *out_query) MUST_USE;
 void query_done(struct query *q);

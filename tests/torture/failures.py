@@ -177,8 +177,9 @@ def end_of(server, call):
         return
     time.sleep(0.02)
     log = "\n".join(server.log)
-    if status < 0 and not (status == -signal.SIGABRT and ABORTING.get(call, "\0") in log):
-        yield f"it ended by signal {-status}: {log[-600:]}"
+    if status < 0:
+        if status != -signal.SIGABRT or ABORTING.get(call, "\0") not in log:
+            yield f"it ended by signal {-status}: {log[-600:]}"
     elif status != 0 and len(server.log) == 0:
         yield f"it ended with status {status} without a message"
     if "Sanitizer" in log:

@@ -396,7 +396,11 @@ START_TEST(limit_in_all)
     }
     await_jobs(60);
     ck_assert_uint_eq(receiver.most_waiting, 5);
-    ck_assert_uint_le(receiver.open, 6);
+    /* The receiver learns of a close in a later turn. */
+    for (unsigned turn = 0; receiver.open > 6; turn++) {
+        ck_assert_uint_lt(turn, TURNS_MOST);
+        loop_run_once(&loop);
+    }
     free_jobs();
     end();
 }
