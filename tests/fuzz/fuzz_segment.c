@@ -2,31 +2,14 @@
  * back is a run of the records written, from the first on, unless a header says otherwise; never
  * anything else. Checksums are written by us, so the damage behind them is reached. */
 #include "base/mem.h"
-#include "base/must.h"
+#include "fuzzing.h"
 #include "io/segment.h"
-
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 enum { RECORDS_MOST = 64, BLOCK = 4096 };
 
-struct input {
-    const uint8_t *p;
-    size_t n;
-};
-
-static unsigned take(struct input *in)
-{
-    if (in->n == 0)
-        return 0;
-    in->n--;
-    return *in->p++;
-}
-
 static struct span take_bytes(struct input *in)
 {
-    size_t n = take(in);
+    size_t n = input_byte(in);
 
     return span_of((const char *)in->p, MIN(in->n, n));
 }
@@ -49,15 +32,15 @@ static void write_records(struct written *w, struct input *in)
 {
     uint64_t serial = 1;
 
-    w->count = take(in) % RECORDS_MOST;
+    w->count = input_byte(in) % RECORDS_MOST;
     for (size_t i = 0; i < w->count; i++) {
-        unsigned what = take(in);
+        unsigned what = input_byte(in);
         struct segment_record *r = &w->records[i];
 
         *r = (struct segment_record){
             .serial = serial,
             .serials = 1 + what % 3,
-            .kind = (uint16_t)(1 + take(in) % 9),
+            .kind = (uint16_t)(1 + input_byte(in) % 9),
             .commit_start = i == 0 || (what & 4) != 0,
             .after_sync = (what & 8) != 0,
             .more = (what & 16) != 0,
@@ -79,10 +62,10 @@ static size_t damage(struct written *w, struct input *in)
     size_t first = w->file.n;
 
     while (in->n >= 4) {
-        size_t at = (take(in) << 16 | take(in) << 8 | take(in)) % w->file.n;
+        size_t at = (input_byte(in) << 16 | input_byte(in) << 8 | input_byte(in)) % w->file.n;
         char before = w->file.p[at];
 
-        w->file.p[at] = (char)(before ^ (char)take(in));
+        w->file.p[at] = (char)(before ^ (char)input_byte(in));
         if (w->file.p[at] != before && at < first)
             first = at;
     }

@@ -1,36 +1,18 @@
 /* Request targets out of hostile bytes. What is understood has a normal form that means the same:
  * it is understood again, and its own normal form is itself. */
-#include "base/must.h"
+#include "fuzzing.h"
 #include "query/query.h"
-#include "query/uri.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+#include "shapes.h"
 
 enum { CONDITIONS_MOST = 16 };
-
-/* One declared property of each type, and below that anything. */
-static const struct property properties[] = {
-    {.name = SPAN_INIT("Id"), .type = TYPE_STRING},
-    {.name = SPAN_INIT("Name"), .type = TYPE_STRING},
-    {.name = SPAN_INIT("Age"), .type = TYPE_INTEGER},
-    {.name = SPAN_INIT("Weight"), .type = TYPE_NUMBER},
-    {.name = SPAN_INIT("Tame"), .type = TYPE_BOOLEAN},
-    {.name = SPAN_INIT("Born"), .type = TYPE_DATETIME},
-    {.name = SPAN_INIT("Home"), .type = TYPE_OBJECT},
-};
-static const struct shape declared = {properties, ARRAY_LEN(properties), false};
-static const struct shape dynamic = {properties, 1, true};
 
 static struct span normal_of(const struct uri *uri, struct arena *a)
 {
     struct buf b;
-    struct span copy;
 
     buf_init(&b, BUF_NO_CAP);
     uri_add_normal(&b, uri, uri->resource.p == NULL ? SPAN("_") : uri->resource, true);
-    copy = arena_copy(a, buf_span(&b));
-    buf_done(&b);
-    return copy;
+    return input_written(&b, a);
 }
 
 static void check_target(const struct uri *uri, struct arena *a)
@@ -51,13 +33,10 @@ static void check_target(const struct uri *uri, struct arena *a)
 static struct span conditions_text(const struct conditions *c, struct arena *a)
 {
     struct buf b;
-    struct span copy;
 
     buf_init(&b, BUF_NO_CAP);
     conditions_add_normal(&b, c);
-    copy = arena_copy(a, buf_span(&b));
-    buf_done(&b);
-    return copy;
+    return input_written(&b, a);
 }
 
 static void check_conditions(const struct uri *uri, const struct shape *shape, struct arena *a)
@@ -98,10 +77,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     e = uri_parse(span_of((const char *)data, n), SPAN("/"), CONDITIONS_MOST, &a, &uri);
     if (e == NULL) {
         check_target(&uri, &a);
-        check_conditions(&uri, &declared, &a);
-        check_conditions(&uri, &dynamic, &a);
-        check_query(&uri, &declared, &a);
-        check_query(&uri, &dynamic, &a);
+        check_conditions(&uri, &shapes_declared, &a);
+        check_conditions(&uri, &shapes_dynamic, &a);
+        check_query(&uri, &shapes_declared, &a);
+        check_query(&uri, &shapes_dynamic, &a);
     }
     err_free(e);
     arena_done(&a);
