@@ -1,3 +1,4 @@
+#include "naive_match.h"
 #include "testing.h"
 
 #include "base/rng.h"
@@ -399,18 +400,6 @@ static void draw_payload(struct buf *b)
     buf_add_char(b, ']');
 }
 
-static bool naive(const struct conditions *c, struct json_value payload)
-{
-    if (c->count == 0)
-        return true;
-    if (json_type(payload) != JSON_ARRAY)
-        return conditions_hold(c, payload, &arena);
-    for (struct json_value e = json_first(payload); json_exists(e); e = json_next(payload, e))
-        if (conditions_hold(c, e, &arena))
-            return true;
-    return false;
-}
-
 enum { SELECTORS = 300, ROUNDS = 40, PAYLOADS = 100 };
 
 static struct selector crowd[SELECTORS];
@@ -439,7 +428,7 @@ static size_t compare_all(struct json_value payload, struct buf *text)
         bool expected = false;
 
         if (crowd[i].entry.node != NULL) {
-            expected = naive(&crowd[i].conditions, payload);
+            expected = naive_match(&crowd[i].conditions, payload, &arena);
             pairs++;
         }
         if (crowd[i].found == expected)
