@@ -6,30 +6,18 @@
 #ifndef IO_EGRESS_H
 #define IO_EGRESS_H
 
-#include "base/err.h"
-
-#include <sys/socket.h>
+#include "io/ip.h"
 
 enum egress_preset { EGRESS_LOCAL_NETWORK, EGRESS_PUBLIC_ONLY };
 
-/* An IPv6 range holds no IPv4 address: `::/0` is all of IPv6 only. */
-struct egress_cidr {
-    uint8_t address[16]; /* IPv4 as IPv4-mapped */
-    uint8_t bits;        /* 0 to 128 */
-};
-
 struct egress_rules {
     enum egress_preset preset;
-    struct egress_cidr *allow; /* owned */
-    size_t allow_count;
-    struct egress_cidr *deny;
-    size_t deny_count;
+    struct ip_ranges allow, deny; /* owned */
 };
 
 void egress_init(struct egress_rules *rules); /* local-network, no lists */
 void egress_done(struct egress_rules *rules);
-/* `10.0.0.0/8`, `fd00::/8`, or a single address. ERR_UNKNOWN names what is wrong, also with an
- * address that has bits set after its length (10.0.0.1/8). */
+/* Errors of ip_ranges_add. */
 struct err *egress_add(struct egress_rules *rules, bool allow, struct span cidr) MUST_USE;
 bool egress_preset_parse(struct span name, enum egress_preset *out_preset);
 

@@ -1,24 +1,14 @@
 /* One table of ranges, most specific first, after the IANA special-purpose address registries
  * (RFC 6890, RFC 8190) and the addresses at which clouds hand out credentials. It is searched in
  * order: some fifty short comparisons are nothing beside the connection that they are made for, and
- * a table that can be read is what matters here.
- *
- * All addresses are IPv6 inside, IPv4 as IPv4-mapped; but no IPv6 range holds an IPv4 address:
- * `::/0` is not `0.0.0.0/0`. */
+ * a table that can be read is what matters here. */
 #include "io/egress.h"
 
 #include "base/macros.h"
-#include "base/mem.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
-#include <string.h>
 
-#define ADDRESS_BITS 128
 #define MAPPED_BITS 96 /* of ::ffff:0:0/96 */
-#define V4_BYTES 4u
-#define SHOWN_BYTES_MOST 200u /* of a bad range, in messages */
 
 #define GROUP(g) (uint8_t)((g) >> 8), (uint8_t)((g)&0xff)
 #define V6(a, b, c, d, e, f, g, h, bits)                                                           \
@@ -35,7 +25,7 @@ enum range_class {
 };
 
 static const struct range {
-    struct egress_cidr cidr;
+    struct ip_range cidr;
     enum range_class class;
     const char *what;
 } ranges[] = {
@@ -99,7 +89,7 @@ enum form_test { FORM_ALWAYS, FORM_ZEROS_AFTER, FORM_NOT_ZERO };
 
 /* Where an IPv6 address holds an IPv4 address that its packets end up at. */
 static const struct form {
-    struct egress_cidr prefix;
+    struct ip_range prefix;
     uint8_t at;    /* first byte of the IPv4 address */
     bool inverted; /* all its bits */
     enum form_test test;
@@ -115,40 +105,12 @@ static const struct form {
     {V6(0x2001, 0, 0, 0, 0, 0, 0, 0, 32), 12, true, FORM_ALWAYS}, /* Teredo client */
 };
 
-static const struct in6_addr mapped_zero = {{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}}};
-
-static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned bits)
-{
-    unsigned whole = bits / 8, rest = bits % 8;
-
-    return memcmp(a, b, whole) == 0 && (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
-}
-
-static bool is_v4_range(const struct egress_cidr *c)
-{
-    return c->bits >= MAPPED_BITS && same_bits(c->address, mapped_zero.s6_addr, MAPPED_BITS);
-}
-
-static bool holds(const struct egress_cidr *c, const struct in6_addr *ip)
-{
-    return is_v4_range(c) == (bool)IN6_IS_ADDR_V4MAPPED(ip) &&
-           same_bits(c->address, ip->s6_addr, c->bits);
-}
-
-static bool any_holds(const struct egress_cidr *list, size_t count, const struct in6_addr *ip)
-{
-    for (size_t i = 0; i < count; i++)
-        if (holds(&list[i], ip))
-            return true;
-    return false;
-}
-
 /* The last row of each family holds all of it. */
 static const struct range *range_of(const struct in6_addr *ip)
 {
     const struct range *range = ranges;
 
-    while (!holds(&range->cidr, ip))
+    while (!ip_range_holds(&range->cidr, ip))
         range++;
     return range;
 }
@@ -160,9 +122,9 @@ static const char *judge(const struct egress_rules *rules, const struct in6_addr
     bool refused = range->class == RANGE_NEVER ||
                    (range->class == RANGE_LOCAL && rules->preset == EGRESS_PUBLIC_ONLY);
 
-    if (any_holds(rules->deny, rules->deny_count, ip))
+    if (ip_ranges_hold(&rules->deny, ip))
         return "on the Deny list";
-    if (!refused || any_holds(rules->allow, rules->allow_count, ip))
+    if (!refused || ip_ranges_hold(&rules->allow, ip))
         return NULL;
     return range->what;
 }
@@ -179,18 +141,18 @@ static bool all_zero(const uint8_t *from, const uint8_t *end)
 static bool embedded(const struct form *form, const struct in6_addr *ip, struct in6_addr *out_inner)
 {
     const uint8_t *from = ip->s6_addr + form->at, *end = ip->s6_addr + sizeof(ip->s6_addr);
-    uint8_t *v4 = out_inner->s6_addr + MAPPED_BITS / 8;
+    uint8_t v4[IP_V4_BYTES];
 
-    if (!holds(&form->prefix, ip))
+    if (!ip_range_holds(&form->prefix, ip))
         return false;
-    *out_inner = mapped_zero;
-    for (unsigned i = 0; i < V4_BYTES; i++, from++) {
+    for (unsigned i = 0; i < IP_V4_BYTES; i++, from++) {
         if (from == ip->s6_addr + 8)
             from++;
         v4[i] = form->inverted ? (uint8_t) ~*from : *from;
     }
+    *out_inner = ip_of_v4(v4);
     if (form->test == FORM_NOT_ZERO)
-        return !all_zero(v4, v4 + V4_BYTES);
+        return !all_zero(v4, v4 + IP_V4_BYTES);
     return form->test == FORM_ALWAYS || all_zero(from, end);
 }
 
@@ -211,31 +173,6 @@ static const char *judge_inside(const struct egress_rules *rules, const struct i
     return NULL;
 }
 
-static bool read_sockaddr(const struct sockaddr *address, struct in6_addr *out_ip)
-{
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-
-    if (address->sa_family == AF_INET6) {
-        memcpy(&v6, address, sizeof(v6));
-        *out_ip = v6.sin6_addr;
-        return true;
-    }
-    if (address->sa_family != AF_INET)
-        return false;
-    memcpy(&v4, address, sizeof(v4));
-    *out_ip = mapped_zero;
-    memcpy(out_ip->s6_addr + MAPPED_BITS / 8, &v4.sin_addr, V4_BYTES);
-    return true;
-}
-
-static const char *text_of(const struct in6_addr *ip, char out_text[INET6_ADDRSTRLEN])
-{
-    if (IN6_IS_ADDR_V4MAPPED(ip))
-        return inet_ntop(AF_INET, ip->s6_addr + MAPPED_BITS / 8, out_text, INET6_ADDRSTRLEN);
-    return inet_ntop(AF_INET6, ip, out_text, INET6_ADDRSTRLEN);
-}
-
 const char *egress_refuses(const struct egress_rules *rules, const struct sockaddr *address,
                            char out_why[EGRESS_WHY_BYTES])
 {
@@ -243,18 +180,18 @@ const char *egress_refuses(const struct egress_rules *rules, const struct sockad
     char text[INET6_ADDRSTRLEN], inner_text[INET6_ADDRSTRLEN];
     const char *what;
 
-    if (!read_sockaddr(address, &outer))
+    if (!ip_of_sockaddr(address, &outer))
         return "the address is neither IPv4 nor IPv6";
     what = judge(rules, &outer);
     if (what != NULL) {
-        snprintf(out_why, EGRESS_WHY_BYTES, "%s is %s", text_of(&outer, text), what);
+        snprintf(out_why, EGRESS_WHY_BYTES, "%s is %s", ip_text(&outer, text), what);
         return out_why;
     }
     what = judge_inside(rules, &outer, &inner);
     if (what == NULL)
         return NULL;
-    snprintf(out_why, EGRESS_WHY_BYTES, "%s holds %s, which is %s", text_of(&outer, text),
-             text_of(&inner, inner_text), what);
+    snprintf(out_why, EGRESS_WHY_BYTES, "%s holds %s, which is %s", ip_text(&outer, text),
+             ip_text(&inner, inner_text), what);
     return out_why;
 }
 
@@ -267,8 +204,8 @@ void egress_done(struct egress_rules *rules)
 {
     if (rules == NULL)
         return;
-    mem_free(rules->allow);
-    mem_free(rules->deny);
+    ip_ranges_done(&rules->allow);
+    ip_ranges_done(&rules->deny);
     egress_init(rules);
 }
 
@@ -287,59 +224,7 @@ bool egress_preset_parse(struct span name, enum egress_preset *out_preset)
     return false;
 }
 
-/* Of the address alone; *out_cidr holds just that. */
-static bool parse_ip(struct span text, struct egress_cidr *out_cidr)
-{
-    char copy[INET6_ADDRSTRLEN] = "";
-    struct egress_cidr c = {.bits = ADDRESS_BITS};
-
-    if (text.n >= sizeof(copy) || span_find_char(text, '\0', 0) < text.n)
-        return false;
-    memcpy(copy, text.p, text.n);
-    memcpy(c.address, mapped_zero.s6_addr, sizeof(c.address));
-    if (inet_pton(AF_INET, copy, c.address + MAPPED_BITS / 8) != 1 &&
-        inet_pton(AF_INET6, copy, c.address) != 1)
-        return false;
-    *out_cidr = c;
-    return true;
-}
-
-static bool has_bits_after(const struct egress_cidr *c)
-{
-    for (unsigned bit = c->bits; bit < ADDRESS_BITS; bit++)
-        if ((c->address[bit / 8] & 0x80 >> bit % 8) != 0)
-            return true;
-    return false;
-}
-
-static struct err *parse_cidr(struct span text, struct egress_cidr *out_cidr)
-{
-    struct span length = text;
-    struct span ip = span_split(&length, '/');
-    bool v4 = span_find_char(ip, ':', 0) == ip.n;
-    uint64_t most = v4 ? V4_BYTES * 8 : ADDRESS_BITS, bits = most;
-
-    if (!parse_ip(ip, out_cidr))
-        return ERR(ERR_UNKNOWN, "'%.*s' is neither an IP address nor a range like 10.0.0.0/8",
-                   (int)MIN(text.n, SHOWN_BYTES_MOST), text.p);
-    if (length.p != NULL && (!span_to_u64(length, &bits) || bits > most))
-        return ERR(ERR_UNKNOWN, "'%.*s' has no number from 0 to %u after its slash",
-                   (int)MIN(text.n, SHOWN_BYTES_MOST), text.p, (unsigned)most);
-    out_cidr->bits = (uint8_t)(ADDRESS_BITS - most + bits);
-    if (has_bits_after(out_cidr))
-        return ERR(ERR_UNKNOWN, "'%.*s' is no range: the address goes on after its first %u bits",
-                   (int)MIN(text.n, SHOWN_BYTES_MOST), text.p, (unsigned)bits);
-    return NULL;
-}
-
 struct err *egress_add(struct egress_rules *rules, bool allow, struct span cidr)
 {
-    struct egress_cidr **list = allow ? &rules->allow : &rules->deny;
-    size_t *count = allow ? &rules->allow_count : &rules->deny_count;
-    struct egress_cidr parsed;
-
-    TRY(parse_cidr(cidr, &parsed));
-    *list = mem_resize(*list, (*count + 1) * sizeof(**list));
-    (*list)[(*count)++] = parsed;
-    return NULL;
+    return ip_ranges_add(allow ? &rules->allow : &rules->deny, cidr);
 }

@@ -386,7 +386,7 @@ START_TEST(bad_ranges_are_refused)
 
     egress_init(&rules);
     ck_fails(egress_add(&rules, true, wrong[_i].text), ERR_UNKNOWN, wrong[_i].message);
-    ck_assert_uint_eq(rules.allow_count + rules.deny_count, 0);
+    ck_assert_uint_eq(rules.allow.count + rules.deny.count, 0);
     egress_done(&rules);
 }
 END_TEST
