@@ -31,6 +31,7 @@ struct config {
     unsigned max_connections_per_host;
     struct egress_rules egress; /* owned */
     const char *proxy, *ca_file;
+    const char *hosts_file, *name_servers; /* as in struct resolve_options */
     enum log_level log_level;
     enum log_format log_format;
 };

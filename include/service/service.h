@@ -40,6 +40,7 @@ struct service_options {
     const char **cors_origins;   /* NULL-terminated; NULL: none */
     uint32_t delivery_in_flight; /* attempts under way in all */
     struct fetch_options fetch;
+    struct resolve_options resolve;
     struct egress_rules egress; /* moved into the service */
     struct access access;       /* moved into the service */
 };

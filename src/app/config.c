@@ -125,6 +125,19 @@ static struct err *read_origins(struct config *c, const struct option *o, const 
     return NULL;
 }
 
+/* One text, with commas between; NULL for an empty array. */
+static struct err *read_list(struct config *c, const struct option *o, const cJSON *value)
+{
+    const cJSON *element;
+    struct span list = {NULL, 0};
+
+    TRY(check_strings(o, value));
+    cJSON_ArrayForEach(element, value) list = arena_printf(
+        &c->arena, "%.*s%s%s", SPAN_FMT(list), list.p == NULL ? "" : ",", element->valuestring);
+    *(const char **)target_of(c, o) = list.p;
+    return NULL;
+}
+
 static struct err *read_listeners(struct config *c, const struct option *o, const cJSON *value)
 {
     const cJSON *element;
@@ -282,6 +295,8 @@ static const struct option delivery_options[] = {
     {.name = SPAN_INIT("Egress"), .read = read_egress},
     {SPAN_INIT("Proxy"), read_string, INTO(proxy), MAY_BE_NULL},
     {SPAN_INIT("CaFile"), read_string, INTO(ca_file), MAY_BE_NULL},
+    {SPAN_INIT("HostsFile"), read_string, INTO(hosts_file), MAY_BE_NULL},
+    {SPAN_INIT("NameServers"), read_list, INTO(name_servers)},
 };
 
 static struct err *read_delivery(struct config *c, const struct option *o, const cJSON *value)

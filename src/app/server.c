@@ -200,6 +200,7 @@ static struct err *make_service(struct server *s)
                 .proxy = c->proxy,
                 .ca_file = c->ca_file,
             },
+        .resolve = {.hosts_file = c->hosts_file, .servers = c->name_servers},
         .egress = c->egress,
     };
     struct err *e;
@@ -208,7 +209,8 @@ static struct err *make_service(struct server *s)
     if (e != NULL)
         return in_file(c, e);
     egress_init(&c->egress); /* it moves into the service */
-    return service_new(&s->loop, &options, &s->service);
+    e = service_new(&s->loop, &options, &s->service);
+    return e == NULL ? NULL : in_file(c, err_prefix(e, "Delivery: "));
 }
 
 static struct err *declare_resources(struct server *s, bool only_check)

@@ -36,12 +36,10 @@ static struct err *add_builtins(struct service *s)
     return NULL;
 }
 
-static struct err *make_outgoing(struct service *s, const struct fetch_options *options)
+static struct err *make_outgoing(struct service *s, const struct service_options *options)
 {
-    const struct resolve_options resolve = {.timeout_ms = 0};
-
-    TRY(resolver_new(s->loop, &resolve, &s->resolver));
-    return fetcher_new(s->loop, s->resolver, &s->egress, options, &s->fetcher);
+    TRY(resolver_new(s->loop, &options->resolve, &s->resolver));
+    return fetcher_new(s->loop, s->resolver, &s->egress, &options->fetch, &s->fetcher);
 }
 
 static void on_journal_failed(void *context, const char *why)
@@ -83,7 +81,7 @@ struct err *service_new(struct loop *loop, struct service_options *options,
     TRY_GOTO(e, add_builtins(s), failed);
     s->webhooks = webhooks_new(s);
     declarations_observe(s);
-    TRY_GOTO(e, make_outgoing(s, &options->fetch), failed);
+    TRY_GOTO(e, make_outgoing(s, options), failed);
     *out_service = s;
     return NULL;
 
