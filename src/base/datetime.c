@@ -224,9 +224,11 @@ void datetime_add(struct buf *b, int64_t unix_ns)
 
 struct instant datetime_from_unix_ns(int64_t unix_ns)
 {
-    int64_t seconds = floor_div(unix_ns, NANOS_PER_SECOND);
+    int64_t nanos = unix_ns % NANOS_PER_SECOND;
 
-    return (struct instant){seconds, (uint32_t)(unix_ns - seconds * NANOS_PER_SECOND)};
+    if (nanos < 0)
+        nanos += NANOS_PER_SECOND;
+    return (struct instant){floor_div(unix_ns, NANOS_PER_SECOND), (uint32_t)nanos};
 }
 
 int64_t datetime_to_unix_ns(struct instant at)
