@@ -18,6 +18,7 @@ struct config {
     size_t listener_count;
     const char *base_path;
     const char *data_directory;
+    const char *user; /* to become when root; NULL: stay */
     enum journal_fsync fsync;
     int64_t segment_bytes;
     bool require_api_key;

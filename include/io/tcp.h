@@ -26,15 +26,19 @@ struct err *tcp_parse_address(struct span text, struct tcp_address *out_address)
  * tcp_start or tcp_close. */
 typedef void tcp_accept_fn(void *context, struct tcp_conn *conn);
 
-/* Listens; SO_REUSEADDR, TCP_NODELAY on what is accepted, backlog 1024; a stale UNIX socket file is
- * replaced when nobody answers on it, its mode is 0660, and it is removed by tcp_listener_close.
+/* Takes the address, which may need rights that the process gives up next; clients are refused
+ * until tcp_listener_start. SO_REUSEADDR, TCP_NODELAY on what is accepted; a stale UNIX socket file
+ * is replaced when nobody answers on it, its mode is 0660, and it is removed by tcp_listener_close.
  * localhost with port 0 has the same port in both families; without IPv6 it is 127.0.0.1 alone.
- * When accept fails for want of descriptors the listener rests 100 ms, logs once a minute, and goes
- * on; it never spins, and clients wait in the kernel's queue meanwhile. ERR_UNKNOWN names the
- * address and the reason. */
-struct err *tcp_listen(struct loop *loop, const struct tcp_address *address,
-                       tcp_accept_fn *on_accept, void *context,
-                       struct tcp_listener **out_listener) MUST_USE;
+ * ERR_UNKNOWN names the address and the reason. */
+struct err *tcp_bind(struct loop *loop, const struct tcp_address *address,
+                     struct tcp_listener **out_listener) MUST_USE;
+/* Listens, once; backlog 1024. When accept fails for want of descriptors the listener rests 100 ms,
+ * logs once a minute, and goes on; it never spins, and clients wait in the kernel's queue
+ * meanwhile. Errors as tcp_bind: another process may have listened first. The listener stays the
+ * caller's to close. */
+struct err *tcp_listener_start(struct tcp_listener *l, tcp_accept_fn *on_accept,
+                               void *context) MUST_USE;
 /* The port in use, when the kernel chose it; 0 for a UNIX socket. */
 uint16_t tcp_listener_port(const struct tcp_listener *l);
 /* Stops accepting at once; frees when the loop has closed the handle. NULL is allowed. */

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* One member of an object in the file. */
@@ -330,6 +331,7 @@ static const struct option top_options[] = {
     {.name = SPAN_INIT("Listen"), .read = read_listeners},
     {SPAN_INIT("BasePath"), read_string, INTO(base_path)},
     {SPAN_INIT("DataDirectory"), read_string, INTO(data_directory)},
+    {SPAN_INIT("User"), read_string, INTO(user), MAY_BE_NULL},
     {SPAN_INIT("Fsync"), read_enum, INTO(fsync), ONE_OF(fsync_names)},
     {SPAN_INIT("SegmentBytes"), read_i64, INTO(segment_bytes), .least = 65536, .most = 1073741824},
     {SPAN_INIT("RequireApiKey"), read_boolean, INTO(require_api_key)},
@@ -370,27 +372,35 @@ void config_done(struct config *c)
     arena_done(&c->arena);
 }
 
-static struct err *read_file(const char *file, struct buf *b)
+static struct err *read_all(int fd, struct buf *b)
 {
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
-    struct err *e = NULL;
     ssize_t n;
 
-    if (fd < 0)
-        return ERR(ERR_UNKNOWN, "%s", strerror(errno));
     do {
         char *room = buf_reserve(b, 65536);
 
-        if (room == NULL) {
-            e = ERR(ERR_UNKNOWN, "larger than %zu bytes", CONFIG_MAX_BYTES);
-            break;
-        }
+        if (room == NULL)
+            return ERR(ERR_UNKNOWN, "larger than %zu bytes", CONFIG_MAX_BYTES);
         n = read(fd, room, 65536);
         if (n < 0)
-            e = ERR(ERR_UNKNOWN, "%s", strerror(errno));
-        else
-            buf_commit(b, (size_t)n);
+            return ERR(ERR_UNKNOWN, "%s", strerror(errno));
+        buf_commit(b, (size_t)n);
     } while (n > 0);
+    return NULL;
+}
+
+/* out_mode: the file's permissions; a pipe has none that matter. */
+static struct err *read_file(const char *file, struct buf *b, mode_t *out_mode)
+{
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    struct err *e;
+
+    if (fd < 0)
+        return ERR(ERR_UNKNOWN, "%s", strerror(errno));
+    e = fstat(fd, &status) == 0 ? read_all(fd, b) : ERR(ERR_UNKNOWN, "%s", strerror(errno));
+    if (e == NULL)
+        *out_mode = S_ISREG(status.st_mode) ? status.st_mode & 07777 : 0;
     close(fd);
     return e;
 }
@@ -438,6 +448,26 @@ static struct err *check_base_path(const struct config *c)
     return NULL;
 }
 
+static bool holds_secrets(const struct config *c)
+{
+    bool has_keys = c->api_keys.node_count > 0 && json_exists(json_first(json_root(&c->api_keys)));
+
+    return has_keys || (c->proxy != NULL && strchr(c->proxy, '@') != NULL);
+}
+
+/* The group may read: root then owns the file that the server's user reads at SIGHUP. */
+static struct err *check_mode(const struct config *c, mode_t mode)
+{
+    const mode_t too_much = S_IROTH | S_IWOTH | S_IWGRP;
+
+    if (!holds_secrets(c) || (mode & too_much) == 0)
+        return NULL;
+    return ERR(ERR_UNKNOWN,
+               "it holds keys or a password, so nobody but its owner may write it, and nobody but "
+               "owner and group may read it, but its mode is %04o: chmod 0640 %s",
+               (unsigned)mode, c->file);
+}
+
 static const char *directory_of(struct config *c, const char *file)
 {
     char *copy = arena_alloc(&c->arena, strlen(file) + 1);
@@ -450,15 +480,18 @@ static struct err *read_configuration(struct config *c, const char *file)
 {
     struct buf b;
     struct err *e;
+    mode_t mode = 0;
 
     buf_init(&b, CONFIG_MAX_BYTES);
     c->file = arena_copy(&c->arena, span_str(file)).p;
     c->directory = directory_of(c, file);
-    e = read_file(file, &b);
+    e = read_file(file, &b, &mode);
     if (e == NULL)
         e = read_text(c, &b);
     if (e == NULL)
         e = check_base_path(c);
+    if (e == NULL)
+        e = check_mode(c, mode);
     mem_wipe(b.p, b.n); /* it may hold what others must not see */
     buf_done(&b);
     return e == NULL ? NULL : err_prefix(e, "%s: ", file);

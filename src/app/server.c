@@ -1,16 +1,18 @@
 #include "app/server.h"
 
+#include "app/privileges.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "http/server.h"
 #include "service/declaration.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { DRAIN_CHECK_MS = 20 };
+enum { DRAIN_CHECK_MS = 20, SIGNALS = 4 };
 
 struct server {
     struct config *config;
@@ -18,7 +20,8 @@ struct server {
     struct loop loop;
     struct service *service;
     struct http_server *http;
-    uv_signal_t on_term, on_int, on_usr1, on_hup;
+    uv_signal_t signals[SIGNALS];
+    size_t signal_count;      /* of those that are watched */
     struct timer drain_timer; /* looks whether all is done, until the deadline */
     uint64_t drain_deadline_ms;
     bool is_draining, http_is_drained, is_closing;
@@ -38,15 +41,18 @@ static struct err *in_file(const struct config *c, struct err *e)
 
 /* Taking down. ----------------------------------------------------------------------------- */
 
+static void forget_signals(struct server *s)
+{
+    while (s->signal_count > 0)
+        uv_close((uv_handle_t *)&s->signals[--s->signal_count], NULL);
+}
+
 static void on_http_closed(void *context)
 {
     struct server *s = context;
 
     s->http = NULL;
-    uv_close((uv_handle_t *)&s->on_term, NULL);
-    uv_close((uv_handle_t *)&s->on_int, NULL);
-    uv_close((uv_handle_t *)&s->on_usr1, NULL);
-    uv_close((uv_handle_t *)&s->on_hup, NULL);
+    forget_signals(s);
     service_free(TAKE(s->service));
 }
 
@@ -165,12 +171,24 @@ static void on_reload_signal(uv_signal_t *signal, int number)
     err_free(e);
 }
 
-static void watch_signal(struct server *s, uv_signal_t *signal, int number, uv_signal_cb on_signal)
+static void watch_signals(struct server *s)
 {
-    MUST(uv_signal_init(&s->loop.uv, signal) == 0);
-    signal->data = s;
-    if (uv_signal_start(signal, on_signal, number) != 0)
-        log_warn("server", "signal %d cannot be watched", number);
+    static const struct {
+        int number;
+        uv_signal_cb on_signal;
+    } table[SIGNALS] = {{SIGTERM, on_stop_signal},
+                        {SIGINT, on_stop_signal},
+                        {SIGUSR1, on_digest_signal},
+                        {SIGHUP, on_reload_signal}};
+
+    for (size_t i = 0; i < SIGNALS; i++) {
+        uv_signal_t *signal = &s->signals[s->signal_count++];
+
+        MUST(uv_signal_init(&s->loop.uv, signal) == 0);
+        signal->data = s;
+        if (uv_signal_start(signal, table[i].on_signal, table[i].number) != 0)
+            log_warn("server", "signal %d cannot be watched", table[i].number);
+    }
 }
 
 static void on_service_failed(void *context)
@@ -233,8 +251,10 @@ static struct err *open_journal(struct server *s)
             },
     };
     struct journal_stats stats;
+    struct err *e = service_open(s->service, &options);
 
-    TRY(service_open(s->service, &options));
+    if (e != NULL)
+        return s->config->user == NULL ? e : err_prefix(e, "as user '%s': ", s->config->user);
     journal_stats(turn_journal(s->service->turn), &stats);
     log_info("server", "journal %s: %llu records replayed in %llu ms, %zu objects",
              s->config->data_directory, (unsigned long long)stats.replayed_records,
@@ -242,11 +262,28 @@ static struct err *open_journal(struct server *s)
     return NULL;
 }
 
-static struct err *listen_all(struct server *s)
+static struct err *bind_all(struct server *s, bool is_unix)
 {
-    s->http = http_server_new(&s->loop, s->service);
     for (size_t i = 0; i < s->config->listener_count; i++)
-        TRY(http_server_listen(s->http, &s->config->listeners[i]));
+        if (s->config->listeners[i].is_unix == is_unix)
+            TRY(http_server_bind(s->http, &s->config->listeners[i]));
+    return NULL;
+}
+
+static struct err *drop_privileges(const struct config *c)
+{
+    struct err *e = privileges_drop(c->user);
+
+    if (e != NULL)
+        return in_file(c, e);
+    if (c->file != NULL && access(c->file, R_OK) != 0)
+        log_warn("server", "%s: SIGHUP will not read it: %s", c->file, strerror(errno));
+    return NULL;
+}
+
+static struct err *start_listening(struct server *s)
+{
+    TRY(http_server_start(s->http));
     for (size_t i = 0; i < s->config->listener_count; i++) {
         struct tcp_address address = s->config->listeners[i];
 
@@ -261,10 +298,6 @@ static struct err *listen_all(struct server *s)
 static void run(struct server *s)
 {
     s->service->on_failed = on_service_failed;
-    watch_signal(s, &s->on_term, SIGTERM, on_stop_signal);
-    watch_signal(s, &s->on_int, SIGINT, on_stop_signal);
-    watch_signal(s, &s->on_usr1, SIGUSR1, on_digest_signal);
-    watch_signal(s, &s->on_hup, SIGHUP, on_reload_signal);
     timer_init(&s->drain_timer, on_drain_time);
     service_start(s->service);
     loop_run(&s->loop);
@@ -280,6 +313,7 @@ static void abandon_http(void *context)
 /* What was set up before something failed. */
 static void undo(struct server *s)
 {
+    forget_signals(s);
     if (s->http != NULL)
         http_server_close(s->http, abandon_http, s);
     loop_run(&s->loop);
@@ -287,15 +321,28 @@ static void undo(struct server *s)
     loop_run(&s->loop);
 }
 
-/* The listeners come last: who is answered finds everything in its place. */
+static struct err *check(struct server *s)
+{
+    struct err *e = privileges_check(s->config->user);
+
+    return e == NULL ? declare_resources(s, true) : in_file(s->config, e);
+}
+
+/* Ports may need root's rights, nothing after them does; the files that are made, UNIX sockets
+ * among them, are the user's. Clients come last: who is answered finds everything in its place. */
 static struct err *set_up(struct server *s, bool check_only)
 {
     TRY(make_service(s));
     if (check_only)
-        return declare_resources(s, true);
+        return check(s);
+    s->http = http_server_new(&s->loop, s->service);
+    TRY(bind_all(s, false));
+    TRY(drop_privileges(s->config));
     TRY(open_journal(s));
     TRY(declare_resources(s, false));
-    return listen_all(s);
+    TRY(bind_all(s, true));
+    watch_signals(s); /* whoever reads that it listens may send one */
+    return start_listening(s);
 }
 
 enum server_exit server_run(struct config *config, const struct config_arguments *arguments,

@@ -104,16 +104,23 @@ struct http_server *http_server_new(struct loop *loop, struct service *service)
     return s;
 }
 
-struct err *http_server_listen(struct http_server *s, const struct tcp_address *address)
+struct err *http_server_bind(struct http_server *s, const struct tcp_address *address)
 {
     struct http_listener *listener = NEW(struct http_listener);
-    struct err *e = tcp_listen(s->loop, address, on_accept, s, &listener->tcp);
+    struct err *e = tcp_bind(s->loop, address, &listener->tcp);
 
     if (e != NULL) {
         mem_free(listener);
         return e;
     }
     list_push_back(&s->listeners, &listener->link);
+    return NULL;
+}
+
+struct err *http_server_start(struct http_server *s)
+{
+    LIST_EACH(&s->listeners, link)
+        TRY(tcp_listener_start(CONTAINER_OF(link, struct http_listener, link)->tcp, on_accept, s));
     return NULL;
 }
 

@@ -128,11 +128,10 @@ static bool set_options(int fd, int family)
 }
 
 /* Nobody can connect before listen, so the mode is set in time. */
-static bool bind_and_listen(int fd, const struct tcp_sockaddr *a)
+static bool bind_socket(int fd, const struct tcp_sockaddr *a)
 {
     return set_options(fd, a->any.sa_family) && bind(fd, &a->any, a->n) == 0 &&
-           (a->any.sa_family != AF_UNIX || chmod(a->local.sun_path, 0660) == 0) &&
-           listen(fd, BACKLOG) == 0;
+           (a->any.sa_family != AF_UNIX || chmod(a->local.sun_path, 0660) == 0);
 }
 
 /* A descriptor, or a negative errno. */
@@ -143,7 +142,7 @@ static int open_socket(const struct tcp_sockaddr *a)
 
     if (fd < 0)
         return -errno;
-    if (bind_and_listen(fd, a))
+    if (bind_socket(fd, a))
         return fd;
     error = errno;
     close(fd);
@@ -239,29 +238,42 @@ static int poll_sockets(struct tcp_listener *l)
             return status;
         l->handles++;
     }
-    start_polling(l);
     return 0;
 }
 
-struct err *tcp_listen(struct loop *loop, const struct tcp_address *address,
-                       tcp_accept_fn *on_accept, void *context, struct tcp_listener **out_listener)
+static struct err *failure(const struct tcp_address *address, int status)
+{
+    return ERR(ERR_UNKNOWN, "listen address '%s': %s", address->text, strerror(-status));
+}
+
+struct err *tcp_bind(struct loop *loop, const struct tcp_address *address,
+                     struct tcp_listener **out_listener)
 {
     struct tcp_listener *l = NEW(struct tcp_listener);
     int status;
 
     l->loop = loop;
     l->address = *address;
-    l->on_accept = on_accept;
-    l->context = context;
     timer_init(&l->rest, on_rested);
     status = open_address(l, address);
     if (status == 0)
         status = poll_sockets(l);
     if (status != 0) {
         tcp_listener_close(l);
-        return ERR(ERR_UNKNOWN, "listen address '%s': %s", address->text, strerror(-status));
+        return failure(address, status);
     }
     *out_listener = l;
+    return NULL;
+}
+
+struct err *tcp_listener_start(struct tcp_listener *l, tcp_accept_fn *on_accept, void *context)
+{
+    l->on_accept = on_accept;
+    l->context = context;
+    for (unsigned i = 0; i < l->count; i++)
+        if (listen(l->sockets[i].fd, BACKLOG) != 0)
+            return failure(&l->address, -errno);
+    start_polling(l);
     return NULL;
 }
 

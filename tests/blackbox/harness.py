@@ -55,6 +55,7 @@ class Server:
         self.directory = tempfile.mkdtemp(prefix="svcd-test-")
         self.data = os.path.join(self.directory, "data")
         self.config = load_config(SHOP) if config is None else config
+        self.config_mode = 0o600  # it may hold keys
         self.env = dict(os.environ, **(env or {}))
         self.process = None
         self.port = None
@@ -68,6 +69,7 @@ class Server:
         path = os.path.join(self.directory, "config.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(config, file)
+        os.chmod(path, self.config_mode)
         if copy_terms:
             shutil.copy(os.path.join(os.path.dirname(SHOP), "terms.txt"), self.directory)
         return path

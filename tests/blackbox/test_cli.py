@@ -25,6 +25,7 @@ class CommandLine(unittest.TestCase):
         path = os.path.join(self.directory.name, "config.json")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text if isinstance(text, str) else json.dumps(text))
+        os.chmod(path, 0o600)
         return path
 
     def test_version(self):

@@ -106,11 +106,26 @@ static struct tcp_address address(const char *text)
     return a;
 }
 
+static struct err *try_to_listen(const struct tcp_address *a, tcp_accept_fn *on_accept,
+                                 struct tcp_listener **out_listener)
+{
+    struct tcp_listener *l;
+    struct err *e;
+
+    TRY(tcp_bind(&loop, a, &l));
+    e = tcp_listener_start(l, on_accept, &loop);
+    if (e != NULL)
+        tcp_listener_close(l);
+    else
+        *out_listener = l;
+    return e;
+}
+
 static void listen_at(const char *text, tcp_accept_fn *on_accept)
 {
     struct tcp_address a = address(text);
 
-    ck_ok(tcp_listen(&loop, &a, on_accept, &loop, &listener));
+    ck_ok(try_to_listen(&a, on_accept, &listener));
 }
 
 static void begin(const char *text)
@@ -329,7 +344,7 @@ START_TEST(a_port_in_use_is_an_error)
     a.port = tcp_listener_port(listener);
     snprintf(text, sizeof(text), "'127.0.0.1:%u': Address already in use", a.port);
     snprintf(a.text, sizeof(a.text), "127.0.0.1:%u", a.port);
-    ck_fails(tcp_listen(&loop, &a, accept_side, &loop, &second), ERR_UNKNOWN, text);
+    ck_fails(try_to_listen(&a, accept_side, &second), ERR_UNKNOWN, text);
     ck_assert_ptr_null(second);
     end();
 }
@@ -342,7 +357,7 @@ START_TEST(localhost_fails_when_one_family_is_taken)
 
     begin("[::1]:0");
     a.port = tcp_listener_port(listener);
-    ck_fails(tcp_listen(&loop, &a, accept_side, &loop, &second), ERR_UNKNOWN, "in use");
+    ck_fails(try_to_listen(&a, accept_side, &second), ERR_UNKNOWN, "in use");
     end();
 }
 END_TEST
@@ -353,7 +368,7 @@ START_TEST(a_foreign_address_is_an_error)
     struct tcp_listener *l;
 
     ck_ok(loop_init(&loop));
-    ck_fails(tcp_listen(&loop, &a, accept_side, &loop, &l), ERR_UNKNOWN, "'192.0.2.1:80': Cannot");
+    ck_fails(try_to_listen(&a, accept_side, &l), ERR_UNKNOWN, "'192.0.2.1:80': Cannot");
     loop_done(&loop);
 }
 END_TEST
@@ -615,7 +630,7 @@ static void expect_refused(const char *why)
     struct tcp_address a = address(at_path);
     struct tcp_listener *l;
 
-    ck_fails(tcp_listen(&loop, &a, accept_side, &loop, &l), ERR_UNKNOWN, why);
+    ck_fails(try_to_listen(&a, accept_side, &l), ERR_UNKNOWN, why);
 }
 
 START_TEST(unix_socket_echo_mode_and_removal)
@@ -709,7 +724,7 @@ START_TEST(the_socket_of_a_successor_is_left_alone)
     begin(at_path);
     ck_assert_int_eq(unlink(path), 0);
     a = address(at_path);
-    ck_ok(tcp_listen(&loop, &a, accept_side, &loop, &successor));
+    ck_ok(try_to_listen(&a, accept_side, &successor));
     tcp_listener_close(TAKE(listener));
     ck_assert_int_eq(access(path, F_OK), 0);
     tcp_listener_close(successor);
