@@ -53,6 +53,7 @@ void tcp_listener_close(struct tcp_listener *l);
     X(TCP_CLOSE_BAD_REQUEST, "bad request")                                                        \
     X(TCP_CLOSE_HEADER_TIME, "request head took too long")                                         \
     X(TCP_CLOSE_BODY_TIME, "request body took too long")                                           \
+    X(TCP_CLOSE_BODY_RATE, "request body came too slowly")                                         \
     X(TCP_CLOSE_IDLE, "idle")                                                                      \
     X(TCP_CLOSE_NOT_READ, "client does not read its answers")                                      \
     X(TCP_CLOSE_TOO_MANY, "too many connections")                                                  \

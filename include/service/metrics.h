@@ -119,6 +119,7 @@ enum metric_status {
     X(METRIC_CONNECTIONS, "Connections")                                                           \
     X(METRIC_HEADER_SECONDS, "HeaderSeconds")                                                      \
     X(METRIC_BODY_SECONDS, "BodySeconds")                                                          \
+    X(METRIC_BODY_RATE, "BodyBytesPerSecond")                                                      \
     X(METRIC_PENDING_DELIVERIES, "PendingDeliveries")                                              \
     X(METRIC_MEMORY_BYTES, "MemoryBytes")                                                          \
     X(METRIC_ANSWER_BYTES, "AnswerBytes")

@@ -97,6 +97,48 @@ static void put_away(struct conn *c)
         h1_free(TAKE(c->h1));
 }
 
+/* Time limits. ------------------------------------------------------------------------------ */
+
+static uint64_t body_most_ms(const struct conn *c)
+{
+    return (uint64_t)limits_of(c)->body_seconds * 1000;
+}
+
+/* A body earns its time: so long a time as what has come of it would take at the least rate. */
+static uint64_t body_allowed_ms(const struct conn *c)
+{
+    const struct limits *limits = limits_of(c);
+    uint64_t rate = (uint64_t)limits->body_bytes_per_second;
+    uint64_t earned_ms;
+
+    if (rate == 0)
+        return body_most_ms(c);
+    earned_ms = h1_phase_bytes(c->h1) * 1000 / rate;
+    return MIN(body_most_ms(c), MAX(earned_ms, (uint64_t)limits->body_grace_seconds * 1000));
+}
+
+static uint64_t allowed_ms(const struct conn *c)
+{
+    const struct limits *limits = limits_of(c);
+
+    switch (c->phase) {
+    case H1_HEAD:
+        return (uint64_t)limits->header_seconds * 1000;
+    case H1_BODY:
+        return body_allowed_ms(c);
+    default:
+        return (uint64_t)limits->idle_seconds * 1000;
+    }
+}
+
+/* One timer a connection, not touched while whole requests come and go: it is moved only where it
+ * would fire too late. */
+static void look_within(struct conn *c, uint64_t ms)
+{
+    if (c->timer.deadline_ms > now_ms(c) + ms)
+        timer_start(c->server->loop, &c->timer, ms);
+}
+
 /* Output. ----------------------------------------------------------------------------------- */
 
 static bool owes_answers(const struct conn *c)
@@ -311,9 +353,12 @@ static void note_phase(struct conn *c)
 {
     enum h1_phase phase = h1_phase(c->h1);
 
-    if (phase != c->phase)
-        c->phase_since_ms = now_ms(c);
+    if (phase == c->phase)
+        return;
     c->phase = phase;
+    c->phase_since_ms = now_ms(c);
+    if (phase != H1_IDLE)
+        look_within(c, allowed_ms(c));
 }
 
 static void answer_continue(struct conn *c)
@@ -355,10 +400,12 @@ static void pause_reading(struct conn *c, bool pause)
     if (c->is_paused == pause || c->is_closing || c->is_ended)
         return;
     c->is_paused = pause;
-    if (pause)
+    if (pause) {
         tcp_pause(c->tcp);
-    else
-        tcp_resume(c->tcp);
+        return;
+    }
+    c->phase_since_ms = now_ms(c); /* until now it waited for us */
+    tcp_resume(c->tcp);
 }
 
 static void post_more(struct conn *c)
@@ -457,19 +504,18 @@ static void on_close(void *context, enum tcp_close_reason reason)
     server_conn_gone(s, reason);
 }
 
-/* Time limits. ------------------------------------------------------------------------------ */
+/* A time limit is up. ----------------------------------------------------------------------- */
 
-static uint64_t allowed_ms(const struct conn *c)
+static void end_body(struct conn *c)
 {
-    const struct limits *limits = limits_of(c);
-
-    switch (c->phase) {
-    case H1_HEAD:
-        return (uint64_t)limits->header_seconds * 1000;
-    case H1_BODY:
-        return (uint64_t)limits->body_seconds * 1000;
-    default:
-        return (uint64_t)limits->idle_seconds * 1000;
+    if (now_ms(c) - c->phase_since_ms >= body_most_ms(c)) {
+        metrics_of(c)->limit_hits[METRIC_BODY_SECONDS]++;
+        refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request body took too long"),
+               TCP_CLOSE_BODY_TIME);
+    } else {
+        metrics_of(c)->limit_hits[METRIC_BODY_RATE]++;
+        refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request body came too slowly"),
+               TCP_CLOSE_BODY_RATE);
     }
 }
 
@@ -482,9 +528,7 @@ static void end_phase(struct conn *c)
                TCP_CLOSE_HEADER_TIME);
         break;
     case H1_BODY:
-        metrics_of(c)->limit_hits[METRIC_BODY_SECONDS]++;
-        refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request body took too long"),
-               TCP_CLOSE_BODY_TIME);
+        end_body(c);
         break;
     default:
         close_now(c, TCP_CLOSE_IDLE);
@@ -493,8 +537,7 @@ static void end_phase(struct conn *c)
     flush(c);
 }
 
-/* One timer a connection, not touched while requests come and go: when it fires, it looks how much
- * of the current phase's time is left. */
+/* When the timer fires, it looks how much of the current phase's time is left. */
 static void on_time(struct timer *timer)
 {
     struct conn *c = CONTAINER_OF(timer, struct conn, timer);
