@@ -1,0 +1,257 @@
+/* The recovery of a journal. The input is a list of changes to a few entities, written into two
+ * segments, and of bytes to overwrite or cut off. What is read back is a run of whole changes from
+ * the first on; all of them when nothing was damaged; all of the first segment, unless the journal
+ * is refused. The store is what these changes make of it. */
+#include "base/mem.h"
+#include "fuzzing.h"
+#include "io/journal_files.h"
+#include "store/store.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { RECORDS_MOST = 40, SEGMENTS = 2, BLOCK = 4096, IDS = 8 };
+
+/* ---- a directory that lives as long as the process ---- */
+
+static struct {
+    char directory[40], names[SEGMENTS][80];
+    int directory_fd, fds[SEGMENTS];
+} disk;
+
+static void remove_disk(void)
+{
+    for (size_t i = 0; i < SEGMENTS; i++)
+        unlink(disk.names[i]);
+    rmdir(disk.directory);
+}
+
+static void make_disk(void)
+{
+    char name[JOURNAL_NAME_BYTES];
+
+    snprintf(disk.directory, sizeof(disk.directory), "%s/svcd-fuzz-XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    MUST(mkdtemp(disk.directory) != NULL);
+    disk.directory_fd = open(disk.directory, O_RDONLY | O_DIRECTORY);
+    for (size_t i = 0; i < SEGMENTS; i++) {
+        segment_file_name(i + 1, name);
+        snprintf(disk.names[i], sizeof(disk.names[i]), "%s/%s", disk.directory, name);
+        disk.fds[i] = open(disk.names[i], O_RDWR | O_CREAT, 0600);
+        MUST(disk.fds[i] >= 0);
+    }
+    atexit(remove_disk);
+}
+
+static void store_file(size_t i, struct span bytes)
+{
+    MUST(ftruncate(disk.fds[i], 0) == 0);
+    MUST(pwrite(disk.fds[i], bytes.p, bytes.n, 0) == (ssize_t)bytes.n);
+}
+
+/* ---- what is written ---- */
+
+struct written {
+    struct segment_header headers[SEGMENTS];
+    struct buf files[SEGMENTS];
+    struct segment_record records[RECORDS_MOST];
+    size_t count;
+    size_t in_first;                       /* records of the first segment */
+    struct record_entity entities[2][IDS]; /* as last written; version 0: not there */
+    struct arena arena;
+};
+
+static void pad_to_block(struct buf *b)
+{
+    static const char zeros[BLOCK];
+
+    buf_add(b, span_of(zeros, (BLOCK - b->n % BLOCK) % BLOCK));
+}
+
+/* An entity is inserted, changed, written once more as the cleaner does, or deleted. */
+static struct span make_body(struct written *w, unsigned what, uint64_t serial, uint16_t *out_kind)
+{
+    unsigned id = what % IDS, place = what >> 3 & 1;
+    struct record_entity *e = &w->entities[place][id];
+    const struct record_entity_gone gone = {place ? SPAN("Zoo.Animal") : SPAN("zoo.Note"),
+                                            {.b = {[15] = (uint8_t)id}}};
+    bool is_move = (what & 16) != 0 && e->version > 0;
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    *out_kind = what & 128 ? RECORD_ENTITY_GONE : RECORD_ENTITY;
+    if (what & 128) {
+        e->version = 0;
+        record_add_entity_gone(&b, &gone);
+    } else if (is_move) {
+        record_add_entity(&b, e);
+    } else {
+        *e = (struct record_entity){gone.resource, gone.id, e->version > 0 ? e->object_no : serial,
+                                    serial, arena_printf(&w->arena, "{\"n\":%u}", what)};
+        record_add_entity(&b, e);
+    }
+    return input_written(&b, &w->arena);
+}
+
+/* The first record of a segment begins a commit, and no change goes beyond a segment's last. */
+static void write_segment(struct written *w, size_t place, size_t count, struct input *in)
+{
+    struct buf *file = &w->files[place];
+    uint64_t serial = w->count + 1;
+
+    w->headers[place] = (struct segment_header){
+        .version = SEGMENT_FORMAT_VERSION, .number = place + 1, .first_serial = serial};
+    segment_add_header(file, &w->headers[place]);
+    for (size_t i = 0; i < count; i++, serial++) {
+        struct segment_record *r = &w->records[w->count];
+        unsigned flags = input_byte(in);
+        bool in_change = i > 0 && r[-1].more;
+
+        *r = (struct segment_record){.serial = serial, .serials = 1};
+        r->commit_start = i == 0 || (!in_change && (flags & 1) != 0);
+        r->after_sync = r->commit_start && (flags & 2) != 0;
+        r->more = (flags & 4) != 0 && i + 1 < count;
+        r->body = make_body(w, input_byte(in), serial, &r->kind);
+        if (r->commit_start)
+            pad_to_block(file);
+        r->offset = file->n;
+        segment_add_record(file, &w->headers[place], r);
+        w->count++;
+    }
+    pad_to_block(file);
+}
+
+/* Each damage is four bytes: which file and where, and what to change there; or where to cut it
+ * off. False when nothing was changed. */
+static bool damage(struct written *w, struct input *in)
+{
+    bool changed = false;
+
+    while (in->n >= 4) {
+        unsigned what = input_byte(in);
+        struct buf *file = &w->files[what % SEGMENTS];
+        size_t at = file->n == 0 ? 0 : (input_byte(in) << 8 | input_byte(in)) % file->n;
+        unsigned bits = input_byte(in);
+
+        if (file->n == 0)
+            continue;
+        if (what & 2)
+            buf_truncate(file, at);
+        else
+            file->p[at] = (char)(file->p[at] ^ (char)bits);
+        changed = changed || (what & 2) != 0 || bits != 0;
+    }
+    return changed;
+}
+
+/* ---- what is read ---- */
+
+static struct err *apply(struct store *s, const struct segment_record *r, struct span body)
+{
+    const struct store_origin origin = {.serial = r->serial, .bytes = 1};
+
+    return store_apply(s, r->kind, body, &origin);
+}
+
+struct reading {
+    const struct written *written;
+    struct store *store;
+    size_t count;
+};
+
+static struct err *on_record(void *context, const struct segment_record *r)
+{
+    struct reading *reading = context;
+    const struct segment_record *expected = &reading->written->records[reading->count];
+
+    MUST(reading->count < reading->written->count);
+    MUST(r->serial == expected->serial && r->kind == expected->kind && r->more == expected->more);
+    MUST(span_eq(r->body, expected->body));
+    reading->count++;
+    return apply(reading->store, r, r->body);
+}
+
+static struct err *read_all(struct reading *reading, bool *out_torn)
+{
+    struct journal_walk walk;
+    struct journal_walk_end end = {0};
+    struct err *e = NULL;
+
+    journal_walk_init(&walk, disk.directory, disk.directory_fd);
+    walk.on_record = on_record;
+    walk.context = reading;
+    for (size_t i = 0; i < SEGMENTS && e == NULL; i++) {
+        e = journal_walk_segment(&walk, i + 1, i + 1 == SEGMENTS, &end);
+        MUST(e != NULL || (end.offset <= walk.file.n && walk.next_serial == reading->count + 1));
+        MUST(e == NULL || err_code(e) == ERR_STORAGE_FAILURE);
+    }
+    *out_torn = end.why != NULL;
+    journal_walk_done(&walk);
+    return e;
+}
+
+/* What the first records make of an empty store, told by themselves. */
+static struct store_digest expected_digest(const struct written *w, size_t count)
+{
+    struct store *store = store_new();
+    struct store_digest digest;
+
+    for (size_t i = 0; i < count; i++)
+        MUST(apply(store, &w->records[i], w->records[i].body) == NULL);
+    MUST(store_loaded(store) == NULL);
+    digest = store_digest(store);
+    store_free(store);
+    return digest;
+}
+
+static void check_store(const struct reading *reading)
+{
+    struct store_digest expected = expected_digest(reading->written, reading->count), digest;
+
+    MUST(store_loaded(reading->store) == NULL);
+    digest = store_digest(reading->store);
+    MUST(digest.sum == expected.sum && digest.objects == expected.objects);
+    MUST(store_live_count(reading->store) == digest.objects);
+}
+
+static void check_read(const struct written *w, bool is_damaged)
+{
+    struct reading reading = {.written = w, .store = store_new()};
+    bool is_torn;
+    struct err *e = read_all(&reading, &is_torn);
+
+    MUST(reading.count == 0 || !w->records[reading.count - 1].more);
+    MUST(e != NULL || reading.count >= w->in_first);
+    MUST(is_damaged || (e == NULL && !is_torn && reading.count == w->count));
+    check_store(&reading);
+    store_free(reading.store);
+    err_free(e);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct written *w = NEW(struct written);
+    struct input in = {data, n};
+    size_t count = input_byte(&in) % RECORDS_MOST;
+    bool is_damaged;
+
+    if (disk.directory[0] == '\0')
+        make_disk();
+    arena_init(&w->arena);
+    w->in_first = input_byte(&in) % (count + 1);
+    for (size_t i = 0; i < SEGMENTS; i++)
+        buf_init(&w->files[i], BUF_NO_CAP);
+    write_segment(w, 0, w->in_first, &in);
+    write_segment(w, 1, count - w->in_first, &in);
+    is_damaged = damage(w, &in);
+    for (size_t i = 0; i < SEGMENTS; i++)
+        store_file(i, buf_span(&w->files[i]));
+    check_read(w, is_damaged);
+    for (size_t i = 0; i < SEGMENTS; i++)
+        buf_done(&w->files[i]);
+    arena_done(&w->arena);
+    mem_free(w);
+    return 0;
+}
