@@ -51,7 +51,9 @@ static struct err *check_integer(const struct option *o, const cJSON *value)
 static struct err *read_i64(struct config *c, const struct option *o, const cJSON *value)
 {
     TRY(check_integer(o, value));
-    *(int64_t *)target_of(c, o) = (int64_t)value->valuedouble;
+    /* A double next to the greatest integer is one more than it. */
+    *(int64_t *)target_of(c, o) =
+        value->valuedouble >= 0x1p63 ? INT64_MAX : (int64_t)value->valuedouble;
     return NULL;
 }
 
