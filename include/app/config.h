@@ -16,6 +16,7 @@ struct config {
     const char *directory; /* of the file: where `File` names of resources are looked up */
     struct tcp_address listeners[CONFIG_MAX_LISTENERS];
     size_t listener_count;
+    bool listens_by_default; /* no address was given */
     const char *base_path;
     const char *data_directory;
     const char *user; /* to become when root; NULL: stay */
@@ -51,6 +52,8 @@ void config_done(struct config *c);
  * every address that is neither loopback nor a UNIX socket. The message begins with the file's
  * name, then the member. */
 struct err *config_read(struct config *c, const struct config_arguments *arguments) MUST_USE;
+/* One more address; the error is of the kind that config_read tells. */
+struct err *config_add_listener(struct config *c, const struct tcp_address *address) MUST_USE;
 /* The declared resources; absent when there are none. */
 struct json_value config_resources(const struct config *c);
 /* The keys, as the service takes them. */

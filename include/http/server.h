@@ -11,8 +11,9 @@ struct http_server;
 
 /* The service and its limits are borrowed and outlive the server. */
 struct http_server *http_server_new(struct loop *loop, struct service *service);
-/* Takes the address; errors of tcp_bind. */
-struct err *http_server_bind(struct http_server *s, const struct tcp_address *address) MUST_USE;
+/* Takes the address; see tcp_bind. */
+struct err *http_server_bind(struct http_server *s, const struct tcp_address *address,
+                             struct tcp_passed *passed) MUST_USE;
 /* Listens on every address that was taken, once; errors of tcp_listener_start. */
 struct err *http_server_start(struct http_server *s) MUST_USE;
 /* Of the first listener; for port 0. */

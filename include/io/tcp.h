@@ -8,6 +8,7 @@
 
 struct tcp_listener;
 struct tcp_conn;
+struct tcp_passed;
 
 /* `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` (both families), `unix:PATH`. Each means itself:
  * `[::]` takes no IPv4. */
@@ -29,10 +30,11 @@ typedef void tcp_accept_fn(void *context, struct tcp_conn *conn);
 /* Takes the address, which may need rights that the process gives up next; clients are refused
  * until tcp_listener_start. SO_REUSEADDR, TCP_NODELAY on what is accepted; a stale UNIX socket file
  * is replaced when nobody answers on it, its mode is 0660, and it is removed by tcp_listener_close.
+ * A socket among `passed` that has the address is used instead of a new one, and its file left.
  * localhost with port 0 has the same port in both families; without IPv6 it is 127.0.0.1 alone.
  * ERR_UNKNOWN names the address and the reason. */
 struct err *tcp_bind(struct loop *loop, const struct tcp_address *address,
-                     struct tcp_listener **out_listener) MUST_USE;
+                     struct tcp_passed *passed, struct tcp_listener **out_listener) MUST_USE;
 /* Listens, once; backlog 1024. When accept fails for want of descriptors the listener rests 100 ms,
  * logs once a minute, and goes on; it never spins, and clients wait in the kernel's queue
  * meanwhile. Errors as tcp_bind: another process may have listened first. The listener stays the

@@ -150,6 +150,7 @@ static struct err *read_listeners(struct config *c, const struct option *o, cons
         return ERR(ERR_INVALID_ENTITY, "%.*s: must have 1 to %d addresses", SPAN_FMT(o->name),
                    CONFIG_MAX_LISTENERS);
     c->listener_count = 0;
+    c->listens_by_default = false;
     cJSON_ArrayForEach(element, value)
     {
         struct err *e =
@@ -359,6 +360,7 @@ void config_init(struct config *c)
     };
     MUST(tcp_parse_address(SPAN("127.0.0.1:8080"), &c->listeners[0]) == NULL);
     c->listener_count = 1;
+    c->listens_by_default = true;
     c->base_path = "/";
     c->data_directory = "svc-data";
     c->segment_bytes = JOURNAL_SEGMENT_BYTES;
@@ -503,8 +505,10 @@ static struct err *apply_arguments(struct config *c, const struct config_argumen
 {
     if (arguments->data_directory != NULL)
         c->data_directory = arguments->data_directory;
-    if (arguments->listen_count > 0)
+    if (arguments->listen_count > 0) {
         c->listener_count = 0;
+        c->listens_by_default = false;
+    }
     for (size_t i = 0; i < arguments->listen_count; i++) {
         struct err *e =
             tcp_parse_address(span_str(arguments->listen[i]), &c->listeners[c->listener_count++]);
@@ -515,16 +519,21 @@ static struct err *apply_arguments(struct config *c, const struct config_argumen
     return NULL;
 }
 
-static struct err *check_listeners(const struct config *c)
+static struct err *check_listener(const struct config *c, const struct tcp_address *address)
 {
-    for (size_t i = 0; i < c->listener_count; i++) {
-        const struct tcp_address *address = &c->listeners[i];
+    if (c->require_api_key || address->is_loopback || address->is_unix)
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY,
+               "RequireApiKey: must be true to listen on %s, which others can reach",
+               address->text);
+}
 
-        if (!c->require_api_key && !address->is_loopback && !address->is_unix)
-            return ERR(ERR_INVALID_ENTITY,
-                       "RequireApiKey: must be true to listen on %s, which others can reach",
-                       address->text);
-    }
+struct err *config_add_listener(struct config *c, const struct tcp_address *address)
+{
+    TRY(check_listener(c, address));
+    if (c->listener_count == CONFIG_MAX_LISTENERS)
+        return ERR(ERR_INVALID_ENTITY, "Listen: %s is one address too many", address->text);
+    c->listeners[c->listener_count++] = *address;
     return NULL;
 }
 
@@ -533,7 +542,9 @@ struct err *config_read(struct config *c, const struct config_arguments *argumen
     if (arguments->file != NULL)
         TRY(read_configuration(c, arguments->file));
     TRY(apply_arguments(c, arguments));
-    return check_listeners(c);
+    for (size_t i = 0; i < c->listener_count; i++)
+        TRY(check_listener(c, &c->listeners[i]));
+    return NULL;
 }
 
 struct json_value config_resources(const struct config *c)

@@ -1,5 +1,7 @@
 #include "app/server.h"
 
+#include "app/activation.h"
+#include "app/notify.h"
 #include "app/privileges.h"
 #include "base/mem.h"
 #include "base/must.h"
@@ -20,6 +22,8 @@ struct server {
     struct loop loop;
     struct service *service;
     struct http_server *http;
+    struct notify notify;
+    struct tcp_passed passed;
     uv_signal_t signals[SIGNALS];
     size_t signal_count;      /* of those that are watched */
     struct timer drain_timer; /* looks whether all is done, until the deadline */
@@ -61,6 +65,7 @@ static void close_all(struct server *s)
     if (s->is_closing)
         return;
     s->is_closing = true;
+    notify_done(&s->notify);
     timer_stop(&s->loop, &s->drain_timer);
     http_server_close(s->http, on_http_closed, s);
 }
@@ -99,6 +104,7 @@ static void on_http_drained(void *context)
 static void drain(struct server *s)
 {
     s->is_draining = true;
+    notify_state(&s->notify, NOTIFY_STOPPING, "draining");
     s->drain_deadline_ms =
         loop_now_ms(&s->loop) + (uint64_t)s->service->limits.shutdown_seconds * 1000;
     service_drain(s->service);
@@ -155,6 +161,7 @@ static void on_reload_signal(uv_signal_t *signal, int number)
     struct err *e;
 
     (void)number;
+    notify_state(&s->notify, NOTIFY_RELOADING, "reading the configuration");
     config_init(&c);
     e = config_read(&c, s->arguments);
     if (e == NULL) {
@@ -165,9 +172,12 @@ static void on_reload_signal(uv_signal_t *signal, int number)
     config_done(&c);
     if (e == NULL) {
         log_info("server", "SIGHUP: keys, rights and resources are read anew");
+        notify_state(&s->notify, NOTIFY_READY, "the configuration has been read anew");
         return;
     }
     log_error("server", "SIGHUP: nothing has changed: %.*s", SPAN_FMT(err_message(e)));
+    notify_state(&s->notify, NOTIFY_READY, "the new configuration is refused: %.*s",
+                 SPAN_FMT(err_message(e)));
     err_free(e);
 }
 
@@ -251,8 +261,10 @@ static struct err *open_journal(struct server *s)
             },
     };
     struct journal_stats stats;
-    struct err *e = service_open(s->service, &options);
+    struct err *e;
 
+    notify_state(&s->notify, NOTIFY_STARTING, "replaying the journal");
+    e = service_open(s->service, &options);
     if (e != NULL)
         return s->config->user == NULL ? e : err_prefix(e, "as user '%s': ", s->config->user);
     journal_stats(turn_journal(s->service->turn), &stats);
@@ -266,7 +278,31 @@ static struct err *bind_all(struct server *s, bool is_unix)
 {
     for (size_t i = 0; i < s->config->listener_count; i++)
         if (s->config->listeners[i].is_unix == is_unix)
-            TRY(http_server_bind(s->http, &s->config->listeners[i]));
+            TRY(http_server_bind(s->http, &s->config->listeners[i], &s->passed));
+    return NULL;
+}
+
+/* Sockets that were passed take the place of the default address. */
+static struct err *take_passed(struct server *s)
+{
+    TRY(activation_take(&s->passed));
+    if (s->passed.count > 0 && s->config->listens_by_default)
+        s->config->listener_count = 0;
+    return NULL;
+}
+
+/* Those that are no address of the configuration. */
+static struct err *bind_passed(struct server *s)
+{
+    struct tcp_address address;
+
+    while (tcp_passed_any(&s->passed, &address)) {
+        struct err *e = config_add_listener(s->config, &address);
+
+        if (e != NULL)
+            return in_file(s->config, err_prefix(e, "a socket that was passed: "));
+        TRY(http_server_bind(s->http, &address, &s->passed));
+    }
     return NULL;
 }
 
@@ -300,6 +336,8 @@ static void run(struct server *s)
     s->service->on_failed = on_service_failed;
     timer_init(&s->drain_timer, on_drain_time);
     service_start(s->service);
+    notify_state(&s->notify, NOTIFY_READY, "listening on %zu addresses, %zu objects",
+                 s->config->listener_count, store_live_count(s->service->store));
     loop_run(&s->loop);
 }
 
@@ -313,6 +351,8 @@ static void abandon_http(void *context)
 /* What was set up before something failed. */
 static void undo(struct server *s)
 {
+    notify_done(&s->notify);
+    tcp_passed_done(&s->passed);
     forget_signals(s);
     if (s->http != NULL)
         http_server_close(s->http, abandon_http, s);
@@ -336,11 +376,13 @@ static struct err *set_up(struct server *s, bool check_only)
     if (check_only)
         return check(s);
     s->http = http_server_new(&s->loop, s->service);
+    TRY(take_passed(s));
     TRY(bind_all(s, false));
     TRY(drop_privileges(s->config));
     TRY(open_journal(s));
     TRY(declare_resources(s, false));
     TRY(bind_all(s, true));
+    TRY(bind_passed(s));
     watch_signals(s); /* whoever reads that it listens may send one */
     return start_listening(s);
 }
@@ -355,8 +397,10 @@ enum server_exit server_run(struct config *config, const struct config_arguments
         log_failure(e);
         return SERVER_FAILED;
     }
+    notify_init(&s.notify, &s.loop);
     e = set_up(&s, check_only);
     if (e != NULL) {
+        notify_state(&s.notify, NOTIFY_STARTING, "failed: %.*s", SPAN_FMT(err_message(e)));
         log_failure(e);
         s.status = SERVER_BAD_CONFIG;
     }

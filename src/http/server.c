@@ -104,10 +104,11 @@ struct http_server *http_server_new(struct loop *loop, struct service *service)
     return s;
 }
 
-struct err *http_server_bind(struct http_server *s, const struct tcp_address *address)
+struct err *http_server_bind(struct http_server *s, const struct tcp_address *address,
+                             struct tcp_passed *passed)
 {
     struct http_listener *listener = NEW(struct http_listener);
-    struct err *e = tcp_bind(s->loop, address, &listener->tcp);
+    struct err *e = tcp_bind(s->loop, address, passed, &listener->tcp);
 
     if (e != NULL) {
         mem_free(listener);

@@ -37,6 +37,7 @@ struct tcp_listener {
     unsigned count;
     unsigned handles; /* of libuv's, that are not closed yet */
     bool closing;
+    bool is_passed; /* then the file is not ours */
     struct stat file; /* of the UNIX socket */
     struct timer rest;
     uint64_t silent_until_ms; /* loop clock */
@@ -69,6 +70,19 @@ static void rest(struct tcp_listener *l, int error)
              strerror(error));
 }
 
+/* A socket that was passed may take IPv4 too; to those who look at the peer that is IPv4. */
+static void unmap(struct tcp_sockaddr *peer)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+
+    if (peer->any.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&peer->v6.sin6_addr))
+        return;
+    v4.sin_port = peer->v6.sin6_port;
+    memcpy(&v4.sin_addr, &peer->v6.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
+    peer->v4 = v4;
+    peer->n = sizeof(v4);
+}
+
 /* False when the queue is empty, or the listener rests. */
 static bool accept_one(struct tcp_listener *l, int listening_fd)
 {
@@ -76,6 +90,7 @@ static bool accept_one(struct tcp_listener *l, int listening_fd)
     int fd = accept4(listening_fd, &peer.any, &peer.n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd >= 0) {
+        unmap(&peer);
         l->on_accept(l->context, tcp_conn_new(l->loop, fd, &peer));
         return true;
     }
@@ -191,16 +206,28 @@ static void close_sockets(struct tcp_listener *l)
         close(l->sockets[--l->count].fd);
 }
 
+static int take_or_open(struct tcp_listener *l, const struct tcp_sockaddr *a,
+                        struct tcp_passed *passed)
+{
+    int fd = tcp_passed_take(passed, a);
+
+    if (fd < 0)
+        return open_replacing_stale(a);
+    l->is_passed = true;
+    return fd;
+}
+
 /* 0, or a negative errno; then nothing is open. Where the machine has no IPv6, localhost is
  * 127.0.0.1 alone. */
-static int open_sockets(struct tcp_listener *l, struct tcp_sockaddr *addresses, unsigned count)
+static int open_sockets(struct tcp_listener *l, struct tcp_sockaddr *addresses, unsigned count,
+                        struct tcp_passed *passed)
 {
     for (unsigned i = 0; i < count; i++) {
         int fd;
 
         if (i > 0)
             tcp_sockaddr_set_port(&addresses[i], l->address.port);
-        fd = open_replacing_stale(&addresses[i]);
+        fd = take_or_open(l, &addresses[i], passed);
         if (i > 0 && (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL))
             break;
         if (fd < 0) {
@@ -214,7 +241,8 @@ static int open_sockets(struct tcp_listener *l, struct tcp_sockaddr *addresses, 
 }
 
 /* The port that the kernel chose for one family may be taken in the other: then another. */
-static int open_address(struct tcp_listener *l, const struct tcp_address *address)
+static int open_address(struct tcp_listener *l, const struct tcp_address *address,
+                        struct tcp_passed *passed)
 {
     struct tcp_sockaddr addresses[TCP_SOCKETS_MOST];
     unsigned count = tcp_sockaddrs(address, addresses);
@@ -222,9 +250,9 @@ static int open_address(struct tcp_listener *l, const struct tcp_address *addres
     int status;
 
     do
-        status = open_sockets(l, addresses, count);
+        status = open_sockets(l, addresses, count, passed);
     while (status == -EADDRINUSE && --tries > 0);
-    if (status == 0 && address->is_unix && lstat(address->host, &l->file) != 0)
+    if (status == 0 && address->is_unix && !l->is_passed && lstat(address->host, &l->file) != 0)
         status = -errno;
     return status;
 }
@@ -247,7 +275,7 @@ static struct err *failure(const struct tcp_address *address, int status)
 }
 
 struct err *tcp_bind(struct loop *loop, const struct tcp_address *address,
-                     struct tcp_listener **out_listener)
+                     struct tcp_passed *passed, struct tcp_listener **out_listener)
 {
     struct tcp_listener *l = NEW(struct tcp_listener);
     int status;
@@ -255,7 +283,7 @@ struct err *tcp_bind(struct loop *loop, const struct tcp_address *address,
     l->loop = loop;
     l->address = *address;
     timer_init(&l->rest, on_rested);
-    status = open_address(l, address);
+    status = open_address(l, address, passed);
     if (status == 0)
         status = poll_sockets(l);
     if (status != 0) {
@@ -295,7 +323,7 @@ static void remove_file(const struct tcp_listener *l)
 {
     struct stat now;
 
-    if (l->address.is_unix && lstat(l->address.host, &now) == 0 && now.st_dev == l->file.st_dev &&
+    if (l->address.is_unix && !l->is_passed && lstat(l->address.host, &now) == 0 && now.st_dev == l->file.st_dev &&
         now.st_ino == l->file.st_ino)
         unlink(l->address.host);
 }

@@ -1,9 +1,9 @@
 /* What the files of `tcp` share: tcp_address.c reads addresses, tcp_listener.c listens and accepts,
- * tcp.c holds the connections. */
+ * tcp_passed.c keeps sockets that others opened, tcp.c holds the connections. */
 #ifndef IO_TCP_PRIVATE_H
 #define IO_TCP_PRIVATE_H
 
-#include "io/tcp.h"
+#include "io/tcp_passed.h"
 
 #include <netinet/in.h>
 #include <sys/un.h>
@@ -24,6 +24,9 @@ struct tcp_sockaddr {
 unsigned tcp_sockaddrs(const struct tcp_address *address,
                        struct tcp_sockaddr out_addresses[TCP_SOCKETS_MOST]);
 void tcp_sockaddr_set_port(struct tcp_sockaddr *address, uint16_t port);
+
+/* The listening socket that has this address, the caller's from now on; -1: none was passed. */
+int tcp_passed_take(struct tcp_passed *passed, const struct tcp_sockaddr *address);
 
 /* A connection over an accepted socket, which it owns from now on. */
 struct tcp_conn *tcp_conn_new(struct loop *loop, int fd, const struct tcp_sockaddr *peer);

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "io/tcp.h"
+#include "io/tcp_passed.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -112,7 +112,7 @@ static struct err *try_to_listen(const struct tcp_address *a, tcp_accept_fn *on_
     struct tcp_listener *l;
     struct err *e;
 
-    TRY(tcp_bind(&loop, a, &l));
+    TRY(tcp_bind(&loop, a, &(struct tcp_passed){.count = 0}, &l));
     e = tcp_listener_start(l, on_accept, &loop);
     if (e != NULL)
         tcp_listener_close(l);

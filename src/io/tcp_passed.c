@@ -1,0 +1,135 @@
+#include "io/tcp_passed.h"
+
+#include "tcp_private.h"
+
+#include "base/must.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool address_of(int fd, struct tcp_sockaddr *out_address)
+{
+    memset(out_address, 0,
+           sizeof(*out_address)); /* the path of a UNIX socket need not end in NUL */
+    out_address->n = sizeof(out_address->local);
+    return getsockname(fd, &out_address->any, &out_address->n) == 0;
+}
+
+static int option(int fd, int name)
+{
+    int value = 0;
+    socklen_t n = sizeof(value);
+
+    return getsockopt(fd, SOL_SOCKET, name, &value, &n) == 0 ? value : 0;
+}
+
+/* As tcp_parse_address will read it. */
+static bool has_usable_path(const struct tcp_sockaddr *a)
+{
+    const char *path = a->local.sun_path;
+
+    return path[0] == '/' && strnlen(path, sizeof(a->local.sun_path)) < sizeof(a->local.sun_path);
+}
+
+static const char *what_is_wrong(int fd)
+{
+    struct tcp_sockaddr a;
+
+    if (!address_of(fd, &a))
+        return "it is no socket";
+    if (option(fd, SO_TYPE) != SOCK_STREAM || option(fd, SO_ACCEPTCONN) == 0)
+        return "it is no stream socket that listens";
+    if (a.any.sa_family == AF_UNIX)
+        return has_usable_path(&a) ? NULL : "it is a UNIX socket without an absolute path";
+    if (a.any.sa_family != AF_INET && a.any.sa_family != AF_INET6)
+        return "it is neither TCP nor UNIX";
+    return NULL;
+}
+
+/* What a socket of our own has from the start (tcp_listener.c). */
+static bool set_up(int fd)
+{
+    static const int on = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* not of a UNIX socket */
+    return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
+}
+
+struct err *tcp_passed_add(struct tcp_passed *passed, int fd)
+{
+    const char *wrong = passed->count == TCP_PASSED_MOST ? "too many" : what_is_wrong(fd);
+
+    if (wrong == NULL && !set_up(fd))
+        wrong = strerror(errno);
+    if (wrong != NULL) {
+        close(fd);
+        return ERR(ERR_UNKNOWN, "a socket that was passed cannot be listened on: %s", wrong);
+    }
+    passed->fds[passed->count++] = fd;
+    return NULL;
+}
+
+static void describe(const struct tcp_sockaddr *a, char *out_text, size_t size)
+{
+    char ip[INET6_ADDRSTRLEN];
+
+    if (a->any.sa_family == AF_UNIX) {
+        snprintf(out_text, size, "unix:%s", a->local.sun_path);
+    } else if (a->any.sa_family == AF_INET) {
+        inet_ntop(AF_INET, &a->v4.sin_addr, ip, sizeof(ip));
+        snprintf(out_text, size, "%s:%u", ip, ntohs(a->v4.sin_port));
+    } else {
+        inet_ntop(AF_INET6, &a->v6.sin6_addr, ip, sizeof(ip));
+        snprintf(out_text, size, "[%s]:%u", ip, ntohs(a->v6.sin6_port));
+    }
+}
+
+bool tcp_passed_any(const struct tcp_passed *passed, struct tcp_address *out_address)
+{
+    struct tcp_sockaddr a;
+    char text[sizeof(out_address->text)];
+
+    if (passed->count == 0 || !address_of(passed->fds[0], &a))
+        return false;
+    describe(&a, text, sizeof(text));
+    MUST(tcp_parse_address(span_str(text), out_address) == NULL);
+    return true;
+}
+
+static bool is_same(const struct tcp_sockaddr *a, const struct tcp_sockaddr *b)
+{
+    if (a->any.sa_family != b->any.sa_family)
+        return false;
+    if (a->any.sa_family == AF_UNIX)
+        return strncmp(a->local.sun_path, b->local.sun_path, sizeof(a->local.sun_path)) == 0;
+    if (a->any.sa_family == AF_INET)
+        return a->v4.sin_port == b->v4.sin_port && a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+    return a->v6.sin6_port == b->v6.sin6_port &&
+           memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr)) == 0;
+}
+
+int tcp_passed_take(struct tcp_passed *passed, const struct tcp_sockaddr *address)
+{
+    struct tcp_sockaddr a;
+
+    for (unsigned i = 0; i < passed->count; i++) {
+        int fd = passed->fds[i];
+
+        if (!address_of(fd, &a) || !is_same(&a, address))
+            continue;
+        passed->fds[i] = passed->fds[--passed->count];
+        return fd;
+    }
+    return -1;
+}
+
+void tcp_passed_done(struct tcp_passed *passed)
+{
+    while (passed->count > 0)
+        close(passed->fds[--passed->count]);
+}
