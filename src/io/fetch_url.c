@@ -39,15 +39,27 @@ static bool to_address(struct span name, struct sockaddr_storage *out_address)
     return inet_pton(AF_INET6, text, &v6->sin6_addr) == 1;
 }
 
+static bool is_number(struct span label)
+{
+    bool is_hex = span_istarts(label, SPAN("0x"));
+    const char *digits = is_hex ? "0123456789abcdefABCDEF" : "0123456789";
+
+    for (size_t i = is_hex ? 2 : 0; i < label.n; i++)
+        if (memchr(digits, label.p[i], strlen(digits)) == NULL)
+            return false;
+    return true;
+}
+
+/* What ends in a number is no name: somebody behind us might read it as an address in one of the
+ * old spellings (URL Standard, "ends in a number"). */
 static bool is_name(struct span s)
 {
-    struct span rest = s;
+    struct span rest = s, label = s;
 
     if (s.n == 0 || s.n > NAME_BYTES)
         return false;
     while (rest.p != NULL) {
-        struct span label = span_split(&rest, '.');
-
+        label = span_split(&rest, '.');
         if (label.n == 0 || label.n > LABEL_BYTES)
             return false;
         for (size_t i = 0; i < label.n; i++)
@@ -55,7 +67,7 @@ static bool is_name(struct span s)
                        label.p[i], 64) == NULL)
                 return false;
     }
-    return true;
+    return !is_number(label);
 }
 
 static bool parse_host(struct span host, struct fetch_target *target)

@@ -43,6 +43,8 @@ START_TEST(normal_forms)
         {"http://a.test/%41%2f%2F", "http://a.test/%41%2f%2F"},
         {"http://a.test/\xc3\xbc?\xc3\xbc", "http://a.test/%c3%bc?%c3%bc"},
         {"http://a_b-c.test/", "http://a_b-c.test/"},
+        {"http://1.2a/", "http://1.2a/"},
+        {"http://192.0.2.1./", "http://192.0.2.1/"},
         {"http://192.0.2.1:81/", "http://192.0.2.1:81/"},
         {"http://3221225985/", "http://192.0.2.1/"},
         {"http://0xc0.0.0x201/", "http://192.0.2.1/"},
@@ -114,6 +116,11 @@ START_TEST(refused)
         {"http://[::ffff:169.254.169.254]/", "169.254.169.254"},
         {"http://0.0.0.0/", "0.0.0.0"},
         {"http://0/", "0.0.0.0"},
+        {"http://0x7f.1./", "host"},
+        {"http://017700000001./", "host"},
+        {"http://1.2.3.4.5/", "host"},
+        {"http://a.0x/", "host"},
+        {"http://a.256/", "host"},
     };
 
     begin();
