@@ -8,9 +8,10 @@
  * ones are passed over, and only when none is left is the fetch refused. A kept connection goes on
  * leading to the address that was checked when it was opened, also when the name has moved.
  *
- * When a kept connection turns out to be closed before a byte of the answer came, the request is
+ * When a kept connection turns out to be closed before a line of the answer came, the request is
  * sent again at once on a new connection, inside the same fetch. The receiver may then have seen it
- * twice: deliveries are at least once, and carry an id.
+ * twice: deliveries are at least once, and carry an id. Bytes that come behind an answer are not
+ * taken for the next one: they end the connection.
  *
  * With a proxy the rules judge no address but literal ones in URLs (and localhost): the proxy is
  * the operator's choice, and names are resolved by it. */

@@ -283,6 +283,7 @@ static void engage(struct fetch_transfer *t, struct fetch_host *host, struct fet
     t->pinned = false;
     t->allowed_addresses = 0;
     t->no_socket = NULL;
+    t->fd = CURL_SOCKET_BAD;
     t->refused[0] = t->curl_text[0] = '\0';
     fetch_answer_init(&t->answer, fetch);
     fetch_socket_begin(t);
@@ -331,6 +332,11 @@ static bool can_begin(const struct fetcher *f)
     return !list_empty(&f->ready) && transfers_busy(f) < f->max_connections;
 }
 
+static bool has_to_start(const struct fetcher *f)
+{
+    return !list_empty(&f->transfers[FETCH_READY]) || can_begin(f);
+}
+
 static bool start_next(struct fetcher *f)
 {
     struct list_link *link = list_first(&f->transfers[FETCH_READY]);
@@ -360,11 +366,12 @@ static void on_turn(struct loop_task *task)
 
     f->in_turn = true;
     drop_surplus(f);
+    fetch_socket_settle(f, has_to_start(f));
     while (starts < f->starts_per_turn && start_next(f))
         starts++;
     fetch_socket_run_due(f);
     f->in_turn = false;
-    if (f->due || !list_empty(&f->transfers[FETCH_READY]) || can_begin(f))
+    if (f->due || has_to_start(f))
         fetch_wake(f);
 }
 

@@ -200,6 +200,8 @@ static const char *verdict_text(const struct fetch_transfer *t, enum fetch_error
         return too_long;
     if (t->answer.stop == FETCH_TOO_MANY_INTERIM)
         return "more than 16 interim answers (1xx)";
+    if (t->answer.stop == FETCH_NOISE)
+        return "far more bytes came than an answer may have";
     if (error == FETCH_REFUSED_ADDRESS)
         return t->refused;
     if (error == FETCH_CONNECT && t->no_socket != NULL)

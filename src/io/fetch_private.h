@@ -57,7 +57,13 @@ enum fetch_state {
 };
 
 /* Why an answer was given up. */
-enum fetch_stop { FETCH_GOES_ON, FETCH_BODY_READ, FETCH_HEAD_TOO_LONG, FETCH_TOO_MANY_INTERIM };
+enum fetch_stop {
+    FETCH_GOES_ON,
+    FETCH_BODY_READ,
+    FETCH_HEAD_TOO_LONG,
+    FETCH_TOO_MANY_INTERIM,
+    FETCH_NOISE /* see fetch_socket.c */
+};
 
 struct fetch_answer {
     int status; /* of the final head, 0 before it */
@@ -92,6 +98,7 @@ struct fetch_transfer {
     struct buf pin_text;            /* of `pin` */
     struct list sockets;            /* struct fetch_socket, opened for it and not closed */
     struct list_link stalled;       /* in the fetcher's list */
+    curl_socket_t fd;               /* the last that libcurl wanted watched for it, or -1 */
     const char *no_socket;          /* why the kernel gave none for an address; NULL */
     unsigned allowed_addresses;     /* sockets opened */
     char refused[EGRESS_WHY_BYTES]; /* why the first address was refused, "" when none was */
@@ -119,6 +126,7 @@ struct fetcher {
     bool due;           /* libcurl's timer is at zero */
     uint64_t prune_at_ms;
     struct list stalled;           /* transfers whose address failed */
+    struct list rested;            /* struct fetch_socket, idle since the last turn's task */
     struct fetch_socket **sockets; /* by descriptor */
     size_t socket_count;
 };
@@ -167,6 +175,8 @@ int fetch_socket_on_close(void *data, curl_socket_t fd);
 /* A transfer begins / is over: from then on sockets that were opened for it are nobody's. */
 void fetch_socket_begin(struct fetch_transfer *t);
 void fetch_socket_forget(struct fetch_transfer *t);
+/* Before a turn's starts; `starts`: there will be any. */
+void fetch_socket_settle(struct fetcher *f, bool starts);
 /* Lets libcurl do what is due, and finishes what it has completed. */
 void fetch_socket_run_due(struct fetcher *f);
 

@@ -9,6 +9,13 @@
  * looks at it before it uses it, and closes it when it has ended; but bytes it would take for the
  * next request's answer, so that we end the connection ourselves when bytes have come (RFC 9112,
  * section 9.2). Under TLS they may be a session ticket or frames of HTTP/2, and are left alone.
+ * The loop sees such bytes when it sleeps next; a turn's task comes before that, so that it looks
+ * itself before it starts a request that could be sent on a connection idle since that moment.
+ *
+ * An answer's head and body are measured as they come (fetch_answer.c). Of what libcurl keeps to
+ * itself (extensions of chunks, frames and packed data that amount to nothing) there could be any
+ * amount. So the kernel is asked now and then how many bytes the socket has had: far more than the
+ * answers under way may have are noise, and end the connection.
  *
  * When an address fails or is refused, libcurl 7.88.1 takes the next one, but opens no socket for
  * it before it is called again, which nothing makes happen until some timer of its own ends. Such a
@@ -23,12 +30,20 @@
 #include "base/must.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { LEAST_SOCKETS = 64, READS_MOST = 16 };
+enum {
+    LEAST_SOCKETS = 64,
+    READS_MOST = 16,
+    READS_BETWEEN_LOOKS = 32,
+};
+
+/* Answers are many over HTTP/2, and have some bytes around each of theirs. */
+#define BYTES_MOST (UINT64_C(16) << 20)
 
 struct fetch_socket {
     uv_poll_t poll;
@@ -37,6 +52,9 @@ struct fetch_socket {
     bool plain;                    /* no TLS */
     struct fetch_transfer *opener; /* for which it was opened, while that runs */
     struct list_link opened;       /* in its list */
+    struct list_link rested;       /* in the fetcher's list */
+    unsigned reads;                /* since a transfer last ended on it */
+    uint64_t bytes_before;         /* that the socket had had at the first look since then */
     int wanted;  /* UV_READABLE, UV_WRITABLE: what libcurl waits for; 0: it is idle */
     int watched; /* what libuv watches for */
 };
@@ -121,7 +139,7 @@ static void watch(struct fetch_socket *s, int events)
 }
 
 /* The bytes are taken out, for libcurl sees the end of a socket only behind them. */
-static void end_plain(const struct fetch_socket *s)
+static void end(const struct fetch_socket *s)
 {
     unsigned reads = 0;
 
@@ -129,6 +147,46 @@ static void end_plain(const struct fetch_socket *s)
            recv(s->fd, s->fetcher->loop->scratch, LOOP_SCRATCH_BYTES, MSG_DONTWAIT) > 0)
         reads++;
     shutdown(s->fd, SHUT_RDWR);
+}
+
+/* libcurl finds the connection at its end, and fails those who wait for it. */
+static void end_noise(const struct fetch_socket *s)
+{
+    LIST_EACH(&s->fetcher->transfers[FETCH_RUNNING], link) {
+        struct fetch_transfer *t = CONTAINER_OF(link, struct fetch_transfer, link);
+
+        if (t->fd == s->fd)
+            t->answer.stop = FETCH_NOISE;
+    }
+    end(s);
+}
+
+/* All that the socket has had; 0 when the kernel does not say. Its tcp_info goes on where that of
+ * libc's header ends. */
+static uint64_t bytes_received(const struct fetch_socket *s)
+{
+    struct {
+        char others[128];
+        uint64_t bytes_received;
+    } info = {.bytes_received = 0};
+    socklen_t size = sizeof(info);
+
+    if (getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+        return 0;
+    return info.bytes_received;
+}
+
+static void note_reading(struct fetch_socket *s)
+{
+    uint64_t bytes;
+
+    if (++s->reads % READS_BETWEEN_LOOKS != 0)
+        return;
+    bytes = bytes_received(s);
+    if (s->reads == READS_BETWEEN_LOOKS)
+        s->bytes_before = bytes;
+    else if (bytes > s->bytes_before + BYTES_MOST)
+        end_noise(s);
 }
 
 /* On an error of the socket libuv stops watching it and says UV_EBADF: libcurl then finds out by
@@ -148,13 +206,48 @@ static void on_event(uv_poll_t *poll, int status, int events)
     if (s->wanted == 0) {
         watch(s, 0);
         if (s->plain)
-            end_plain(s);
+            end(s);
         return;
     }
     act(f, fd, flags);
     s = socket_at(f, fd);
     if (s != NULL && s->watched == 0 && s->wanted != 0)
         watch(s, s->wanted);
+    if (s != NULL)
+        note_reading(s);
+}
+
+static void rest(struct fetch_socket *s)
+{
+    if (s->plain && !list_linked(&s->rested))
+        list_push_back(&s->fetcher->rested, &s->rested);
+}
+
+static bool has_bytes(const struct fetch_socket *s)
+{
+    char byte;
+
+    return recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+void fetch_socket_settle(struct fetcher *f, bool starts)
+{
+    struct list_link *link;
+
+    while ((link = list_pop_front(&f->rested)) != NULL) {
+        struct fetch_socket *s = CONTAINER_OF(link, struct fetch_socket, rested);
+
+        if (starts && s->wanted == 0 && has_bytes(s))
+            end(s);
+    }
+}
+
+static void note_user(CURL *easy, curl_socket_t fd)
+{
+    char *data = NULL;
+
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &data);
+    MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, (void *)data)->fd = fd;
 }
 
 /* CURLMOPT_SOCKETFUNCTION. CURL_POLL_REMOVE is neither in nor out. */
@@ -163,12 +256,15 @@ static int on_want(CURL *easy, curl_socket_t fd, int what, void *data, void *soc
     struct fetcher *f = MUST_BE(struct fetcher, FETCH_KIND_FETCHER, data);
     struct fetch_socket *s = socket_at(f, fd);
 
-    (void)easy;
     (void)socket_data;
     MUST(s != NULL);
     s->wanted = ((what & CURL_POLL_IN) != 0 ? UV_READABLE : 0) |
                 ((what & CURL_POLL_OUT) != 0 ? UV_WRITABLE : 0);
     watch(s, UV_READABLE | s->wanted);
+    if (s->wanted != 0)
+        note_user(easy, fd);
+    else
+        rest(s);
     return 0;
 }
 
@@ -252,6 +348,8 @@ int fetch_socket_on_close(void *data, curl_socket_t fd)
         list_remove(&s->opener->sockets, &s->opened);
         stall(s->opener);
     }
+    if (list_linked(&s->rested))
+        list_remove(&f->rested, &s->rested);
     uv_close((uv_handle_t *)&s->poll, on_closed);
     close(fd);
     return 0;
@@ -285,8 +383,11 @@ void fetch_socket_begin(struct fetch_transfer *t)
 
 void fetch_socket_forget(struct fetch_transfer *t)
 {
+    struct fetch_socket *s = socket_at(t->fetcher, t->fd);
     struct list_link *link;
 
+    if (s != NULL)
+        s->reads = 0;
     while ((link = list_pop_front(&t->sockets)) != NULL)
         CONTAINER_OF(link, struct fetch_socket, opened)->opener = NULL;
     if (list_linked(&t->stalled))
@@ -305,6 +406,7 @@ void fetch_socket_attach(struct fetcher *f)
 {
     timer_init(&f->timer, on_time);
     list_init(&f->stalled);
+    list_init(&f->rested);
     curl_multi_setopt(f->multi, CURLMOPT_SOCKETFUNCTION, on_want);
     curl_multi_setopt(f->multi, CURLMOPT_SOCKETDATA, f);
     curl_multi_setopt(f->multi, CURLMOPT_TIMERFUNCTION, on_timeout);

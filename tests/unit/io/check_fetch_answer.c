@@ -39,6 +39,11 @@ static const struct answer_case cases[] = {
      {.bytes = OK_HEAD "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x8b!"},
      .status = 200,
      .text = "\x1f\x8b!"},
+    {"a long extension of a chunk",
+     {.bytes = OK_HEAD
+      "Transfer-Encoding: chunked\r\n\r\n5;some=extension;or=other\r\nhello\r\n0\r\n\r\n"},
+     .status = 200,
+     .text = "hello"},
     {"interim answers",
      {.bytes = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" OK_HEAD
                "Content-Length: 2\r\n\r\nok"},
