@@ -37,7 +37,7 @@ struct tcp_listener {
     unsigned count;
     unsigned handles; /* of libuv's, that are not closed yet */
     bool closing;
-    bool is_passed; /* then the file is not ours */
+    bool is_passed;   /* then the file is not ours */
     struct stat file; /* of the UNIX socket */
     struct timer rest;
     uint64_t silent_until_ms; /* loop clock */
@@ -323,8 +323,8 @@ static void remove_file(const struct tcp_listener *l)
 {
     struct stat now;
 
-    if (l->address.is_unix && !l->is_passed && lstat(l->address.host, &now) == 0 && now.st_dev == l->file.st_dev &&
-        now.st_ino == l->file.st_ino)
+    if (l->address.is_unix && !l->is_passed && lstat(l->address.host, &now) == 0 &&
+        now.st_dev == l->file.st_dev && now.st_ino == l->file.st_ino)
         unlink(l->address.host);
 }
 

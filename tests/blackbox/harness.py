@@ -56,6 +56,7 @@ class Server:
         self.data = os.path.join(self.directory, "data")
         self.config = load_config(SHOP) if config is None else config
         self.config_mode = 0o600  # it may hold keys
+        self.wrapper = []  # a command that becomes the server
         self.env = dict(os.environ, **(env or {}))
         self.process = None
         self.port = None
@@ -76,8 +77,8 @@ class Server:
 
     def start(self):
         path = self.write_config()
-        self.process = subprocess.Popen([SVCD, "--config", path], stderr=subprocess.PIPE,
-                                        env=self.env)
+        self.process = subprocess.Popen([*self.wrapper, SVCD, "--config", path],
+                                        stderr=subprocess.PIPE, env=self.env)
         self.port = None
         threading.Thread(target=self._read_log, args=(self.process,), daemon=True).start()
         wait_until(lambda: self.port or self.process.poll() is not None, "the server listens")

@@ -1,0 +1,154 @@
+"""The example units: systemd finds nothing wrong with them, and the server lives within the sandbox."""
+import configparser
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import harness
+
+DEPLOY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "deploy")
+SERVICE = os.path.join(DEPLOY, "svcd.service")
+MOST_EXPOSURE = 2.0  # of 10
+
+
+def analyze(*arguments):
+    """What systemd-analyze says; a machine without it fails the test: tools/test installs it."""
+    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, timeout=60,
+                          check=False)
+
+
+def settings(name):
+    """The values of a setting of the service, in their order."""
+    with open(SERVICE, encoding="utf-8") as file:
+        return re.findall(rf"^{name}=(.*)$", file.read(), re.M)
+
+
+def system_calls(group):
+    """The names in a group of the filter, groups within it resolved."""
+    names = set()
+    for line in analyze("syscall-filter", group).stdout.splitlines()[1:]:
+        word = line.strip()
+        if word.startswith("@"):
+            names |= system_calls(word)
+        elif word and not word.startswith("#"):
+            names.add(word)
+    return names
+
+
+def allowed_system_calls():
+    allowed = set()
+    for value in settings("SystemCallFilter"):
+        names = set()
+        for word in value.lstrip("~").split():
+            names |= system_calls(word) if word.startswith("@") else {word}
+        allowed = allowed - names if value.startswith("~") else allowed | names
+    return allowed
+
+
+class Units(unittest.TestCase):
+    def test_exposure(self):
+        result = analyze("security", "--offline=true", "--no-pager", SERVICE)
+        found = re.search(r"Overall exposure level for svcd.service: ([\d.]+)", result.stdout)
+        self.assertIsNotNone(found, result.stdout + result.stderr)
+        self.assertLess(float(found.group(1)), MOST_EXPOSURE)
+
+    def test_every_setting_is_one_that_systemd_knows(self):
+        with tempfile.TemporaryDirectory(prefix="svcd-test-") as directory:
+            for name in ("svcd.service", "svcd.socket"):
+                with open(os.path.join(DEPLOY, name), encoding="utf-8") as file:
+                    text = file.read()
+                with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+                    # The server need not be installed, nor its manual.
+                    file.write(re.sub(r"^Documentation=.*\n", "", text, flags=re.M)
+                               .replace("ExecStart=svcd ", "ExecStart=/bin/true "))
+            paths = [os.path.join(directory, name) for name in ("svcd.service", "svcd.socket")]
+            result = analyze("verify", "--man=no", *paths)
+        self.assertNotRegex(result.stderr, r"svcd\.(service|socket):", result.stderr)
+
+    def test_it_has_time_to_drain(self):
+        config = harness.load_config(harness.SHOP)
+        default = config.get("Limits", {}).get("ShutdownSeconds", 20)
+        self.assertGreater(int(settings("TimeoutStopSec")[0]), default)
+
+    def test_the_socket_has_the_default_address(self):
+        parser = configparser.ConfigParser(strict=False, interpolation=None)
+        parser.read(os.path.join(DEPLOY, "svcd.socket"))
+        self.assertEqual(parser["Socket"]["ListenStream"], "127.0.0.1:8080")
+
+
+class Installation(unittest.TestCase):
+    def test_what_is_installed(self):
+        build = os.path.dirname(os.path.abspath(harness.SVCD))
+        with tempfile.TemporaryDirectory(prefix="svcd-test-") as directory:
+            subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", directory],
+                           check=True, capture_output=True, timeout=60)
+            names = [os.path.relpath(os.path.join(where, file), directory + "/usr/local")
+                     for where, _, files in os.walk(directory) for file in files]
+            version = subprocess.run([directory + "/usr/local/bin/svcd", "--version"], check=True,
+                                     capture_output=True, timeout=30).stdout
+        self.assertRegex(version, rb"^svcd \d")
+        wanted = {"bin/svcd", "bin/svc-journal", "share/man/man1/svcd.1",
+                  "share/doc/svcd/configuration.md", "lib/systemd/system/svcd.service",
+                  "lib/systemd/system/svcd.socket", "lib/sysusers.d/svcd.conf"}
+        self.assertEqual(wanted - set(names), set())
+        self.assertFalse([name for name in names if name.startswith("..")])
+
+    def test_the_manual_has_every_option(self):
+        usage = subprocess.run([harness.SVCD, "--help"], capture_output=True, text=True, timeout=30,
+                               check=True).stdout
+        with open(os.path.join(DEPLOY, "..", "docs", "svcd.1"), encoding="utf-8") as file:
+            manual = file.read().replace("\\-", "-")
+        options = set(re.findall(r"--[\w-]+", usage)) | {"hash-key"}
+        self.assertGreater(len(options), 4)
+        self.assertEqual({option for option in options if option not in manual}, set())
+
+
+class Sandbox(unittest.TestCase):
+    """The filter cannot be loaded here; that the server needs nothing else is seen by strace."""
+
+    def used(self, *injections):
+        """The system calls of a server's life: a delivery to a name, a reload, the end."""
+        server = harness.Server(env={"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
+                                     + ":detect_leaks=0"})  # which traces too
+        self.addCleanup(server.remove)
+        trace = os.path.join(server.directory, "trace")
+        server.wrapper = ["strace", "-D", "-f", "-q", "-o", trace, *injections]
+        server.start()
+        receiver = harness.Receiver()
+        self.addCleanup(receiver.close)
+        server.request("POST", "/Svc.Admin.Webhook", {
+            "Destination": f"http://localhost:{receiver.port}/", "EventSelector": "/PersonCreated"})
+        self.assertEqual(server.request("POST", "/Shop.Person", {"Name": "Ada"}).status, 201)
+        receiver.take()
+        server.process.send_signal(signal.SIGHUP)
+        harness.wait_until(lambda: any("read anew" in line for line in server.log), "a reload")
+        self.assertEqual(server.request("GET", "/Svc.Metrics").status, 200)
+        self.assertEqual(server.stop(), 0)
+
+        def names():
+            with open(trace, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+            return "exited with 0" in text and set(re.findall(r"^\d+ +(\w+)\(", text, re.M))
+        return harness.wait_until(names, "the trace is written")
+
+    def test_kernel_aio(self):
+        used = self.used()
+        self.assertIn("io_submit", used)
+        self.assertEqual(used - allowed_system_calls(), set())
+
+    def test_the_disk_helper(self):
+        used = self.used("-e", "inject=io_setup:error=ENOSYS")
+        self.assertIn("memfd_create", used)
+        self.assertEqual(used - allowed_system_calls(), set())
+
+    def test_the_filter_is_understood(self):
+        allowed = allowed_system_calls()
+        self.assertTrue({"io_setup", "io_submit", "accept4", "prlimit64"} <= allowed)
+        self.assertFalse({"setuid", "mount", "ptrace", "setrlimit"} & allowed)
+
+
+if __name__ == "__main__":
+    unittest.main()
