@@ -23,8 +23,9 @@ struct config {
     enum journal_fsync fsync;
     int64_t segment_bytes;
     bool require_api_key;
-    const char **cors_origins; /* NULL-terminated, or NULL */
-    struct json_doc api_keys;  /* an array; node_count 0: none */
+    struct ip_ranges trusted_proxies; /* owned */
+    const char **cors_origins;        /* NULL-terminated, or NULL */
+    struct json_doc api_keys;         /* an array; node_count 0: none */
     struct json_doc resources;
     struct limits limits;
     struct retention retention;

@@ -13,6 +13,14 @@
     X(header_bytes, "HeaderBytes", 32768, 256, 1048576, "bytes", "largest request head")           \
     X(uri_bytes, "UriBytes", 8192, 16, 1048576, "bytes", "longest request target")                 \
     X(connections, "Connections", 10000, 1, 1000000, "connections", "open client connections")     \
+    X(connections_per_address, "ConnectionsPerAddress", 2500, 0, 1000000, "connections",           \
+      "open connections of one client address; 0: no limit")                                       \
+    X(requests, "Requests", 20000, 1, 10000000, "requests",                                        \
+      "requests under way, which wait for the disk")                                               \
+    X(requests_per_address, "RequestsPerAddress", 5000, 0, 10000000, "requests",                   \
+      "those of one client address; 0: no limit")                                                  \
+    X(failed_sign_ins_per_minute, "FailedSignInsPerMinute", 60, 0, 60000, "requests",              \
+      "with a wrong API key from one client address; 0: no limit")                                 \
     X(header_seconds, "HeaderSeconds", 10, 1, 3600, "seconds", "time for a request head")          \
     X(body_seconds, "BodySeconds", 30, 1, 3600, "seconds", "time for a request body")              \
     X(body_bytes_per_second, "BodyBytesPerSecond", 240, 0, 1073741824, "bytes",                    \

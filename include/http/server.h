@@ -4,6 +4,7 @@
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 
+#include "io/ip.h"
 #include "io/tcp.h"
 #include "service/service.h"
 
@@ -11,6 +12,8 @@ struct http_server;
 
 /* The service and its limits are borrowed and outlive the server. */
 struct http_server *http_server_new(struct loop *loop, struct service *service);
+/* Of requests that come from these, X-Forwarded-For says whose they are. Borrowed. */
+void http_server_trust(struct http_server *s, const struct ip_ranges *proxies);
 /* Takes the address; see tcp_bind. */
 struct err *http_server_bind(struct http_server *s, const struct tcp_address *address,
                              struct tcp_passed *passed) MUST_USE;

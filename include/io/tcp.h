@@ -4,6 +4,7 @@
 #ifndef IO_TCP_H
 #define IO_TCP_H
 
+#include "io/ip.h"
 #include "io/loop.h"
 
 struct tcp_listener;
@@ -101,5 +102,7 @@ void tcp_finish(struct tcp_conn *conn, enum tcp_close_reason reason);
 void tcp_close(struct tcp_conn *conn, enum tcp_close_reason reason);
 /* The peer's address as text ("127.0.0.1", "::1", "unix"), valid as long as conn. */
 const char *tcp_peer(const struct tcp_conn *conn);
+/* The same as an address; false for a UNIX socket. */
+bool tcp_peer_ip(const struct tcp_conn *conn, struct in6_addr *out_ip);
 
 #endif

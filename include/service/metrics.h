@@ -28,6 +28,8 @@ struct service;
       "Client connections accepted")                                                               \
     X(connections_closed, by_close_reason, "counter", "svc_connections_closed_total", "reason",    \
       "Client connections closed, by reason")                                                      \
+    X(client_addresses, count, "gauge", "svc_client_addresses", "",                                \
+      "Client addresses that the limits per address know of")                                      \
     X(events, count, "counter", "svc_events_total", "", "Events raised")                           \
     X(events_kept, count, "gauge", "svc_events_kept", "", "Events that Svc.Event still shows")     \
     X(matches, count, "counter", "svc_matches_total", "",                                          \
@@ -117,6 +119,10 @@ enum metric_status {
     X(METRIC_HEADER_BYTES, "HeaderBytes")                                                          \
     X(METRIC_URI_BYTES, "UriBytes")                                                                \
     X(METRIC_CONNECTIONS, "Connections")                                                           \
+    X(METRIC_CONNECTIONS_PER_ADDRESS, "ConnectionsPerAddress")                                     \
+    X(METRIC_REQUESTS, "Requests")                                                                 \
+    X(METRIC_REQUESTS_PER_ADDRESS, "RequestsPerAddress")                                           \
+    X(METRIC_FAILED_SIGN_INS, "FailedSignInsPerMinute")                                            \
     X(METRIC_HEADER_SECONDS, "HeaderSeconds")                                                      \
     X(METRIC_BODY_SECONDS, "BodySeconds")                                                          \
     X(METRIC_BODY_RATE, "BodyBytesPerSecond")                                                      \

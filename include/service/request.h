@@ -23,7 +23,8 @@ struct request {
     const struct request_header *headers;
     size_t header_count;
     struct span body;
-    bool is_local;    /* made by the service itself; its target has no BasePath */
+    const struct in6_addr *client; /* whom limits per address count it for; NULL: nobody */
+    bool is_local;                 /* made by the service itself; its target has no BasePath */
     uint8_t depth;    /* events that caused one another before this request; local ones only */
     unsigned nesting; /* 1 for a request of Svc.Aggregator's template, else 0 */
 };

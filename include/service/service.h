@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "io/fetch.h"
 #include "service/access.h"
+#include "service/clients.h"
 #include "service/delivery.h"
 #include "service/error_log.h"
 #include "service/event.h"
@@ -55,6 +56,7 @@ struct service {
     const char **cors_origins;
     uint32_t delivery_in_flight;
     struct access access;
+    struct clients *clients;
     struct egress_rules egress;
     struct resources resources;
     struct resolver *resolver;

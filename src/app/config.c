@@ -180,15 +180,17 @@ static struct err *read_document(struct config *c, const struct option *o, const
     return json_parse(text, &limits, &c->arena, target_of(c, o));
 }
 
-static struct err *read_cidrs(struct config *c, const struct option *o, const cJSON *value)
+/* The list takes the place of the default. */
+static struct err *read_ranges(struct config *c, const struct option *o, const cJSON *value)
 {
+    struct ip_ranges *ranges = target_of(c, o);
     const cJSON *element;
 
     TRY(check_strings(o, value));
+    ip_ranges_done(ranges);
     cJSON_ArrayForEach(element, value)
     {
-        struct err *e =
-            egress_add(&c->egress, span_eq(o->name, SPAN("Allow")), span_str(element->valuestring));
+        struct err *e = ip_ranges_add(ranges, span_str(element->valuestring));
 
         if (e != NULL)
             return err_prefix(e, "%.*s: ", SPAN_FMT(o->name));
@@ -277,19 +279,19 @@ static struct err *read_retention(struct config *c, const struct option *o, cons
     return read_section(c, o, value, retention_options, ARRAY_LEN(retention_options));
 }
 
+#define INTO(member) .offset = offsetof(struct config, member)
+#define MAY_BE_NULL .least = -1
+
 static const struct option egress_options[] = {
     {.name = SPAN_INIT("Preset"), .read = read_preset},
-    {.name = SPAN_INIT("Allow"), .read = read_cidrs},
-    {.name = SPAN_INIT("Deny"), .read = read_cidrs},
+    {SPAN_INIT("Allow"), read_ranges, INTO(egress.allow)},
+    {SPAN_INIT("Deny"), read_ranges, INTO(egress.deny)},
 };
 
 static struct err *read_egress(struct config *c, const struct option *o, const cJSON *value)
 {
     return read_section(c, o, value, egress_options, ARRAY_LEN(egress_options));
 }
-
-#define INTO(member) .offset = offsetof(struct config, member)
-#define MAY_BE_NULL .least = -1
 
 static const struct option delivery_options[] = {
     {SPAN_INIT("ConnectSeconds"), read_unsigned, INTO(connect_seconds), .least = 1, .most = 300},
@@ -340,6 +342,7 @@ static const struct option top_options[] = {
     {SPAN_INIT("RequireApiKey"), read_boolean, INTO(require_api_key)},
     {SPAN_INIT("ApiKeys"), read_document, INTO(api_keys)},
     {.name = SPAN_INIT("AllowedCorsOrigins"), .read = read_origins},
+    {SPAN_INIT("TrustedProxies"), read_ranges, INTO(trusted_proxies)},
     {SPAN_INIT("Resources"), read_document, INTO(resources)},
     {.name = SPAN_INIT("Limits"), .read = read_limits},
     {.name = SPAN_INIT("Retention"), .read = read_retention},
@@ -361,6 +364,8 @@ void config_init(struct config *c)
     MUST(tcp_parse_address(SPAN("127.0.0.1:8080"), &c->listeners[0]) == NULL);
     c->listener_count = 1;
     c->listens_by_default = true;
+    MUST(ip_ranges_add(&c->trusted_proxies, SPAN("127.0.0.0/8")) == NULL);
+    MUST(ip_ranges_add(&c->trusted_proxies, SPAN("::1")) == NULL);
     c->base_path = "/";
     c->data_directory = "svc-data";
     c->segment_bytes = JOURNAL_SEGMENT_BYTES;
@@ -372,6 +377,7 @@ void config_init(struct config *c)
 
 void config_done(struct config *c)
 {
+    ip_ranges_done(&c->trusted_proxies);
     egress_done(&c->egress);
     arena_done(&c->arena);
 }

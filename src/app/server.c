@@ -376,6 +376,7 @@ static struct err *set_up(struct server *s, bool check_only)
     if (check_only)
         return check(s);
     s->http = http_server_new(&s->loop, s->service);
+    http_server_trust(s->http, &s->config->trusted_proxies);
     TRY(take_passed(s));
     TRY(bind_all(s, false));
     TRY(drop_privileges(s->config));

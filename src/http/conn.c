@@ -19,26 +19,28 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "http/forwarded.h"
 
 enum {
     REQUESTS_PER_TURN = 64, /* of one connection, so that others get their turn */
     KEPT_OUTPUT_BYTES = 16384,
-    LARGE_BODY_BYTES = 16384,
-    REFUSED_OUTPUT_BYTES = 4096
+    LARGE_BODY_BYTES = 16384
 };
 
 /* An answer's end in the output, and the serial that must be committed before it leaves. */
 struct mark {
     size_t end;
     uint64_t serial;
-    uint64_t began_ns; /* its evaluation */
+    uint64_t began_ns;     /* its evaluation */
+    struct client *client; /* that it counts for; NULL: nobody */
 };
 
 struct conn {
     struct list_link link;
     struct http_server *server;
     struct tcp_conn *tcp;
-    struct h1 *h1; /* NULL between requests */
+    struct client *client; /* NULL: a proxy, whose requests are other clients' */
+    struct h1 *h1;         /* NULL between requests */
     struct buf output, input;
     struct mark *marks; /* of answers that wait, first in first out; grown on demand */
     size_t mark_count, mark_size;
@@ -183,12 +185,14 @@ static void send_ready(struct conn *c, size_t ready, struct span behind)
 }
 
 /* The first answers, as many as `count`, may leave. */
-static void measure_passed(const struct conn *c, size_t count)
+static void end_passed(const struct conn *c, size_t count)
 {
     uint64_t now_ns = count > 0 ? clock_mono_ns() : 0;
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         histogram_add(&metrics_of(c)->request_time, now_ns - c->marks[i].began_ns);
+        clients_end(c->server->service->clients, c->marks[i].client);
+    }
 }
 
 /* Drops the marks of answers that are committed; the bytes before the first of the others may go.
@@ -204,7 +208,7 @@ static size_t ready_bytes(struct conn *c)
         ready = c->output.n;
     else
         ready = passed == 0 ? 0 : c->marks[passed - 1].end;
-    measure_passed(c, passed);
+    end_passed(c, passed);
     c->mark_count -= passed;
     for (size_t i = 0; i < c->mark_count; i++)
         c->marks[i] = c->marks[i + passed];
@@ -225,21 +229,24 @@ static void flush(struct conn *c)
     put_away(c);
 }
 
-static void add_mark(struct conn *c, uint64_t serial, uint64_t began_ns)
-{
-    if (c->mark_count == c->mark_size) {
-        c->mark_size = MAX(8, c->mark_size * 2);
-        c->marks = mem_resize(c->marks, c->mark_size * sizeof(struct mark));
-    }
-    c->marks[c->mark_count++] = (struct mark){c->output.n, serial, began_ns};
-}
-
 /* What is answered. */
 struct asked {
     struct span method; /* absent: what came is no request */
     bool is_http10;
     uint64_t began_ns;
+    const struct in6_addr *client; /* NULL: nobody's that could be told */
 };
+
+static void add_mark(struct conn *c, uint64_t serial, const struct asked *asked)
+{
+    struct client *client = clients_begin(c->server->service->clients, asked->client);
+
+    if (c->mark_count == c->mark_size) {
+        c->mark_size = MAX(8, c->mark_size * 2);
+        c->marks = mem_resize(c->marks, c->mark_size * sizeof(struct mark));
+    }
+    c->marks[c->mark_count++] = (struct mark){c->output.n, serial, asked->began_ns, client};
+}
 
 static void add_reply(struct conn *c, const struct response *response, const struct asked *asked)
 {
@@ -265,29 +272,57 @@ static void add_reply(struct conn *c, const struct response *response, const str
     }
     buf_add(&c->output, body);
     if (waits)
-        add_mark(c, response->serial, asked->began_ns);
+        add_mark(c, response->serial, asked);
 }
 
 /* Requests. --------------------------------------------------------------------------------- */
+
+static void find_client(const struct conn *c, struct request *request, struct in6_addr *room)
+{
+    const struct ip_ranges *proxies = c->server->proxies;
+
+    if (c->client != NULL)
+        request->client = client_address(c->client);
+    else if (forwarded_client(request->headers, request->header_count, proxies, room))
+        request->client = room;
+}
+
+static void evaluate(struct http_server *s, const struct request *request)
+{
+    switch (clients_may_request(s->service->clients, request->client)) {
+    case CLIENTS_WELCOME:
+        request_run(s->service, request, &s->response);
+        break;
+    case CLIENTS_TOO_MANY:
+        refusal_answer(s, REFUSAL_REQUESTS);
+        break;
+    case CLIENTS_TOO_MANY_OF_ONE:
+        refusal_answer(s, REFUSAL_REQUESTS_OF_ONE);
+        break;
+    }
+}
 
 static void answer(struct conn *c)
 {
     struct http_server *s = c->server;
     const struct h1_request *r = h1_request(c->h1);
     struct request_header headers[H1_MAX_FIELDS];
-    const struct request request = {
+    struct in6_addr forwarded;
+    struct request request = {
         .method = r->method,
         .target = r->target,
         .headers = headers,
         .header_count = r->header_count,
         .body = r->has_body ? r->body : (struct span){NULL, 0},
     };
-    const struct asked asked = {r->method, r->is_http10, clock_mono_ns()};
+    struct asked asked = {r->method, r->is_http10, clock_mono_ns(), NULL};
 
     MUST(r->header_count <= H1_MAX_FIELDS);
     for (size_t i = 0; i < r->header_count; i++)
         headers[i] = (struct request_header){r->headers[i].name, r->headers[i].value};
-    request_run(s->service, &request, &s->response);
+    find_client(c, &request, &forwarded);
+    asked.client = request.client;
+    evaluate(s, &request);
     if (!r->keep_alive || s->is_draining)
         close_when_sent(c, s->is_draining ? TCP_CLOSE_SHUTDOWN : TCP_CLOSE_DONE);
     add_reply(c, &s->response, &asked);
@@ -496,6 +531,10 @@ static void on_close(void *context, enum tcp_close_reason reason)
     loop_unpost(s->loop, &c->more);
     turn_unwait(s->service->turn, &c->wait);
     list_remove(&s->conns, &c->link);
+    for (size_t i = 0; i < c->mark_count; i++)
+        clients_end(s->service->clients, c->marks[i].client);
+    if (c->client != NULL)
+        clients_disconnect(s->service->clients, c->client);
     buf_done(&c->output);
     buf_done(&c->input);
     h1_free(c->h1);
@@ -572,12 +611,13 @@ static const struct tcp_callbacks callbacks = {
     .on_close = on_close,
 };
 
-void conn_new(struct http_server *server, struct tcp_conn *tcp)
+void conn_new(struct http_server *server, struct tcp_conn *tcp, struct client *client)
 {
     struct conn *c = NEW(struct conn);
 
     c->server = server;
     c->tcp = tcp;
+    c->client = client;
     buf_init(&c->output, BUF_NO_CAP); /* owes_enough bounds it, by one answer more than the limit */
     buf_init(&c->input, BUF_NO_CAP);  /* one read */
     c->wait.on_committed = on_committed;
@@ -603,44 +643,4 @@ void conn_drain(struct list_link *link)
 void conn_close(struct list_link *link, enum tcp_close_reason reason)
 {
     close_now(CONTAINER_OF(link, struct conn, link), reason);
-}
-
-static void refused_on_read(void *context, struct span bytes)
-{
-    (void)context;
-    (void)bytes;
-}
-
-static void refused_on_event(void *context)
-{
-    (void)context;
-}
-
-static void refused_on_close(void *context, enum tcp_close_reason reason)
-{
-    struct http_server *s = context;
-
-    server_conn_gone(s, reason);
-}
-
-void conn_refuse(struct http_server *server, struct tcp_conn *tcp)
-{
-    static const struct tcp_callbacks refused = {
-        .on_read = refused_on_read,
-        .on_end = refused_on_event,
-        .on_drain = refused_on_event,
-        .on_close = refused_on_close,
-    };
-    const struct reply_options options = {.close = true, .date = server_date(server)};
-    struct buf b;
-
-    server->service->metrics.limit_hits[METRIC_CONNECTIONS]++;
-    buf_init(&b, REFUSED_OUTPUT_BYTES);
-    request_refuse(&server->response, 503, ERR_OVERLOADED, SPAN("the limit Connections is reached"),
-                   1);
-    reply_add(&b, &server->response, &options);
-    tcp_start(tcp, &refused, server);
-    tcp_write(tcp, buf_span(&b));
-    tcp_finish(tcp, TCP_CLOSE_TOO_MANY);
-    buf_done(&b);
 }

@@ -23,6 +23,8 @@ struct http_server {
     struct buf date;
     int64_t date_s;
     size_t connections;
+    const struct ip_ranges *proxies; /* that are trusted, besides UNIX sockets */
+    uint64_t silent_until_ms;        /* about what clients do */
     bool is_draining, is_closing;
     struct loop_task ended; /* tells the owner that the last connection is gone */
     void (*on_drained)(void *context);
@@ -31,18 +33,31 @@ struct http_server {
     void *closed_context;
 };
 
-/* Takes the connection over and begins to read. */
-void conn_new(struct http_server *server, struct tcp_conn *tcp);
+/* Takes the connection over and begins to read. `client` is counted already; NULL: the peer is a
+ * proxy that is trusted to say whose requests it passes on. */
+void conn_new(struct http_server *server, struct tcp_conn *tcp, struct client *client);
 /* Answers what is owed, then closes; at once when nothing is. */
 void conn_drain(struct list_link *link);
 /* Closes at once. */
 void conn_close(struct list_link *link, enum tcp_close_reason reason);
-/* Refuses a connection that is one too many. */
-void conn_refuse(struct http_server *server, struct tcp_conn *tcp);
+
+/* refusal.c: what is one too many. */
+enum refusal {
+    REFUSAL_CONNECTIONS,
+    REFUSAL_CONNECTIONS_OF_ONE,
+    REFUSAL_REQUESTS,
+    REFUSAL_REQUESTS_OF_ONE
+};
+/* Counts it and fills the server's response. */
+void refusal_answer(struct http_server *server, enum refusal refusal);
+/* Takes the connection over, answers without reading, and closes. */
+void refusal_send(struct http_server *server, struct tcp_conn *tcp, enum refusal refusal);
 
 /* server.c: a connection is gone. */
 void server_conn_gone(struct http_server *server, enum tcp_close_reason reason);
 /* The Date header's value, made anew once a second. */
 struct span server_date(struct http_server *server);
+/* Whether a line in the log may be had about what a client does: one a second. */
+bool server_may_complain(struct http_server *server);
 
 #endif

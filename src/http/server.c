@@ -5,10 +5,35 @@
 #include "base/must.h"
 #include "http/conn.h"
 
+enum { COMPLAINT_MS = 1000 };
+
 struct http_listener {
     struct list_link link;
     struct tcp_listener *tcp;
 };
+
+/* A proxy that is trusted may have as many connections as it likes. Who may use a UNIX socket, its
+ * file's mode says. */
+static bool is_proxy(const struct http_server *s, const struct tcp_conn *tcp,
+                     struct in6_addr *out_ip)
+{
+    return !tcp_peer_ip(tcp, out_ip) || ip_ranges_hold(s->proxies, out_ip);
+}
+
+static void admit(struct http_server *s, struct tcp_conn *tcp)
+{
+    struct client *client = NULL;
+    struct in6_addr ip;
+
+    if (!is_proxy(s, tcp, &ip)) {
+        client = clients_connect(s->service->clients, &ip);
+        if (client == NULL) {
+            refusal_send(s, tcp, REFUSAL_CONNECTIONS_OF_ONE);
+            return;
+        }
+    }
+    conn_new(s, tcp, client);
+}
 
 static void on_accept(void *context, struct tcp_conn *tcp)
 {
@@ -18,9 +43,9 @@ static void on_accept(void *context, struct tcp_conn *tcp)
     s->service->metrics.connections_accepted++;
     s->service->metrics.connections = s->connections;
     if (s->connections > (size_t)s->service->limits.connections)
-        conn_refuse(s, tcp);
+        refusal_send(s, tcp, REFUSAL_CONNECTIONS);
     else
-        conn_new(s, tcp);
+        admit(s, tcp);
 }
 
 static void post_ended(struct http_server *s)
@@ -49,6 +74,16 @@ struct span server_date(struct http_server *s)
         s->date_s = now_ns / 1000000000;
     }
     return buf_span(&s->date);
+}
+
+bool server_may_complain(struct http_server *s)
+{
+    uint64_t now_ms = loop_now_ms(s->loop);
+
+    if (now_ms < s->silent_until_ms)
+        return false;
+    s->silent_until_ms = now_ms + COMPLAINT_MS;
+    return true;
 }
 
 static void close_listeners(struct http_server *s)
@@ -92,8 +127,10 @@ static void on_ended(struct loop_task *task)
 
 struct http_server *http_server_new(struct loop *loop, struct service *service)
 {
+    static const struct ip_ranges none = {NULL, 0};
     struct http_server *s = NEW(struct http_server);
 
+    s->proxies = &none;
     s->loop = loop;
     s->service = service;
     list_init(&s->listeners);
@@ -102,6 +139,11 @@ struct http_server *http_server_new(struct loop *loop, struct service *service)
     buf_init(&s->date, 64);
     s->ended.run = on_ended;
     return s;
+}
+
+void http_server_trust(struct http_server *s, const struct ip_ranges *proxies)
+{
+    s->proxies = proxies;
 }
 
 struct err *http_server_bind(struct http_server *s, const struct tcp_address *address,

@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "base/must.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -64,15 +63,12 @@ static void on_linger_over(struct timer *timer)
 
 static void set_peer(struct tcp_conn *conn, const struct tcp_sockaddr *peer)
 {
-    const void *ip = &peer->v4.sin_addr;
+    struct in6_addr ip;
 
-    if (peer->any.sa_family == AF_UNIX) {
+    if (ip_of_sockaddr(&peer->any, &ip))
+        ip_text(&ip, conn->peer);
+    else
         snprintf(conn->peer, sizeof(conn->peer), "unix");
-        return;
-    }
-    if (peer->any.sa_family == AF_INET6)
-        ip = &peer->v6.sin6_addr;
-    inet_ntop(peer->any.sa_family, ip, conn->peer, sizeof(conn->peer));
 }
 
 struct tcp_conn *tcp_conn_new(struct loop *loop, int fd, const struct tcp_sockaddr *peer)
@@ -318,4 +314,9 @@ void tcp_finish(struct tcp_conn *conn, enum tcp_close_reason reason)
 const char *tcp_peer(const struct tcp_conn *conn)
 {
     return conn->peer;
+}
+
+bool tcp_peer_ip(const struct tcp_conn *conn, struct in6_addr *out_ip)
+{
+    return ip_parse(span_str(conn->peer), out_ip);
 }

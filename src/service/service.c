@@ -70,6 +70,7 @@ struct err *service_new(struct loop *loop, struct service_options *options,
     access_init(&options->access);
     egress_init(&options->egress);
     metrics_init(&s->metrics);
+    s->clients = clients_new(loop, &s->limits);
     s->store = store_new();
     s->turn = turn_new(loop, s->store);
     turn_on_failed(s->turn, on_journal_failed, s);
@@ -130,6 +131,7 @@ void service_free(struct service *s)
     resources_done(&s->resources);
     turn_free(s->turn);
     store_free(s->store);
+    clients_free(s->clients);
     egress_done(&s->egress);
     access_done(&s->access);
     mem_free(s->failed);

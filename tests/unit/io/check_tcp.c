@@ -289,6 +289,7 @@ static void reset(int fd)
 START_TEST(echo_over_each_family)
 {
     static const char *const hosts[][2] = {{"127.0.0.1:0", "127.0.0.1"}, {"[::1]:0", "::1"}};
+    struct in6_addr expected, ip;
     int fd;
 
     begin(hosts[_i][0]);
@@ -299,6 +300,8 @@ START_TEST(echo_over_each_family)
     expect_text(fd, "pong");
     ck_span_eq(buf_span(&sides[0].got), "ping");
     ck_assert_str_eq(tcp_peer(sides[0].conn), hosts[_i][1]);
+    ck_assert(tcp_peer_ip(sides[0].conn, &ip) && ip_parse(span_str(hosts[_i][1]), &expected));
+    ck_assert_mem_eq(&ip, &expected, sizeof(ip));
     close(fd);
     end();
 }
@@ -637,6 +640,7 @@ START_TEST(unix_socket_echo_mode_and_removal)
 {
     struct stat file;
     int fd = new_socket(AF_UNIX);
+    struct in6_addr ip;
 
     begin_directory();
     begin(at_path);
@@ -648,6 +652,7 @@ START_TEST(unix_socket_echo_mode_and_removal)
     send_text(fd, "ping");
     expect_text(fd, "pong");
     ck_assert_str_eq(tcp_peer(sides[0].conn), "unix");
+    ck_assert(!tcp_peer_ip(sides[0].conn, &ip));
     close(fd);
     TURN_UNTIL(sides[0].ends == 1);
     end();

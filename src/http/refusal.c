@@ -1,0 +1,67 @@
+#include "http/conn.h"
+
+#include "base/log.h"
+
+enum { OUTPUT_BYTES = 4096, RETRY_AFTER_S = 1 };
+
+static const struct row {
+    enum err_code code;
+    enum metric_limit limit;
+    struct span why;
+} rows[] = {
+    [REFUSAL_CONNECTIONS] = {ERR_OVERLOADED, METRIC_CONNECTIONS,
+                             SPAN_INIT("the limit Connections is reached")},
+    [REFUSAL_CONNECTIONS_OF_ONE] = {ERR_TOO_MANY_REQUESTS, METRIC_CONNECTIONS_PER_ADDRESS,
+                                    SPAN_INIT("the limit ConnectionsPerAddress is reached")},
+    [REFUSAL_REQUESTS] = {ERR_OVERLOADED, METRIC_REQUESTS,
+                          SPAN_INIT("the limit Requests is reached")},
+    [REFUSAL_REQUESTS_OF_ONE] = {ERR_TOO_MANY_REQUESTS, METRIC_REQUESTS_PER_ADDRESS,
+                                 SPAN_INIT("the limit RequestsPerAddress is reached")},
+};
+
+void refusal_answer(struct http_server *server, enum refusal refusal)
+{
+    const struct row *row = &rows[refusal];
+
+    server->service->metrics.limit_hits[row->limit]++;
+    request_refuse(&server->response, err_info(row->code)->status, row->code, row->why,
+                   RETRY_AFTER_S);
+}
+
+static void on_read(void *context, struct span bytes)
+{
+    (void)context;
+    (void)bytes;
+}
+
+static void on_event(void *context)
+{
+    (void)context;
+}
+
+static void on_close(void *context, enum tcp_close_reason reason)
+{
+    server_conn_gone(context, reason);
+}
+
+void refusal_send(struct http_server *server, struct tcp_conn *tcp, enum refusal refusal)
+{
+    static const struct tcp_callbacks callbacks = {
+        .on_read = on_read,
+        .on_end = on_event,
+        .on_drain = on_event,
+        .on_close = on_close,
+    };
+    const struct reply_options options = {.close = true, .date = server_date(server)};
+    struct buf b;
+
+    if (server_may_complain(server))
+        log_warn("http", "%s: refused, %.*s", tcp_peer(tcp), SPAN_FMT(rows[refusal].why));
+    buf_init(&b, OUTPUT_BYTES);
+    refusal_answer(server, refusal);
+    reply_add(&b, &server->response, &options);
+    tcp_start(tcp, &callbacks, server);
+    tcp_write(tcp, buf_span(&b));
+    tcp_finish(tcp, TCP_CLOSE_TOO_MANY);
+    buf_done(&b);
+}
