@@ -153,7 +153,7 @@ static struct err *body_of_payload(struct attempt *attempt, bool *out_ready)
         attempt->content_type = event->content_type;
         return NULL;
     }
-    TRY(negotiate_content_type(attempt->settings->webhook.content_type, true, &format));
+    TRY(negotiate_written_type(attempt->settings->webhook.content_type, &format));
     attempt->content_type = attempt->settings->webhook.content_type.p == NULL
                                 ? SPAN("application/json")
                                 : attempt->settings->webhook.content_type;

@@ -379,17 +379,17 @@ struct err *negotiate_accept(struct span accept, struct negotiated *out_negotiat
 
 /* ---- Content-Type ---- */
 
-static struct err *unsupported(struct span content_type, bool ndjson_allowed)
+static struct err *unsupported(struct span content_type, bool to_read, bool ndjson_allowed)
 {
     struct span shown = text_cut(content_type, 100);
     struct err *e;
     struct buf list;
 
     buf_init(&list, BUF_NO_CAP);
-    add_media_types(&list, true, ndjson_allowed);
+    add_media_types(&list, to_read, ndjson_allowed);
     e = ERR(ERR_UNSUPPORTED_CONTENT,
-            "A body of type '%.*s' cannot be read; what can be is %s, in UTF-8.", SPAN_FMT(shown),
-            buf_text(&list));
+            "A body of type '%.*s' cannot be %s; what can be is %s, in UTF-8.", SPAN_FMT(shown),
+            to_read ? "read" : "written", buf_text(&list));
     buf_done(&list);
     return e;
 }
@@ -405,25 +405,41 @@ static bool find_format(struct span type, struct span subtype, enum format *out_
     return false;
 }
 
-struct err *negotiate_content_type(struct span content_type, bool ndjson_allowed,
-                                   enum format *out_format)
+/* One of the formats, in UTF-8? The absent span is JSON. */
+static bool parse_format(struct span content_type, enum format *out_format)
 {
     struct cursor c = {span_trim(content_type)};
     struct span type, subtype;
     struct parameter p;
-    enum format format = FORMAT_JSON;
     bool bad;
 
-    if (at_end(&c)) {
-        *out_format = FORMAT_JSON;
-        return NULL;
-    }
-    bad = !take_media_type(&c, &type, &subtype) || !find_format(type, subtype, &format);
+    *out_format = FORMAT_JSON;
+    if (at_end(&c))
+        return true;
+    bad = !take_media_type(&c, &type, &subtype) || !find_format(type, subtype, out_format);
     while (!bad && take_parameter(&c, &p, &bad))
         bad = span_ieq(p.name, SPAN("charset")) && !value_is(p.value, SPAN("utf-8"));
-    if (bad || !at_end(&c) || !formats[format].readable ||
+    return !bad && at_end(&c);
+}
+
+struct err *negotiate_content_type(struct span content_type, bool ndjson_allowed,
+                                   enum format *out_format)
+{
+    enum format format;
+
+    if (!parse_format(content_type, &format) || !formats[format].readable ||
         (format == FORMAT_NDJSON && !ndjson_allowed))
-        return unsupported(content_type, ndjson_allowed);
+        return unsupported(content_type, true, ndjson_allowed);
+    *out_format = format;
+    return NULL;
+}
+
+struct err *negotiate_written_type(struct span content_type, enum format *out_format)
+{
+    enum format format;
+
+    if (!parse_format(content_type, &format))
+        return unsupported(content_type, false, true);
     *out_format = format;
     return NULL;
 }

@@ -247,7 +247,7 @@ static struct err *check_content_type(struct call *call, const struct draft *dra
 
     if (!json_exists(type) || event->is_binary_event)
         return NULL;
-    return negotiate_content_type(json_string(type, call->arena), true, &format);
+    return negotiate_written_type(json_string(type, call->arena), &format);
 }
 
 /* CustomPayloadRequest. -------------------------------------------------------------------- */

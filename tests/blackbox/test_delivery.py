@@ -136,6 +136,24 @@ class Deliveries(harness.ServerCase):
             .decode() for secret in secrets]
         self.assertEqual(request.headers["webhook-signature"].split(), expected)
 
+    def test_the_content_type_picks_the_format(self):
+        """Any format that the server writes, which are more than it reads."""
+        bodies = {"application/json": b'[{"No":1},{"No":2,"To":"a,b"}]',
+                  "application/x-ndjson": b'{"No":1}\n{"No":2,"To":"a,b"}\n',
+                  "text/csv; charset=UTF-8": b'No,To\r\n1,\r\n2,"a,b"\r\n'}
+        receiver = self.receiver()
+        for media_type in bodies:
+            self.subscribe(receiver, Headers={"content-type": media_type})
+        self.created("/Svc.Event/Resource=Shop.OrderPlaced", bodies["application/json"])
+        requests = [receiver.take() for _ in bodies]
+        self.assertEqual({request.headers["Content-Type"]: request.body for request in requests}, bodies)
+        for media_type in ("application/xml", "text/csv; charset=latin1", "text/*"):
+            refused = self.post("/Svc.Admin.Webhook", {
+                "Destination": receiver.url(), "EventSelector": "/Shop.OrderPlaced",
+                "Headers": {"Content-Type": media_type}})
+            self.assertEqual((refused.status, refused.json()["ErrorCode"]), (400, "InvalidResourceEntity"))
+            self.assertRegex(refused.json()["detail"], "^Headers: .*cannot be written.*text/csv")
+
     def test_a_deleted_webhook_takes_its_deliveries_along(self):
         receiver = self.receiver(lambda request: 500)
         webhook = self.subscribe(receiver)

@@ -210,6 +210,48 @@ START_TEST(content_types_are_known_or_refused)
 }
 END_TEST
 
+static const struct {
+    const char *type;
+    enum format format; /* FORMAT_COUNT: unsupported */
+} written[] = {
+    {NULL, FORMAT_JSON},
+    {"application/json; charset=utf-8", FORMAT_JSON},
+    {"application/x-ndjson", FORMAT_NDJSON},
+    {"text/csv", FORMAT_CSV},
+    {"Text/CSV; header=present; charset=UTF-8", FORMAT_CSV},
+    {"text/csv; charset=latin1", FORMAT_COUNT},
+    {"text/plain", FORMAT_COUNT},
+    {"text/*", FORMAT_COUNT},
+    {"csv", FORMAT_COUNT},
+};
+
+START_TEST(written_types_are_known_or_refused)
+{
+    for (size_t i = 0; i < ARRAY_LEN(written); i++) {
+        struct span type = span_str(written[i].type);
+        enum format format = FORMAT_COUNT;
+
+        if (written[i].format != FORMAT_COUNT)
+            ck_ok(negotiate_written_type(type, &format));
+        else
+            ck_fails(negotiate_written_type(type, &format), ERR_UNSUPPORTED_CONTENT,
+                     written[i].type);
+        ck_assert_int_eq(format, written[i].format);
+    }
+}
+END_TEST
+
+START_TEST(refusals_list_what_can_be_written)
+{
+    enum format format;
+
+    ck_fails(negotiate_written_type(SPAN("text/csv; charset=latin1"), &format),
+             ERR_UNSUPPORTED_CONTENT,
+             "cannot be written; what can be is application/json, application/x-ndjson, text/csv, "
+             "in UTF-8");
+}
+END_TEST
+
 START_TEST(refusals_list_what_can_be_read)
 {
     enum format format;
@@ -344,6 +386,8 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, long_fields_are_read);
     tcase_add_test(tc, content_types_are_known_or_refused);
     tcase_add_test(tc, refusals_list_what_can_be_read);
+    tcase_add_test(tc, written_types_are_known_or_refused);
+    tcase_add_test(tc, refusals_list_what_can_be_written);
     tcase_add_test(tc, media_types_are_checked);
     tcase_add_test(tc, minimal_answers_can_be_preferred);
     tcase_add_test(tc, entity_tags_are_compared);
