@@ -12,6 +12,33 @@
 
 #include <string.h>
 
+static struct err *refuse_sign_in(struct call *call, unsigned wait_s)
+{
+    struct err *e = ERR(ERR_TOO_MANY_REQUESTS, "too many requests with a wrong API key came from "
+                                               "this address: the limit FailedSignInsPerMinute");
+
+    call->service->metrics.limit_hits[METRIC_FAILED_SIGN_INS]++;
+    err_set_retry_after(e, wait_s);
+    return e;
+}
+
+/* A request without a key guesses none: it neither counts as a failure nor waits. */
+static struct err *sign_in(struct call *call)
+{
+    struct service *s = call->service;
+    const struct in6_addr *client = call->request->client;
+    struct span authorization = request_header(call->request, SPAN("Authorization"));
+    unsigned wait_s = authorization.n > 0 ? clients_sign_in_wait_s(s->clients, client) : 0;
+    struct err *e;
+
+    if (wait_s > 0)
+        return refuse_sign_in(call, wait_s);
+    e = access_sign_in(&s->access, authorization, call->arena, &call->key);
+    if (e != NULL && authorization.n > 0)
+        clients_sign_in_failed(s->clients, client);
+    return e;
+}
+
 static struct err *find_resource(struct call *call)
 {
     struct service *s = call->service;
@@ -130,8 +157,7 @@ static struct err *evaluate(struct call *call)
     if (span_eq(r->method, SPAN("OPTIONS")))
         call->method = METHOD_OPTIONS;
     if (call->method != METHOD_OPTIONS)
-        TRY(access_sign_in(&s->access, request_header(r, SPAN("Authorization")), call->arena,
-                           &call->key));
+        TRY(sign_in(call));
     TRY(uri_parse(r->target, r->is_local ? SPAN("/") : s->base_path, (size_t)s->limits.conditions,
                   call->arena, &call->uri));
     call->uri_is_parsed = true;

@@ -1,4 +1,5 @@
 """Limits per client address, and whose requests a proxy's are."""
+import hashlib
 import socket
 import unittest
 
@@ -124,6 +125,81 @@ class Proxies(ClientsCase):
         self.assertEqual(self.statuses(connection, requests), [201, 201, 429, 201, 201, 201])
         self.assertEqual(self.hits("RequestsPerAddress"), 4)
         self.assertEqual(self.metric("svc_client_addresses"), 0, "they are forgotten")
+
+
+class SignInCase(ClientsCase):
+    """One key is there; a guess is another one."""
+    key = "a key of this test"
+    good = "apikey " + key
+    guess = "apikey wrong"
+
+    def make_config(self):
+        digest = hashlib.sha256(self.key.encode()).hexdigest()
+        access = [{"Resources": ["*"], "Methods": ["*"]}]
+        return dict(super().make_config(), RequireApiKey=True,
+                    ApiKeys=[{"Name": "one", "KeySha256": digest, "AllowAccess": access}])
+
+    def get(self, target, headers=None):
+        return super().get(target, headers or {"Authorization": self.good})
+
+    def ask(self, client, authorization):
+        """As the client of a proxy, or as the proxy itself."""
+        headers = {"X-Forwarded-For": client, "Authorization": authorization}
+        return self.server.request("GET", "/Shop.Message",
+                                   headers={name: value for name, value in headers.items() if value})
+
+
+class SignInsThroughAProxy(SignInCase):
+    limits = {"FailedSignInsPerMinute": 3}
+
+    def test_an_address_that_guesses(self):
+        guesses = [self.guess, "Basic d3Jvbmc6d3Jvbmc=", "nonsense", self.good, self.guess]
+        answers = [self.ask("192.0.2.1", guess) for guess in guesses]
+        self.assertEqual([a.status for a in answers], [401, 401, 401, 429, 429])
+        self.assertEqual(answers[3].json()["ErrorCode"], "TooManyRequests")
+        self.assertTrue(0 < int(answers[3].headers["Retry-After"]) <= 20, answers[3])
+        self.assertNotIn("WWW-Authenticate", answers[3].headers)
+        self.assertEqual(self.ask("192.0.2.2", self.good).status, 204, "others behind the proxy")
+        self.assertEqual(self.ask(None, self.good).status, 204, "the proxy itself")
+        self.assertEqual(self.ask("192.0.2.1", None).status, 401, "no key is no guess")
+        self.assertEqual(self.hits("FailedSignInsPerMinute"), 2)
+        self.assertEqual(self.metric("svc_client_addresses"), 1)
+        self.assertEqual(self.get("/Svc.Admin.Error").status, 204, "refusals are not stored")
+
+    def test_what_does_not_count(self):
+        """No key, and what a proxy asks without saying for whom."""
+        for _ in range(5):
+            self.assertEqual(self.ask("192.0.2.1", None).status, 401)
+            self.assertEqual(self.ask(None, self.guess).status, 401)
+            self.assertEqual(self.ask("192.0.2.1", self.good).status, 204)
+        self.assertEqual(self.metric("svc_client_addresses"), 0)
+
+
+class DirectSignIns(SignInCase):
+    limits = {"FailedSignInsPerMinute": 3}
+    members = {"TrustedProxies": []}
+
+    def test_the_peer_is_the_client(self):
+        request = ("GET /Shop.Message HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: %s\r\n"
+                   "Authorization: %s\r\n\r\n")
+        guesses = [(request % (f"192.0.2.{i}", self.guess)).encode() for i in range(5)]
+        good = (request % ("192.0.2.1", self.good)).encode()
+        self.assertEqual(self.statuses(self.connect("127.0.0.2"), guesses), [401] * 3 + [429] * 2)
+        self.assertEqual(self.statuses(self.connect("127.0.0.2"), [good]), [429])
+        self.assertEqual(self.statuses(self.connect("127.0.0.3"), [good]), [204])
+
+
+class SignInsAgain(SignInCase):
+    limits = {"FailedSignInsPerMinute": 60}
+
+    def test_after_a_while_there_is_another_try(self):
+        tries = 0
+        while (answer := self.ask("192.0.2.1", self.guess)).status == 401:
+            tries += 1
+            self.assertLess(tries, 1000)
+        self.assertGreaterEqual(tries, 60)
+        self.assertEqual(answer.headers["Retry-After"], "1")
+        harness.wait_until(lambda: self.ask("192.0.2.1", self.good).status == 204, "it may try again")
 
 
 class Configuration(unittest.TestCase):
