@@ -201,6 +201,19 @@ class Metrics(Watched):
         self.assertEqual(after["svc_delivery_lag_seconds_bucket{le=0.25}"], 0)
         self.assertEqual(after["svc_delivery_lag_seconds_bucket{le=5}"], 1)
 
+    def test_the_lag_is_the_servers(self):
+        """It is counted from when the event was taken, whatever a client writes for its Time."""
+        receiver = self.receiver()
+        self.subscribe(receiver.url())
+        for number, when in enumerate(("1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z", "no time")):
+            event = self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Time": when,
+                                                "Payload": {"No": 1, "Time": when}})
+            self.assertNotEqual(event["Time"][:4], when[:4])
+            self.wait_for("svc_deliveries_total{outcome=Delivered}", number + 1)
+        after = self.scrape()
+        self.assertEqual(after["svc_delivery_lag_seconds_count"], 3)
+        self.assertTrue(0 < after["svc_delivery_lag_seconds_sum"] < 30)
+
     def test_the_queue(self):
         receiver = self.receiver(lambda request: 500)
         webhook = self.subscribe(receiver.url(), Delivery={"RetrySchedule": [0.3, 60]})
