@@ -91,9 +91,10 @@ struct err *journal_read(struct journal *j, struct journal_place place, bool may
                          struct buf *out_body, bool *out_there) MUST_USE;
 
 /* Cleaning. First serial of the segment after the oldest one: when no live record is older than
- * this (and those moved are committed), the oldest segment may go. 0 while there is only one. */
+ * this, the oldest segment may go. 0 while there is only one. */
 uint64_t journal_second_first_serial(const struct journal *j);
-/* Deletes the oldest segment file. */
+/* The oldest segment is not needed any more: its file is deleted when everything appended until now
+ * is on stable storage, which may be what took the place of its records. */
 struct err *journal_drop_oldest(struct journal *j) MUST_USE;
 
 struct journal_stats {

@@ -11,9 +11,10 @@
  *       [unless all is synced: sync of the old one] -> write the new header, durably -> rename
  *       -> sync of the directory -> write -> committed
  *
- * Between two commits, a segment that was dropped is deleted: once everything is synced (what was
- * moved out of it must be durable first), in order, and with the directory synced after each, so
- * that no crash leaves a gap between the segments.
+ * Between two commits, a segment that was dropped is deleted: once everything that was appended
+ * before it was dropped is committed and synced (what took the place of its records, or moved
+ * them), in order, and with the directory synced after each, so that no crash leaves a gap between
+ * the segments.
  *
  * What can go wrong. A job of the commit that fails, the helper process that dies, a rename that
  * fails: journal_fail, for good; what was gathered is thrown away, and nothing is tried again,
@@ -335,6 +336,8 @@ static int delete_dropped(struct journal *j)
         j->names_unsynced)
         return -1;
     segment = CONTAINER_OF(list_first(&j->dropped), struct journal_segment, link);
+    if (segment->needed_until > j->committed_serial)
+        return -1;
     if (segment->file != NULL)
         return -1; /* zeros are on their way to it */
     error = journal_unlink(j, segment->name);
@@ -461,6 +464,7 @@ struct err *journal_drop_oldest(struct journal *j)
 
     MUST(may_drop(j));
     segment = first_segment(j);
+    segment->needed_until = j->next_serial - 1;
     bytes = segment->size;
     list_remove(&j->segments, &segment->link);
     list_push_back(&j->dropped, &segment->link);

@@ -23,6 +23,7 @@ struct journal_segment {
     uint64_t size;          /* allocated */
     uint64_t end;           /* where the next batch goes; a block offset */
     uint64_t filled;        /* up to here writing needs no change of the file's metadata */
+    uint64_t needed_until;  /* dropped: this serial is committed */
 };
 
 /* What one write commits: records, in memory that the disk engine can write from. */

@@ -316,6 +316,27 @@ START_TEST(cleaning)
 }
 END_TEST
 
+/* What was appended, but not committed, may be what made the segment needless. */
+START_TEST(cleaning_waits_for_the_commit)
+{
+    struct fixture f;
+
+    set_up_fast(&f, _i);
+    fx_open(&f);
+    while (journal_second_first_serial(f.j) == 0)
+        fx_commit_many(&f, 1);
+    fx_append(&f, 1, 100);
+    ck_ok(journal_drop_oldest(f.j));
+    fx_turns(&f, 5);
+    ck_assert(fx_exists(&f, 1));
+    fx_commit(&f);
+    for (int i = 0; i < 100 && fx_exists(&f, 1); i++)
+        loop_run_once(&f.loop);
+    ck_assert(!fx_exists(&f, 1) || f.options.fsync != JOURNAL_ALWAYS);
+    fx_done(&f);
+}
+END_TEST
+
 /* All at once; deletions wait for each other. */
 START_TEST(cleaning_at_once)
 {
@@ -879,6 +900,7 @@ void testing_cases(TCase *tc)
         reading_without_waiting,
         reading_what_is_not_there,
         cleaning,
+        cleaning_waits_for_the_commit,
         cleaning_at_once,
         no_cleaning_before_the_successor_is_there,
         closed_in_the_callback,
