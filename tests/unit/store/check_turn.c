@@ -174,6 +174,62 @@ START_TEST(the_journal_cleans_itself)
 }
 END_TEST
 
+/* Many turns in which nothing happens but cleaning. */
+static void settle(void)
+{
+    for (int i = 0; i < 100; i++) {
+        store_fixture_turn(&f);
+        store_fixture_commit(&f);
+    }
+}
+
+/* Objects of which only one fits into a segment always take too much room; moving them about again
+ * and again would not change that. */
+START_TEST(cleaning_ends_where_nothing_can_be_gained)
+{
+    struct journal_stats before, after;
+    struct buf members = {.max = BUF_NO_CAP};
+
+    buf_add_str(&members, "\"Padding\":\"");
+    while (members.n < 34000)
+        buf_add_char(&members, 'x');
+    buf_add_str(&members, "\"");
+    for (int i = 0; i < 16; i++) {
+        store_fixture_insert(&f, "A.B", buf_text(&members));
+        store_fixture_commit(&f);
+    }
+    buf_done(&members);
+    settle();
+    journal_stats(turn_journal(f.turn), &before);
+    ck_assert_uint_gt(before.sealed_bytes * 2, store_live_bytes(f.store) * 3);
+    settle();
+    journal_stats(turn_journal(f.turn), &after);
+    ck_assert_uint_eq(after.appended_bytes, before.appended_bytes);
+    check_reload();
+}
+END_TEST
+
+/* What a change replaced may be needed again after a crash, until the change is committed. */
+START_TEST(nothing_goes_before_what_replaces_it_is_committed)
+{
+    struct collection *c = store_collection(f.store, SPAN("A.B"));
+    struct entity *oldest;
+    uint64_t second, bytes;
+
+    while ((second = journal_second_first_serial(turn_journal(f.turn))) == 0) {
+        store_fixture_insert(&f, "A.B", "\"N\":1");
+        store_fixture_commit(&f);
+    }
+    while ((oldest = collection_first(c)) != NULL && oldest->version < second)
+        store_fixture_delete(&f, oldest);
+    ck_ok(journal_drop_oldest(turn_journal(f.turn)));
+    ck_assert_uint_eq(store_fixture_segments(&f, &bytes), 2);
+    store_fixture_commit(&f);
+    ck_assert_uint_eq(store_fixture_segments(&f, &bytes), 1);
+    check_reload();
+}
+END_TEST
+
 START_TEST(deletions_survive_cleaning)
 {
     char members[600];
@@ -204,5 +260,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, a_change_is_one);
     tcase_add_test(tc, an_empty_change_needs_nothing);
     tcase_add_test(tc, the_journal_cleans_itself);
+    tcase_add_test(tc, cleaning_ends_where_nothing_can_be_gained);
+    tcase_add_test(tc, nothing_goes_before_what_replaces_it_is_committed);
     tcase_add_test(tc, deletions_survive_cleaning);
 }

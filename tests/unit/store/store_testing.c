@@ -75,6 +75,12 @@ void store_fixture_close(struct store_fixture *f)
     f->store = NULL;
 }
 
+void store_fixture_turn(struct store_fixture *f)
+{
+    loop_wake(&f->loop);
+    loop_run_once(&f->loop);
+}
+
 void store_fixture_commit(struct store_fixture *f)
 {
     uint64_t last = journal_next_serial(turn_journal(f->turn)) - 1;

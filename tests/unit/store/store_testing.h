@@ -25,6 +25,8 @@ void store_fixture_open(struct store_fixture *f);
 void store_fixture_close(struct store_fixture *f);
 /* Runs the loop until everything handed over is committed. */
 void store_fixture_commit(struct store_fixture *f);
+/* One turn of the loop, without waiting for anything. */
+void store_fixture_turn(struct store_fixture *f);
 /* Inserts `{"Id":…,<members>,"ObjectNo":…}` and returns the entity. */
 struct entity *store_fixture_insert(struct store_fixture *f, const char *resource,
                                     const char *members);
