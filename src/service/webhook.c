@@ -349,7 +349,8 @@ static void read_signing(struct json_value signing, struct arena *a, struct webh
 struct err *webhook_read(const struct webhook *w, struct arena *a,
                          struct webhook_settings *out_settings)
 {
-    struct json_value json = entity_parse(entity_json(w->entity), a);
+    /* A copy: the entity may change while an attempt goes on with what it began with. */
+    struct json_value json = entity_parse(arena_copy(a, entity_json(w->entity)), a);
     struct webhook_settings s = {.has_custom = false};
 
     s.method = json_string(json_member(json, SPAN("Method")), a);
