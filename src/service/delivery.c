@@ -207,15 +207,22 @@ static struct err *apply_delivery_gone(void *context, struct span body,
     return NULL;
 }
 
+/* Neither that a delivery's time has come nor that an attempt is under way is journaled: until its
+ * outcome it is what it was before. */
+static uint8_t recorded_state(const struct delivery *delivery)
+{
+    if (has_ended(delivery->state))
+        return delivery->state;
+    return delivery->next_unix_ns != 0 ? DELIVERY_WAITING : DELIVERY_PENDING;
+}
+
 struct record_delivery delivery_record(const struct delivery *delivery)
 {
-    uint8_t state = delivery->state == DELIVERY_IN_FLIGHT ? DELIVERY_PENDING : delivery->state;
-
     return (struct record_delivery){
         .object_no = delivery->object_no,
         .event_no = delivery->event->object_no,
         .webhook = delivery->lane->webhook_id,
-        .state = state,
+        .state = recorded_state(delivery),
         .attempts = delivery->attempts,
         .last_status = delivery->last_status,
         .next_unix_ns = delivery->next_unix_ns,
@@ -321,7 +328,18 @@ static bool is_older(const struct list_link *a, const struct list_link *b)
            CONTAINER_OF_CONST(b, struct delivery, age_link)->object_no;
 }
 
-/* After a replay, which met moved records late: order, and lanes find their webhooks. */
+static struct err *check_events(const struct lane *lane)
+{
+    for (const struct delivery *x = lane_first_delivery(lane); x != NULL;
+         x = lane_next_delivery(lane, x))
+        if (!x->event->is_known)
+            return ERR(ERR_STORAGE_FAILURE, "the journal has delivery %llu but not its event %llu",
+                       (unsigned long long)x->object_no, (unsigned long long)x->event->object_no);
+    return NULL;
+}
+
+/* After a replay, which met moved records late: order, and lanes find their webhooks. Those of
+ * deleted webhooks go now; of their events the journal may have none any more. */
 static struct err *loaded(void *context)
 {
     struct deliveries *d = context;
@@ -331,20 +349,13 @@ static struct err *loaded(void *context)
     LIST_EACH(&d->lanes, at) {
         struct lane *lane = CONTAINER_OF(at, struct lane, link);
 
-        list_sort(&lane->all, came_before);
-        for (struct delivery *x = lane_first_delivery(lane); x != NULL;
-             x = lane_next_delivery(lane, x))
-            if (!x->event->is_known)
-                return ERR(
-                    ERR_STORAGE_FAILURE, "the journal has delivery %llu but not its event %llu",
-                    (unsigned long long)x->object_no, (unsigned long long)x->event->object_no);
         lane->webhook = webhook_find(d->service->webhooks, &lane->webhook_id);
         if (lane->webhook == NULL) {
-            lane->is_dying = true;
-            list_remove(&d->lanes, at);
-            list_push_back(&d->dying, at);
+            lane_discard(lane);
             continue;
         }
+        TRY(check_events(lane));
+        list_sort(&lane->all, came_before);
         lane->webhook->lane = lane;
         lane_configure(lane);
         lane_release(lane);

@@ -40,6 +40,8 @@ void lane_add_record(struct change *change, const struct lane *lane, int64_t fai
 struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id);
 /* Frees the lane when nothing keeps it. */
 void lane_release(struct lane *lane);
+/* Frees it with its deliveries, all at once. */
+void lane_discard(struct lane *lane);
 /* Reads the webhook's limits again. */
 void lane_configure(struct lane *lane);
 /* Puts a delivery into the queue of its state. */

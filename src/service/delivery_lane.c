@@ -249,9 +249,23 @@ void lane_attempt_ended(struct lane *lane)
         post_starter(lane->deliveries);
 }
 
+/* The lane has become an ordered one: what had gone to the end of the queue takes its place. */
+static void put_in_order(struct lane *lane)
+{
+    LIST_EACH(&lane->all, at) {
+        struct delivery *delivery = CONTAINER_OF(at, struct delivery, lane_link);
+
+        if (delivery->state != DELIVERY_PENDING || delivery->rank == delivery->object_no)
+            continue;
+        lane_dequeue(lane, delivery);
+        lane_enqueue(lane, delivery);
+    }
+}
+
 void lane_configure(struct lane *lane)
 {
     struct webhook_settings settings;
+    bool was_ordered = lane->ordered;
     struct arena a;
     struct err *e;
 
@@ -263,6 +277,8 @@ void lane_configure(struct lane *lane)
     lane->rate_per_second = settings.rate_per_second;
     lane->hold_until_ms = ms_of_unix(lane, lane->hold_until_unix_ns);
     arena_done(&a);
+    if (lane->ordered && !was_ordered)
+        put_in_order(lane);
 }
 
 static struct span lane_key(const void *item)
@@ -316,9 +332,11 @@ static void lane_free(struct lane *lane, struct list *in)
     mem_free(lane);
 }
 
+/* One with a rate stays: it knows how much of it is used up. */
 void lane_release(struct lane *lane)
 {
-    if (!lane->is_dying && list_empty(&lane->all) && !list_linked(&lane->stored.link))
+    if (!lane->is_dying && list_empty(&lane->all) && !list_linked(&lane->stored.link) &&
+        lane->rate_per_second <= 0)
         lane_free(lane, &lane->deliveries->lanes);
 }
 
@@ -354,14 +372,21 @@ void lanes_init(struct deliveries *d)
     d->commit.on_committed = on_committed;
 }
 
+static void discard(struct lane *lane, struct list *in)
+{
+    drop_some(lane, SIZE_MAX);
+    lane_free(lane, in);
+}
+
+void lane_discard(struct lane *lane)
+{
+    discard(lane, &lane->deliveries->lanes);
+}
+
 static void free_all(struct list *lanes)
 {
-    LIST_EACH(lanes, at) {
-        struct lane *lane = CONTAINER_OF(at, struct lane, link);
-
-        drop_some(lane, SIZE_MAX);
-        lane_free(lane, lanes);
-    }
+    LIST_EACH(lanes, at)
+        discard(CONTAINER_OF(at, struct lane, link), lanes);
 }
 
 void lanes_done(struct deliveries *d)
@@ -378,8 +403,6 @@ void deliveries_start(struct deliveries *d)
     d->is_started = true;
     LIST_EACH(&d->lanes, at)
         lane_update(CONTAINER_OF(at, struct lane, link));
-    if (!list_empty(&d->dying))
-        loop_post(d->service->loop, &d->reaper);
 }
 
 void deliveries_stop(struct deliveries *d)
@@ -402,6 +425,7 @@ void deliveries_webhook_changed(struct deliveries *d, struct webhook *w)
         return;
     lane_configure(w->lane);
     lane_update(w->lane);
+    lane_release(w->lane);
 }
 
 void deliveries_webhook_gone(struct deliveries *d, struct webhook *w)

@@ -64,6 +64,14 @@ static void stop_keeping(struct events *e, struct event *event)
     map_remove(&e->by_id, id_key(event));
 }
 
+/* Frees what nothing needs. During a replay that is not known before its end: a record of a
+ * delivery may come after the one by which its event was hidden. */
+static void release(struct events *e, struct event *event)
+{
+    if (!event->is_kept && event->deliveries == 0 && store_is_loaded(e->service->store))
+        event_free(e, event);
+}
+
 static struct event *stub_new(struct events *e, uint64_t object_no)
 {
     struct event *event = NEW(struct event);
@@ -138,8 +146,7 @@ static struct err *apply_event_gone(void *context, struct span body,
     if (event == NULL)
         return NULL;
     stop_keeping(e, event);
-    if (event->deliveries == 0)
-        event_free(e, event);
+    release(e, event);
     return NULL;
 }
 
@@ -211,11 +218,31 @@ static bool comes_before(const struct list_link *a, const struct list_link *b)
            CONTAINER_OF_CONST(b, struct event, order)->object_no;
 }
 
+static void note_needless(void *item, void *list)
+{
+    struct event *event = item;
+
+    if (!event->is_kept && event->deliveries == 0)
+        list_push_back(list, &event->order);
+}
+
+static void free_needless(struct events *e)
+{
+    struct list_link *link;
+    struct list needless;
+
+    list_init(&needless);
+    map_each(&e->by_no, note_needless, &needless);
+    while ((link = list_pop_front(&needless)) != NULL)
+        event_free(e, event_at(link));
+}
+
 static struct err *loaded(void *context)
 {
     struct events *e = context;
 
     list_sort(&e->kept, comes_before);
+    free_needless(e);
     return NULL;
 }
 
@@ -250,14 +277,10 @@ void events_free(struct events *e)
 {
     if (e == NULL)
         return;
-    LIST_EACH(&e->kept, at) {
-        struct event *event = event_at(at);
-
-        stop_keeping(e, event);
-        MUST(event->deliveries == 0); /* deliveries are freed first */
-        event_free(e, event);
-    }
-    MUST(map_count(&e->by_no) == 0);
+    LIST_EACH(&e->kept, at)
+        stop_keeping(e, event_at(at));
+    free_needless(e);
+    MUST(map_count(&e->by_no) == 0); /* deliveries are freed first */
     payloads_done(&e->payloads);
     map_done(&e->by_id);
     map_done(&e->by_no);
@@ -401,8 +424,7 @@ void event_unref(struct events *e, struct event *event)
 {
     MUST(event->deliveries > 0);
     event->deliveries--;
-    if (event->deliveries == 0 && !event->is_kept)
-        event_free(e, event);
+    release(e, event);
 }
 
 void event_forget(struct change *change, const struct event *event)
