@@ -1,0 +1,60 @@
+/* The world of one run: the service over the simulated disk and network, under a clock that stands
+ * still until the script moves it. It can be stopped, or lose power, and starts again: what it then
+ * holds must be what it held after one of its changes, and never less than it acknowledged. */
+#ifndef SIMULATION_WORLD_H
+#define SIMULATION_WORLD_H
+
+#include "ledger.h"
+
+#include "service/service.h"
+
+enum { WORLD_WAITS = 256, WORLD_MOMENTS = 65536, WORLD_PATH_BYTES = 160 };
+
+/* What the state was after a change. */
+struct moment {
+    uint64_t serial; /* the last one of the change */
+    struct store_digest digest;
+};
+
+/* An answer that waits for its commit. */
+struct held_answer {
+    struct turn_wait wait;
+    struct world *world;
+    bool is_waiting;
+};
+
+struct world {
+    struct loop loop;
+    struct service *service;
+    struct ledger *ledger;
+    struct response response;
+    char parent[WORLD_PATH_BYTES], directory[WORLD_PATH_BYTES];
+    unsigned boots;
+    enum journal_fsync fsync;
+    bool clock_jumps;
+    bool has_been_full;     /* the disk */
+    struct moment *moments; /* of this boot */
+    size_t moment_count;
+    uint64_t acknowledged; /* the last serial that an answer which left waited for */
+    uint64_t synced;       /* everything up to it is on stable storage */
+    struct held_answer held[WORLD_WAITS];
+    uint64_t steps, losses_of_power, attempts; /* counted for the report */
+};
+
+/* In a directory that exists and is empty. */
+void world_begin(struct world *w, const char *parent);
+/* Everything was checked before; its directories are removed. */
+void world_end(struct world *w);
+/* One turn of the loop. */
+void world_turn(struct world *w);
+/* The last serial that was given out. */
+uint64_t world_serial(const struct world *w);
+/* The answer just made leaves when it is committed. */
+void world_hold_answer(struct world *w);
+/* Ends all jobs of the disk, and turns, until everything is committed. */
+void world_settle(struct world *w);
+/* Stops in order, or not, and starts again. */
+void world_restart(struct world *w);
+void world_lose_power(struct world *w);
+
+#endif
