@@ -17,6 +17,7 @@ struct tcp_address {
     char text[160]; /* as given, normalised */
     bool is_unix;
     bool is_loopback; /* not set for a UNIX socket */
+    bool is_proxied;  /* for who listens: each connection begins with the PROXY protocol */
     char host[128];   /* or the path */
     uint16_t port;    /* 0: the kernel chooses */
 };
@@ -60,6 +61,7 @@ void tcp_listener_close(struct tcp_listener *l);
     X(TCP_CLOSE_IDLE, "idle")                                                                      \
     X(TCP_CLOSE_NOT_READ, "client does not read its answers")                                      \
     X(TCP_CLOSE_TOO_MANY, "too many connections")                                                  \
+    X(TCP_CLOSE_BAD_PROXY, "no PROXY header")                                                      \
     X(TCP_CLOSE_SHUTDOWN, "server is shutting down")                                               \
     X(TCP_CLOSE_ERROR, "socket error")
 
@@ -82,7 +84,8 @@ struct tcp_callbacks {
     void (*on_close)(void *context, enum tcp_close_reason reason);
 };
 
-/* Begins reading. `callbacks` are borrowed until on_close: a static table. */
+/* Begins reading. `callbacks` are borrowed until on_close: a static table. Called again, also from
+ * on_read, others take their place. */
 void tcp_start(struct tcp_conn *conn, const struct tcp_callbacks *callbacks, void *context);
 /* Back-pressure: no on_read until resumed. */
 void tcp_pause(struct tcp_conn *conn);
@@ -104,5 +107,7 @@ void tcp_close(struct tcp_conn *conn, enum tcp_close_reason reason);
 const char *tcp_peer(const struct tcp_conn *conn);
 /* The same as an address; false for a UNIX socket. */
 bool tcp_peer_ip(const struct tcp_conn *conn, struct in6_addr *out_ip);
+/* The peer is a proxy, which says that it is there for this address: tcp_peer from now on. */
+void tcp_set_peer(struct tcp_conn *conn, const struct in6_addr *ip);
 
 #endif

@@ -141,28 +141,6 @@ static struct err *read_list(struct config *c, const struct option *o, const cJS
     return NULL;
 }
 
-static struct err *read_listeners(struct config *c, const struct option *o, const cJSON *value)
-{
-    const cJSON *element;
-
-    TRY(check_strings(o, value));
-    if (cJSON_GetArraySize(value) == 0 || cJSON_GetArraySize(value) > CONFIG_MAX_LISTENERS)
-        return ERR(ERR_INVALID_ENTITY, "%.*s: must have 1 to %d addresses", SPAN_FMT(o->name),
-                   CONFIG_MAX_LISTENERS);
-    c->listener_count = 0;
-    c->listens_by_default = false;
-    cJSON_ArrayForEach(element, value)
-    {
-        struct err *e =
-            tcp_parse_address(span_str(element->valuestring), &c->listeners[c->listener_count]);
-
-        if (e != NULL)
-            return err_prefix(e, "%.*s: ", SPAN_FMT(o->name));
-        c->listener_count++;
-    }
-    return NULL;
-}
-
 /* Arrays that other modules decode keep their text. */
 static struct err *read_document(struct config *c, const struct option *o, const cJSON *value)
 {
@@ -245,6 +223,70 @@ static struct err *read_section(struct config *c, const struct option *o, const 
         return wrong_kind(o, "an object");
     e = read_object(c, options, count, value);
     return e == NULL ? NULL : err_prefix(e, "%.*s.", SPAN_FMT(o->name));
+}
+
+/* One of Listen, behind those that were read already. */
+static struct tcp_address *next_listener(struct config *c)
+{
+    return &c->listeners[c->listener_count];
+}
+
+static struct err *read_address(struct config *c, const struct option *o, const cJSON *value)
+{
+    struct tcp_address *listener = next_listener(c);
+    bool is_proxied = listener->is_proxied; /* the members come in any order */
+
+    if (!cJSON_IsString(value))
+        return wrong_kind(o, "a string");
+    TRY(tcp_parse_address(span_str(value->valuestring), listener));
+    listener->is_proxied = is_proxied;
+    return NULL;
+}
+
+static struct err *read_proxied(struct config *c, const struct option *o, const cJSON *value)
+{
+    if (!cJSON_IsBool(value))
+        return wrong_kind(o, "true or false");
+    next_listener(c)->is_proxied = cJSON_IsTrue(value);
+    return NULL;
+}
+
+static const struct option listener_options[] = {
+    {.name = SPAN_INIT("Address"), .read = read_address},
+    {.name = SPAN_INIT("ProxyProtocol"), .read = read_proxied},
+};
+
+static struct err *read_listener(struct config *c, const cJSON *value)
+{
+    struct tcp_address *listener = next_listener(c);
+
+    *listener = (struct tcp_address){.port = 0};
+    if (!cJSON_IsObject(value))
+        return read_address(c, &listener_options[0], value);
+    TRY(read_object(c, listener_options, ARRAY_LEN(listener_options), value));
+    return listener->text[0] != '\0' ? NULL : wrong_kind(&listener_options[0], "there");
+}
+
+static struct err *read_listeners(struct config *c, const struct option *o, const cJSON *value)
+{
+    const cJSON *element;
+
+    if (!cJSON_IsArray(value))
+        return wrong_kind(o, "an array of addresses");
+    if (cJSON_GetArraySize(value) == 0 || cJSON_GetArraySize(value) > CONFIG_MAX_LISTENERS)
+        return ERR(ERR_INVALID_ENTITY, "%.*s: must have 1 to %d addresses", SPAN_FMT(o->name),
+                   CONFIG_MAX_LISTENERS);
+    c->listener_count = 0;
+    c->listens_by_default = false;
+    cJSON_ArrayForEach(element, value)
+    {
+        struct err *e = read_listener(c, element);
+
+        if (e != NULL)
+            return err_prefix(e, "%.*s: ", SPAN_FMT(o->name));
+        c->listener_count++;
+    }
+    return NULL;
 }
 
 static struct err *read_limits(struct config *c, const struct option *o, const cJSON *value)

@@ -611,7 +611,8 @@ static const struct tcp_callbacks callbacks = {
     .on_close = on_close,
 };
 
-void conn_new(struct http_server *server, struct tcp_conn *tcp, struct client *client)
+void conn_new(struct http_server *server, struct tcp_conn *tcp, struct client *client,
+              struct span first)
 {
     struct conn *c = NEW(struct conn);
 
@@ -628,6 +629,8 @@ void conn_new(struct http_server *server, struct tcp_conn *tcp, struct client *c
     timer_start(server->loop, &c->timer, (uint64_t)limits_of(c)->header_seconds * 1000);
     list_push_back(&server->conns, &c->link);
     tcp_start(tcp, &callbacks, c);
+    if (first.n > 0)
+        on_read(c, first);
 }
 
 void conn_drain(struct list_link *link)

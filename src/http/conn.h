@@ -16,6 +16,7 @@ struct http_server {
     struct service *service;
     struct list listeners;    /* struct http_listener */
     struct list conns;        /* struct conn */
+    struct list proxied;      /* struct proxied */
     struct response response; /* requests are evaluated one at a time */
     struct h1 *spare_h1;      /* NULL: lent */
     struct buf spare_outputs[HTTP_SPARE_OUTPUTS];
@@ -33,9 +34,10 @@ struct http_server {
     void *closed_context;
 };
 
-/* Takes the connection over and begins to read. `client` is counted already; NULL: the peer is a
- * proxy that is trusted to say whose requests it passes on. */
-void conn_new(struct http_server *server, struct tcp_conn *tcp, struct client *client);
+/* Takes the connection over and begins to read, after what was read before: `first`. `client` is
+ * counted already; NULL: the peer is a proxy that is trusted to say whose requests it passes on. */
+void conn_new(struct http_server *server, struct tcp_conn *tcp, struct client *client,
+              struct span first);
 /* Answers what is owed, then closes; at once when nothing is. */
 void conn_drain(struct list_link *link);
 /* Closes at once. */
@@ -53,7 +55,14 @@ void refusal_answer(struct http_server *server, enum refusal refusal);
 /* Takes the connection over, answers without reading, and closes. */
 void refusal_send(struct http_server *server, struct tcp_conn *tcp, enum refusal refusal);
 
-/* server.c: a connection is gone. */
+/* proxied.c: takes a connection over that the PROXY protocol comes first on. */
+void proxied_new(struct http_server *server, struct tcp_conn *tcp, bool is_trusted);
+/* Closes at once. */
+void proxied_close(struct list_link *link);
+
+/* server.c: takes a connection over whose peer is known. */
+void server_admit(struct http_server *server, struct tcp_conn *tcp, struct span first);
+/* A connection is gone. */
 void server_conn_gone(struct http_server *server, enum tcp_close_reason reason);
 /* The Date header's value, made anew once a second. */
 struct span server_date(struct http_server *server);

@@ -9,7 +9,9 @@ enum { COMPLAINT_MS = 1000 };
 
 struct http_listener {
     struct list_link link;
+    struct http_server *server;
     struct tcp_listener *tcp;
+    bool is_proxied;
 };
 
 /* A proxy that is trusted may have as many connections as it likes. Who may use a UNIX socket, its
@@ -20,7 +22,7 @@ static bool is_proxy(const struct http_server *s, const struct tcp_conn *tcp,
     return !tcp_peer_ip(tcp, out_ip) || ip_ranges_hold(s->proxies, out_ip);
 }
 
-static void admit(struct http_server *s, struct tcp_conn *tcp)
+void server_admit(struct http_server *s, struct tcp_conn *tcp, struct span first)
 {
     struct client *client = NULL;
     struct in6_addr ip;
@@ -32,20 +34,24 @@ static void admit(struct http_server *s, struct tcp_conn *tcp)
             return;
         }
     }
-    conn_new(s, tcp, client);
+    conn_new(s, tcp, client, first);
 }
 
 static void on_accept(void *context, struct tcp_conn *tcp)
 {
-    struct http_server *s = context;
+    struct http_listener *listener = context;
+    struct http_server *s = listener->server;
+    struct in6_addr ip;
 
     s->connections++;
     s->service->metrics.connections_accepted++;
     s->service->metrics.connections = s->connections;
     if (s->connections > (size_t)s->service->limits.connections)
         refusal_send(s, tcp, REFUSAL_CONNECTIONS);
+    else if (listener->is_proxied)
+        proxied_new(s, tcp, is_proxy(s, tcp, &ip));
     else
-        admit(s, tcp);
+        server_admit(s, tcp, (struct span){NULL, 0});
 }
 
 static void post_ended(struct http_server *s)
@@ -98,6 +104,12 @@ static void close_listeners(struct http_server *s)
     }
 }
 
+static void close_proxied(struct http_server *s)
+{
+    LIST_EACH(&s->proxied, at)
+        proxied_close(at);
+}
+
 static void server_free(struct http_server *s)
 {
     buf_done(&s->date);
@@ -135,6 +147,7 @@ struct http_server *http_server_new(struct loop *loop, struct service *service)
     s->service = service;
     list_init(&s->listeners);
     list_init(&s->conns);
+    list_init(&s->proxied);
     response_init(&s->response, (size_t)service->limits.answer_bytes);
     buf_init(&s->date, 64);
     s->ended.run = on_ended;
@@ -156,14 +169,19 @@ struct err *http_server_bind(struct http_server *s, const struct tcp_address *ad
         mem_free(listener);
         return e;
     }
+    listener->server = s;
+    listener->is_proxied = address->is_proxied;
     list_push_back(&s->listeners, &listener->link);
     return NULL;
 }
 
 struct err *http_server_start(struct http_server *s)
 {
-    LIST_EACH(&s->listeners, link)
-        TRY(tcp_listener_start(CONTAINER_OF(link, struct http_listener, link)->tcp, on_accept, s));
+    LIST_EACH(&s->listeners, link) {
+        struct http_listener *listener = CONTAINER_OF(link, struct http_listener, link);
+
+        TRY(tcp_listener_start(listener->tcp, on_accept, listener));
+    }
     return NULL;
 }
 
@@ -181,6 +199,7 @@ void http_server_drain(struct http_server *s, void (*on_drained)(void *context),
     s->on_drained = on_drained;
     s->drained_context = context;
     close_listeners(s);
+    close_proxied(s);
     LIST_EACH(&s->conns, at)
         conn_drain(at);
     post_ended(s);
@@ -192,6 +211,7 @@ void http_server_close(struct http_server *s, void (*on_closed)(void *context), 
     s->on_closed = on_closed;
     s->closed_context = context;
     close_listeners(s);
+    close_proxied(s);
     LIST_EACH(&s->conns, at)
         conn_close(at, TCP_CLOSE_SHUTDOWN);
     post_ended(s);

@@ -23,7 +23,7 @@ bool ip_parse(struct span text, struct in6_addr *out_ip)
     char copy[INET6_ADDRSTRLEN] = "";
     struct in6_addr ip = mapped_zero;
 
-    if (text.n >= sizeof(copy) || span_find_char(text, '\0', 0) < text.n)
+    if (text.n == 0 || text.n >= sizeof(copy) || span_find_char(text, '\0', 0) < text.n)
         return false;
     memcpy(copy, text.p, text.n);
     if (inet_pton(AF_INET, copy, ip.s6_addr + IP_V4_AT) != 1 &&

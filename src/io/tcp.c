@@ -61,12 +61,12 @@ static void on_linger_over(struct timer *timer)
     tcp_close(conn, conn->reason);
 }
 
-static void set_peer(struct tcp_conn *conn, const struct tcp_sockaddr *peer)
+static void note_peer(struct tcp_conn *conn, const struct tcp_sockaddr *peer)
 {
     struct in6_addr ip;
 
     if (ip_of_sockaddr(&peer->any, &ip))
-        ip_text(&ip, conn->peer);
+        tcp_set_peer(conn, &ip);
     else
         snprintf(conn->peer, sizeof(conn->peer), "unix");
 }
@@ -78,7 +78,7 @@ struct tcp_conn *tcp_conn_new(struct loop *loop, int fd, const struct tcp_sockad
 
     conn->loop = loop;
     timer_init(&conn->linger, on_linger_over);
-    set_peer(conn, peer);
+    note_peer(conn, peer);
     if (peer->any.sa_family == AF_UNIX) {
         uv_pipe_init(&loop->uv, &conn->uv.pipe, 0);
         status = uv_pipe_open(&conn->uv.pipe, fd);
@@ -314,6 +314,11 @@ void tcp_finish(struct tcp_conn *conn, enum tcp_close_reason reason)
 const char *tcp_peer(const struct tcp_conn *conn)
 {
     return conn->peer;
+}
+
+void tcp_set_peer(struct tcp_conn *conn, const struct in6_addr *ip)
+{
+    ip_text(ip, conn->peer);
 }
 
 bool tcp_peer_ip(const struct tcp_conn *conn, struct in6_addr *out_ip)

@@ -56,6 +56,7 @@ class Server:
         self.data = os.path.join(self.directory, "data")
         self.config = load_config(SHOP) if config is None else config
         self.config_mode = 0o600  # it may hold keys
+        self.listen = ["127.0.0.1:0"]
         self.wrapper = []  # a command that becomes the server
         self.env = dict(os.environ, **(env or {}))
         self.process = None
@@ -65,7 +66,7 @@ class Server:
     def write_config(self, copy_terms=True):
         """The configuration as a file, with what belongs beside it. Returns its path."""
         config = dict(self.config)
-        config["Listen"] = ["127.0.0.1:0"]
+        config["Listen"] = self.listen
         config["DataDirectory"] = self.data
         path = os.path.join(self.directory, "config.json")
         with open(path, "w", encoding="utf-8") as file:

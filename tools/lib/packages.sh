@@ -4,7 +4,7 @@
 packages_build='build-essential meson ninja-build pkgconf libuv1-dev libcurl4-openssl-dev
 libcjson-dev libc-ares-dev libpcre2-dev libssl-dev node-llhttp check
 ca-certificates'
-packages_test='python3 curl git clang-format universal-ctags valgrind strace systemd'
+packages_test='python3 curl git clang-format universal-ctags valgrind strace systemd haproxy'
 
 # install_missing PACKAGE...
 install_missing() {
