@@ -23,8 +23,8 @@ struct err *negotiate_accept(struct span accept, struct negotiated *out_negotiat
  * lists what can be read; a charset parameter other than utf-8 is unsupported. */
 struct err *negotiate_content_type(struct span content_type, bool ndjson_allowed,
                                    enum format *out_format) MUST_USE;
-/* The format of a body that is to be sent with this Content-Type, in UTF-8. The absent span is JSON.
- * ERR_UNSUPPORTED_CONTENT names the type and lists what can be written. */
+/* The format of a body that is to be sent with this Content-Type, in UTF-8. The absent span is
+ * JSON. ERR_UNSUPPORTED_CONTENT names the type and lists what can be written. */
 struct err *negotiate_written_type(struct span content_type, enum format *out_format) MUST_USE;
 /* Splits `type/subtype; parameters`: the essence, trimmed. */
 struct span negotiate_essence(struct span media_type);

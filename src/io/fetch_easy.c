@@ -113,15 +113,19 @@ static CURLcode set_callbacks(struct fetch_transfer *t)
         {CURLOPT_CLOSESOCKETDATA, t->fetcher},
         {CURLOPT_ERRORBUFFER, t->curl_text},
         {CURLOPT_RESOLVER_START_DATA, t},
+        {CURLOPT_SSL_CTX_DATA, t},
     };
     CURL *easy = t->easy;
     CURLcode code = CURLE_OK;
 
     for (size_t i = 0; code == CURLE_OK && i < ARRAY_LEN(data); i++)
         code = curl_easy_setopt(easy, data[i].option, data[i].data);
-    /* These take function pointers only, and fail for no reason but an unknown option. */
+    /* These take function pointers only, and fail for no reason but an unknown option, or another
+     * library for TLS than OpenSSL. */
     if (code == CURLE_OK)
         code = curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolver_start);
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, fetch_tls_on_context);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, fetch_answer_on_head);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, fetch_answer_on_body);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, fetch_socket_on_open);

@@ -4,6 +4,7 @@
  *   fetch_easy.c    an attempt as libcurl sees it: the easy handle and its request
  *   fetch_answer.c  what comes back: head, body, and what it all amounted to
  *   fetch_socket.c  libcurl's sockets and its timer on the loop
+ *   fetch_tls.c     what OpenSSL is given that libcurl does not give it
  *   fetch_url.c     what a usable URL is */
 #ifndef IO_FETCH_PRIVATE_H
 #define IO_FETCH_PRIVATE_H
@@ -175,9 +176,18 @@ int fetch_socket_on_close(void *data, curl_socket_t fd);
 /* A transfer begins / is over: from then on sockets that were opened for it are nobody's. */
 void fetch_socket_begin(struct fetch_transfer *t);
 void fetch_socket_forget(struct fetch_transfer *t);
+/* That on which the transfer's connection is being made; NULL: none. */
+struct fetch_socket *fetch_socket_of(const struct fetch_transfer *t);
+/* OpenSSL has read a message or a record's head from it. */
+void fetch_socket_note_message(struct fetch_socket *s);
 /* Before a turn's starts; `starts`: there will be any. */
 void fetch_socket_settle(struct fetcher *f, bool starts);
 /* Lets libcurl do what is due, and finishes what it has completed. */
 void fetch_socket_run_due(struct fetcher *f);
+
+/* fetch_tls.c */
+
+/* CURLOPT_SSL_CTX_FUNCTION with the transfer as its data. */
+CURLcode fetch_tls_on_context(CURL *easy, void *context, void *data);
 
 #endif

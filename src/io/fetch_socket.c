@@ -38,8 +38,9 @@
 
 enum {
     LEAST_SOCKETS = 64,
-    READS_MOST = 16,
+    READS_MOST = 128,
     READS_BETWEEN_LOOKS = 32,
+    MESSAGES_MOST = 4096,
 };
 
 /* Answers are many over HTTP/2, and have some bytes around each of theirs. */
@@ -54,6 +55,7 @@ struct fetch_socket {
     struct list_link opened;       /* in its list */
     struct list_link rested;       /* in the fetcher's list */
     unsigned reads;                /* since a transfer last ended on it */
+    unsigned messages;             /* of TLS, since the loop last called */
     uint64_t bytes_before;         /* that the socket had had at the first look since then */
     int wanted;  /* UV_READABLE, UV_WRITABLE: what libcurl waits for; 0: it is idle */
     int watched; /* what libuv watches for */
@@ -138,15 +140,16 @@ static void watch(struct fetch_socket *s, int events)
     s->watched = events;
 }
 
-/* The bytes are taken out, for libcurl sees the end of a socket only behind them. */
+/* The bytes are taken out, for libcurl sees the end of a socket only behind them. Behind a shutdown
+ * no more can come than is there: what the kernel keeps for a socket. */
 static void end(const struct fetch_socket *s)
 {
     unsigned reads = 0;
 
+    shutdown(s->fd, SHUT_RDWR);
     while (reads < READS_MOST &&
            recv(s->fd, s->fetcher->loop->scratch, LOOP_SCRATCH_BYTES, MSG_DONTWAIT) > 0)
         reads++;
-    shutdown(s->fd, SHUT_RDWR);
 }
 
 /* libcurl finds the connection at its end, and fails those who wait for it. */
@@ -189,6 +192,19 @@ static void note_reading(struct fetch_socket *s)
         end_noise(s);
 }
 
+struct fetch_socket *fetch_socket_of(const struct fetch_transfer *t)
+{
+    struct list_link *last = list_last(&t->sockets);
+
+    return last == NULL ? NULL : CONTAINER_OF(last, struct fetch_socket, opened);
+}
+
+void fetch_socket_note_message(struct fetch_socket *s)
+{
+    if (++s->messages == MESSAGES_MOST)
+        end_noise(s);
+}
+
 /* On an error of the socket libuv stops watching it and says UV_EBADF: libcurl then finds out by
  * reading and writing. */
 static void on_event(uv_poll_t *poll, int status, int events)
@@ -209,6 +225,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
             end(s);
         return;
     }
+    s->messages = 0;
     act(f, fd, flags);
     s = socket_at(f, fd);
     if (s != NULL && s->watched == 0 && s->wanted != 0)

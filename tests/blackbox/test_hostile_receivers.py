@@ -2,7 +2,6 @@
 the server's memory growing, and without a healthy receiver noticing."""
 import datetime
 import gzip
-import os
 import time
 import unittest
 import zlib
@@ -112,8 +111,7 @@ CASES = {
 class Hostility(harness.ServerCase):
     """Subscriptions to receivers of any kind, and what the server tells of them."""
 
-    # The sanitizer keeps freed memory aside, by default more than is allowed to the server here.
-    env = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=4"}
+    env = hostile.ENVIRONMENT
 
     def make_config(self):
         return dict(harness.load_config(harness.SHOP), Delivery={"MaxInFlight": 128, "ConnectSeconds": 5})

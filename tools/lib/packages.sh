@@ -4,7 +4,9 @@
 packages_build='build-essential meson ninja-build pkgconf libuv1-dev libcurl4-openssl-dev
 libcjson-dev libc-ares-dev libpcre2-dev libssl-dev node-llhttp check
 ca-certificates'
-packages_test='python3 curl git clang-format universal-ctags valgrind strace systemd haproxy'
+packages_test='python3 curl git clang-format universal-ctags valgrind strace systemd haproxy openssl'
+# Any will do, also one that is not Debian's nginx-light.
+PATH=$PATH:/usr/sbin command -v nginx >/dev/null || packages_test+=' nginx-light'
 
 # install_missing PACKAGE...
 install_missing() {

@@ -1,0 +1,36 @@
+/* OpenSSL reads on for as long as what comes is nothing for its caller: in a handshake
+ * HelloRequests, after it session tickets. A peer that sends such messages faster than they are
+ * read would keep it inside one call, and the loop with it, for ever. But OpenSSL tells of each
+ * message that it reads, and of each record: they are counted, and too many in one go end the
+ * socket (fetch_socket.c), at which OpenSSL's call returns. */
+#include "fetch_private.h"
+
+#include "base/must.h"
+
+#include <openssl/ssl.h>
+
+static void on_message(int is_written, int version, int kind, const void *bytes, size_t n, SSL *ssl,
+                       void *data)
+{
+    (void)version;
+    (void)kind;
+    (void)bytes;
+    (void)n;
+    (void)ssl;
+    if (!is_written)
+        fetch_socket_note_message(data);
+}
+
+/* libcurl has a context for each connection, and closes that before its socket. */
+CURLcode fetch_tls_on_context(CURL *easy, void *context, void *data)
+{
+    const struct fetch_transfer *t = MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, data);
+    struct fetch_socket *s = fetch_socket_of(t);
+
+    (void)easy;
+    if (s == NULL)
+        return CURLE_SSL_CONNECT_ERROR;
+    SSL_CTX_set_msg_callback(context, on_message);
+    SSL_CTX_set_msg_callback_arg(context, s);
+    return CURLE_OK;
+}
