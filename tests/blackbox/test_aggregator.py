@@ -139,8 +139,6 @@ class Depth(AggregatorCase):
 
 
 class Keys(AggregatorCase):
-    compares_digest = False
-
     def make_config(self):
         def key(name, *resources):
             return {"Name": name, "KeySha256": hashlib.sha256(name.encode()).hexdigest(),
@@ -161,8 +159,6 @@ class Keys(AggregatorCase):
 
 
 class BasePath(AggregatorCase):
-    compares_digest = False
-
     def make_config(self):
         return dict(harness.load_config(harness.SHOP), BasePath="/api")
 

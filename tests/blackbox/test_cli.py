@@ -108,8 +108,6 @@ class CommandLine(unittest.TestCase):
 
 
 class Signals(harness.ServerCase):
-    compares_digest = False
-
     def test_the_data_directory_is_locked(self):
         result = run("--data", self.server.data, "--listen", "127.0.0.1:0")
         self.assertEqual(result.returncode, 2, result.stderr)

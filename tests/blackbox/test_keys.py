@@ -16,8 +16,6 @@ def key(name, secret, *access):
 
 
 class Keys(harness.ServerCase):
-    compares_digest = False
-
     def make_config(self):
         config = harness.load_config(harness.SHOP)
         config["RequireApiKey"] = True

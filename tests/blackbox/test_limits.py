@@ -6,8 +6,6 @@ import harness
 
 
 class Limits(harness.ServerCase):
-    compares_digest = False
-
     def make_config(self):
         config = harness.load_config(harness.SHOP)
         config["Limits"] = {"BodyBytes": 1000, "UriBytes": 200, "HeaderBytes": 1000, "JsonDepth": 5,
@@ -78,8 +76,6 @@ class Depth(harness.ServerCase):
 
 
 class Memory(harness.ServerCase):
-    compares_digest = False
-
     def make_config(self):
         config = harness.load_config(harness.SHOP)
         config["Limits"] = {"MemoryBytes": 4000000}

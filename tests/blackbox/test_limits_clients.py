@@ -15,7 +15,6 @@ def post(client=None, body=b'{"a":1}'):
 
 
 class ClientsCase(harness.ServerCase):
-    compares_digest = False
     limits = {}
     members = {}
 

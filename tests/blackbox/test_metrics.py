@@ -268,8 +268,6 @@ class Metrics(Watched):
 
 
 class Limits(Watched):
-    compares_digest = False
-
     def make_config(self):
         config = harness.load_config(harness.SHOP)
         config["Limits"] = {"BodyBytes": 1000, "UriBytes": 200, "HeaderBytes": 1000, "Connections": 5,
@@ -318,8 +316,6 @@ class Cardinality(Watched):
 
 
 class Rights(Watched):
-    compares_digest = False
-
     def make_config(self):
         config = harness.load_config(harness.SHOP)
         config["RequireApiKey"] = True
@@ -364,8 +360,6 @@ class Health(Watched):
 
 
 class Memory(Watched):
-    compares_digest = False
-
     def make_config(self):
         config = harness.load_config(harness.SHOP)
         config["Limits"] = {"MemoryBytes": 4000000}
@@ -396,7 +390,6 @@ def has_faults():
 @unittest.skipUnless(has_faults(), "built without faults")
 class FullDisk(Watched):
     env = {"SVCD_FAULT": "disk.allocate:2+"}
-    compares_digest = False
 
     def make_config(self):
         return dict(super().make_config() or harness.load_config(harness.SHOP), SegmentBytes=65536)

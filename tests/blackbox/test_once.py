@@ -241,8 +241,6 @@ class Meanwhile(OnceCase):
 
 
 class Owners(OnceCase):
-    compares_digest = False
-
     def make_config(self):
         config = harness.load_config(harness.SHOP)
         config["RequireApiKey"] = True

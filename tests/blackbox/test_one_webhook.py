@@ -78,8 +78,6 @@ class OneWebhook(harness.ServerCase):
 
 
 class Rights(harness.ServerCase):
-    compares_digest = False
-
     def make_config(self):
         config = harness.load_config(harness.SHOP)
         config["RequireApiKey"] = True

@@ -226,8 +226,6 @@ class FilesWithKeys(Starts):
 
 
 class ReloadOfKeys(harness.ServerCase):
-    compares_digest = False
-
     def test_sighup_refuses_a_file_that_others_read(self):
         path = os.path.join(self.server.directory, "config.json")
         with open(path, encoding="utf-8") as file:

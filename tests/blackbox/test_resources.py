@@ -270,7 +270,6 @@ class Reload(harness.ServerCase):
         harness.wait_until(lambda: any("read anew" in line for line in self.server.log[seen:]),
                            "the log says so")
         self.assertEqual(self.get("/Shop.Terms").body, b"New terms.\n")
-        self.compares_digest = False
 
     def test_a_bad_file_changes_nothing(self):
         good = self.server.config
