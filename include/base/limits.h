@@ -25,7 +25,7 @@
     X(body_seconds, "BodySeconds", 30, 1, 3600, "seconds", "time for a request body")              \
     X(body_bytes_per_second, "BodyBytesPerSecond", 240, 0, 1073741824, "bytes",                    \
       "a second, that a request body comes at least, all in all; 0: none")                         \
-    X(body_grace_seconds, "BodyGraceSeconds", 5, 0, 3600, "seconds",                               \
+    X(body_grace_seconds, "BodyGraceSeconds", 5, 1, 3600, "seconds",                               \
       "time after which a request body must come that fast")                                       \
     X(idle_seconds, "IdleSeconds", 75, 1, 86400, "seconds", "time between requests")               \
     X(pending_deliveries, "PendingDeliveries", 1000000, 1, 100000000, "deliveries",                \

@@ -101,7 +101,7 @@ size_t tcp_pending(const struct tcp_conn *conn);
  * the client gets the answer rather than a reset (RFC 9112 section 9.6), then closes. Only on_close
  * follows. How long to wait for a client that does not read is the owner's to say: tcp_close. */
 void tcp_finish(struct tcp_conn *conn, enum tcp_close_reason reason);
-/* Closes now; the first reason counts. */
+/* Closes now. The first reason counts, but that of tcp_finish only once all has been sent. */
 void tcp_close(struct tcp_conn *conn, enum tcp_close_reason reason);
 /* The peer's address as text ("127.0.0.1", "::1", "unix"), valid as long as conn. */
 const char *tcp_peer(const struct tcp_conn *conn);

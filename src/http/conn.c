@@ -119,17 +119,20 @@ static uint64_t body_allowed_ms(const struct conn *c)
     return MIN(body_most_ms(c), MAX(earned_ms, (uint64_t)limits->body_grace_seconds * 1000));
 }
 
+static uint64_t idle_ms(const struct conn *c)
+{
+    return (uint64_t)limits_of(c)->idle_seconds * 1000;
+}
+
 static uint64_t allowed_ms(const struct conn *c)
 {
-    const struct limits *limits = limits_of(c);
-
     switch (c->phase) {
     case H1_HEAD:
-        return (uint64_t)limits->header_seconds * 1000;
+        return (uint64_t)limits_of(c)->header_seconds * 1000;
     case H1_BODY:
         return body_allowed_ms(c);
     default:
-        return (uint64_t)limits->idle_seconds * 1000;
+        return idle_ms(c);
     }
 }
 
@@ -155,8 +158,6 @@ static struct metrics *metrics_of(const struct conn *c)
 
 static void close_now(struct conn *c, enum tcp_close_reason reason)
 {
-    if (c->is_closing)
-        return;
     c->is_closing = true;
     tcp_close(c->tcp, reason);
 }
@@ -576,30 +577,37 @@ static void end_phase(struct conn *c)
     flush(c);
 }
 
-/* When the timer fires, it looks how much of the current phase's time is left. */
+static uint64_t left_ms(const struct conn *c, uint64_t since_ms, uint64_t allowed_ms)
+{
+    uint64_t passed = now_ms(c) - since_ms;
+
+    return allowed_ms - MIN(allowed_ms, passed);
+}
+
+/* For how long the client may still keep this connection waiting. That it takes its answers comes
+ * first; while it waits for us, or is about to hear its last answer, nothing is asked of it. */
+static uint64_t patience_ms(const struct conn *c)
+{
+    if (tcp_pending(c->tcp) > 0)
+        return left_ms(c, c->output_since_ms, idle_ms(c));
+    if (owes_answers(c) || c->is_paused || c->closes_when_sent || c->is_closing)
+        return idle_ms(c);
+    return left_ms(c, c->phase_since_ms, allowed_ms(c));
+}
+
 static void on_time(struct timer *timer)
 {
     struct conn *c = CONTAINER_OF(timer, struct conn, timer);
-    uint64_t allowed = allowed_ms(c), since = c->phase_since_ms, idle_ms;
+    uint64_t ms = patience_ms(c);
 
-    if (c->is_closing)
-        return;
-    if (tcp_pending(c->tcp) > 0) {
-        idle_ms = (uint64_t)limits_of(c)->idle_seconds * 1000;
-        if (now_ms(c) - c->output_since_ms >= idle_ms) {
-            close_now(c, TCP_CLOSE_NOT_READ);
-            return;
-        }
-        since = c->output_since_ms;
-        allowed = idle_ms;
-    } else if (owes_answers(c) || c->is_paused) {
-        since = now_ms(c); /* it waits for us */
-    }
-    if (now_ms(c) - since >= allowed) {
+    if (ms > 0) {
+        timer_start(c->server->loop, timer, MIN(ms, allowed_ms(c)));
+    } else if (tcp_pending(c->tcp) > 0) {
+        close_now(c, TCP_CLOSE_NOT_READ);
+    } else {
         end_phase(c);
-        return;
+        timer_start(c->server->loop, timer, idle_ms(c)); /* to take the answer to that */
     }
-    timer_start(c->server->loop, &c->timer, MIN(allowed - (now_ms(c) - since), allowed_ms(c)));
 }
 
 /* Life. ------------------------------------------------------------------------------------- */

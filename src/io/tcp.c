@@ -122,11 +122,12 @@ static void on_closed(uv_handle_t *handle)
     mem_free(conn);
 }
 
+/* Of tcp_finish and what ends it before all has been sent, the latter is the reason. */
 void tcp_close(struct tcp_conn *conn, enum tcp_close_reason reason)
 {
     if (is_closing(conn))
         return;
-    if (conn->reason == TCP_CLOSE_NONE)
+    if (conn->reason == TCP_CLOSE_NONE || conn->output != NULL)
         conn->reason = reason;
     timer_stop(conn->loop, &conn->linger);
     uv_close(&conn->uv.handle, on_closed);

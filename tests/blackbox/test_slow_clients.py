@@ -5,11 +5,13 @@ import unittest
 
 import harness
 
+GET = b"GET /Shop.Message HTTP/1.1\r\nHost: x\r\n\r\n"
+CLOSING = b"GET /Shop.Message HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 HEAD = b"POST /Shop.Message HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
 
 class SlowCase(harness.ServerCase):
-    compares_digest = False
+    metrics_read = 0
 
     def make_config(self):
         config = harness.load_config(harness.SHOP)
@@ -24,15 +26,19 @@ class SlowCase(harness.ServerCase):
 
     def metric(self, name, **labels):
         """A sample of Svc.Metrics; 0 when there is none."""
-        wanted = name + "".join("{%s=\"%s\"}" % label for label in labels.items()) + " "
+        wanted = name
+        if labels:
+            wanted += "{%s}" % ",".join('%s="%s"' % label for label in labels.items())
+        wanted += " "
+        self.metrics_read += 1
         for line in self.get("/Svc.Metrics").body.decode().splitlines():
             if line.startswith(wanted):
                 return float(line[len(wanted):])
         return 0
 
-    def wait_closed(self, reason):
-        harness.wait_until(lambda: self.metric("svc_connections_closed_total", reason=reason) == 1,
-                           f"a connection is closed: {reason}")
+    def wait_closed(self, reason, count=1):
+        harness.wait_until(lambda: self.metric("svc_connections_closed_total", reason=reason) == count,
+                           f"{count} closed: {reason}")
 
     def read_all(self, connection):
         """All that comes until the server closes."""
@@ -91,6 +97,114 @@ class Bodies(SlowCase):
         time.sleep(1.5)
         connection.sendall(body[40000:])
         self.assertTrue(connection.recv(65536).startswith(b"HTTP/1.1 201 "))
+
+
+class Heads(SlowCase):
+    limits = {"HeaderSeconds": 1, "IdleSeconds": 60}
+
+    def expect_408(self, connection):
+        answer, took = self.drip(connection, b"GET /Shop.Message HTTP/1.1\r\nHost: " + b"x" * 1000)
+        self.assertTrue(answer.startswith(b"HTTP/1.1 408 "), answer)
+        self.assertIn(b"Connection: close", answer)
+        self.assertLess(took, 10)
+        self.assertEqual(self.metric("svc_limit_hits_total", limit="HeaderSeconds"), 1)
+        self.wait_closed("request head took too long")
+
+    def test_a_head_that_drips(self):
+        self.expect_408(self.connect())
+
+    def test_a_later_head_that_drips(self):
+        """The limit holds from the head's first byte, though the connection may be idle for longer."""
+        connection = self.connect()
+        connection.sendall(GET)
+        self.assertTrue(connection.recv(65536).startswith(b"HTTP/1.1 204 "))
+        self.expect_408(connection)
+
+
+class Idle(SlowCase):
+    limits = {"HeaderSeconds": 1, "IdleSeconds": 1}
+
+    def test_silent_connections_are_closed(self):
+        fresh, used = self.connect(), self.connect()
+        used.sendall(GET)
+        self.assertTrue(used.recv(65536).startswith(b"HTTP/1.1 204 "))
+        self.assertEqual([self.read_all(c) for c in (fresh, used)], [b"", b""])
+        self.wait_closed("idle", 2)
+
+
+class HalfClose(SlowCase):
+    limits = {}
+
+    def test_what_was_asked_for_is_still_answered(self):
+        body = b'{"Text":"' + b"x" * 100000 + b'"}'
+        answer = self.server.raw((HEAD % len(body) + body) * 3 + GET * 2, half_close=True)
+        self.assertEqual(answer.count(b"HTTP/1.1 201 "), 3)
+        self.assertEqual(answer.count(b"HTTP/1.1 200 "), 2)
+        self.assertGreater(len(answer), 6 * 100000, "each list has three entities")
+
+    def test_half_a_request_is_not_answered(self):
+        self.assertEqual(self.server.raw(GET[:20], half_close=True), b"")
+        self.assertEqual(self.server.raw(HEAD % 100 + b"{", half_close=True), b"")
+
+
+class NotReading(SlowCase):
+    """A list of 16 MB, more than the kernel holds for a client with a small buffer."""
+    limits = {"IdleSeconds": 1, "OutputBytes": 65536, "ShutdownSeconds": 1}
+    size = 16000000
+
+    def setUp(self):
+        super().setUp()
+        for _ in range(16):
+            body = {"Text": "x" * (self.size // 16)}
+            self.assertEqual(self.post("/Shop.Message", body).status, 201)
+
+    def connect(self):
+        connection = socket.socket()
+        self.addCleanup(connection.close)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(harness.DEADLINE_S)
+        connection.connect(("127.0.0.1", self.server.port))
+        return connection
+
+    def test_one_that_keeps_its_connection(self):
+        self.connect().sendall(GET)
+        self.wait_closed("client does not read its answers")
+
+    def test_one_whose_connection_ends_with_the_answer(self):
+        self.connect().sendall(CLOSING)
+        self.wait_closed("client does not read its answers")
+
+    def test_one_that_sends_no_more(self):
+        connection = self.connect()
+        connection.sendall(GET)
+        connection.shutdown(socket.SHUT_WR)
+        self.wait_closed("client does not read its answers")
+
+    def test_one_that_is_refused_besides(self):
+        self.connect().sendall(GET + b"nonsense\r\n\r\n")
+        self.wait_closed("client does not read its answers")
+
+    def test_no_more_is_held_for_it(self):
+        """Of many requests in one piece, no more are evaluated than there is room for answers."""
+        before = self.metric("svc_heap_bytes")
+        connections = [self.connect() for _ in range(3)]
+        for connection in connections:
+            connection.sendall(GET * 50)
+        harness.wait_until(lambda: self.lists() >= 3, "the first of each is evaluated")
+        self.assertEqual(self.lists(), 3)
+        self.assertLess(self.metric("svc_heap_bytes") - before, 5 * self.size)
+        self.wait_closed("client does not read its answers", 3)
+        self.assertLess(self.metric("svc_heap_bytes") - before, self.size, "it is freed")
+
+    def lists(self):
+        """Lists evaluated: GETs answered with 200, without those of Svc.Metrics."""
+        read_before = self.metrics_read
+        return self.metric("svc_requests_total", method="GET", status="200") - read_before
+
+    def test_a_server_that_stops_does_not_wait_for_it(self):
+        self.connect().sendall(CLOSING)
+        harness.wait_until(lambda: self.metric("svc_connections_open") == 2, "it is connected")
+        self.assertEqual(self.server.stop(), 0)
 
 
 if __name__ == "__main__":

@@ -1027,6 +1027,22 @@ START_TEST(close_after_finish_is_at_once)
     ck_assert_uint_eq(sides[0].closes, 0); /* never inside the call */
     turn();
     ck_assert_uint_eq(sides[0].closes, 1);
+    ck_assert_int_eq(sides[0].reason, TCP_CLOSE_NOT_READ); /* it is not done */
+    close(fd);
+    end();
+}
+END_TEST
+
+START_TEST(close_after_all_is_sent_keeps_the_reason)
+{
+    int fd;
+
+    begin("127.0.0.1:0");
+    fd = client();
+    tcp_write(sides[0].conn, SPAN("bye"));
+    tcp_finish(sides[0].conn, TCP_CLOSE_DONE);
+    tcp_close(sides[0].conn, TCP_CLOSE_SHUTDOWN);
+    turn();
     ck_assert_int_eq(sides[0].reason, TCP_CLOSE_DONE);
     close(fd);
     end();
@@ -1148,7 +1164,7 @@ START_TEST(reset_while_finishing)
     tcp_finish(sides[0].conn, TCP_CLOSE_DONE);
     reset(fd);
     TURN_UNTIL(sides[0].closes == 1);
-    ck_assert_int_eq(sides[0].reason, TCP_CLOSE_DONE);
+    ck_assert_int_eq(sides[0].reason, TCP_CLOSE_RESET);
     end();
 }
 END_TEST
@@ -1206,6 +1222,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, finish_drops_what_the_client_still_sends);
     tcase_add_test(tc, finish_waits_a_second_at_most);
     tcase_add_test(tc, close_after_finish_is_at_once);
+    tcase_add_test(tc, close_after_all_is_sent_keeps_the_reason);
     tcase_add_test(tc, close_drops_what_is_pending);
     tcase_add_test(tc, close_inside_on_read);
     tcase_add_test(tc, reset_while_reading);
