@@ -21,6 +21,10 @@
  * it before it is called again, which nothing makes happen until some timer of its own ends. Such a
  * transfer is stalled: it is switched off and on again, which is how libcurl is told to call it.
  *
+ * A socket that loses the race between a name's addresses is closed by libcurl 7.88.1 itself, and
+ * not by way of fetch_socket_on_close; then it says that it does not want it any more. Nothing may
+ * be done with such a descriptor, which may be another's soon.
+ *
  * libcurl's timer: a time of zero is not acted upon inside the callback, where libcurl must not be
  * called, but in the turn's task. */
 #include "fetch_private.h"
@@ -30,6 +34,7 @@
 #include "base/must.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
@@ -267,6 +272,31 @@ static void note_user(CURL *easy, curl_socket_t fd)
     MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, (void *)data)->fd = fd;
 }
 
+static void on_closed(uv_handle_t *handle)
+{
+    mem_free(CONTAINER_OF(handle, struct fetch_socket, poll));
+}
+
+/* Its descriptor is closed next, or is so already. */
+static void drop(struct fetch_socket *s)
+{
+    struct fetcher *f = s->fetcher;
+
+    f->sockets[s->fd] = NULL;
+    if (s->opener != NULL) {
+        list_remove(&s->opener->sockets, &s->opened);
+        stall(s->opener);
+    }
+    if (list_linked(&s->rested))
+        list_remove(&f->rested, &s->rested);
+    uv_close((uv_handle_t *)&s->poll, on_closed);
+}
+
+static bool was_closed(const struct fetch_socket *s)
+{
+    return s->opener != NULL && fcntl(s->fd, F_GETFD) < 0;
+}
+
 /* CURLMOPT_SOCKETFUNCTION. CURL_POLL_REMOVE is neither in nor out. */
 static int on_want(CURL *easy, curl_socket_t fd, int what, void *data, void *socket_data)
 {
@@ -277,6 +307,10 @@ static int on_want(CURL *easy, curl_socket_t fd, int what, void *data, void *soc
     MUST(s != NULL);
     s->wanted = ((what & CURL_POLL_IN) != 0 ? UV_READABLE : 0) |
                 ((what & CURL_POLL_OUT) != 0 ? UV_WRITABLE : 0);
+    if (s->wanted == 0 && was_closed(s)) {
+        drop(s);
+        return 0;
+    }
     watch(s, UV_READABLE | s->wanted);
     if (s->wanted != 0)
         note_user(easy, fd);
@@ -296,8 +330,12 @@ static bool is_plain(const struct fetch_transfer *t)
 static struct fetch_socket *socket_new(struct fetch_transfer *t, curl_socket_t fd)
 {
     struct fetcher *f = t->fetcher;
-    struct fetch_socket *s = NEW(struct fetch_socket);
+    struct fetch_socket *s = NEW(struct fetch_socket), *old = socket_at(f, fd);
 
+    if (old != NULL) { /* closed without a word: libcurl may take the new one for it */
+        s->wanted = old->wanted;
+        drop(old);
+    }
     if (uv_poll_init(&f->loop->uv, &s->poll, fd) != 0) {
         mem_free(s);
         return NULL;
@@ -308,6 +346,8 @@ static struct fetch_socket *socket_new(struct fetch_transfer *t, curl_socket_t f
     s->opener = t;
     list_push_back(&t->sockets, &s->opened);
     socket_put(f, fd, s);
+    if (s->wanted != 0)
+        watch(s, UV_READABLE | s->wanted);
     return s;
 }
 
@@ -349,25 +389,12 @@ curl_socket_t fetch_socket_on_open(void *data, curlsocktype purpose, struct curl
     return fd >= 0 ? fd : CURL_SOCKET_BAD;
 }
 
-static void on_closed(uv_handle_t *handle)
-{
-    mem_free(CONTAINER_OF(handle, struct fetch_socket, poll));
-}
-
 int fetch_socket_on_close(void *data, curl_socket_t fd)
 {
-    struct fetcher *f = MUST_BE(struct fetcher, FETCH_KIND_FETCHER, data);
-    struct fetch_socket *s = socket_at(f, fd);
+    struct fetch_socket *s = socket_at(MUST_BE(struct fetcher, FETCH_KIND_FETCHER, data), fd);
 
     MUST(s != NULL);
-    f->sockets[fd] = NULL;
-    if (s->opener != NULL) {
-        list_remove(&s->opener->sockets, &s->opened);
-        stall(s->opener);
-    }
-    if (list_linked(&s->rested))
-        list_remove(&f->rested, &s->rested);
-    uv_close((uv_handle_t *)&s->poll, on_closed);
+    drop(s);
     close(fd);
     return 0;
 }

@@ -34,7 +34,7 @@ class Connection:
         self.number = number
         self.rest = b""
 
-    def _more(self):
+    def more(self):
         part = self.socket.recv(65536)
         if not part:
             raise ConnectionError("the server has closed")
@@ -42,7 +42,7 @@ class Connection:
 
     def read_head(self):
         while b"\r\n\r\n" not in self.rest:
-            self._more()
+            self.more()
         head, _, self.rest = self.rest.partition(b"\r\n\r\n")
         return Request(head, b"")
 
@@ -51,7 +51,7 @@ class Connection:
         request = self.read_head()
         count = int(request.header("Content-Length") or 0)
         while len(self.rest) < count:
-            self._more()
+            self.more()
         request.body, self.rest = self.rest[:count], self.rest[count:]
         with self.receiver.lock:
             self.receiver.requests.append(request)
@@ -81,7 +81,7 @@ class Connection:
     def hang(self):
         """Until the server gives up."""
         while True:
-            self._more()
+            self.more()
 
 
 class Hostile:
@@ -132,14 +132,15 @@ class Hostile:
                 sock.shutdown(socket.SHUT_RDWR)
 
     def close(self):
+        """Its port is free then: the shutdown ends the accept that would keep it."""
         self.closed = True
-        self.socket.close()
         with self.lock:
-            for sock in self.open:
+            for sock in [self.socket, *self.open]:
                 try:
                     sock.shutdown(socket.SHUT_RDWR)
                 except OSError:
                     pass
+        self.socket.close()
 
 
 def on_one_port(scripts):
@@ -213,6 +214,13 @@ class Names:
 
     def close(self):
         self.socket.close()
+
+
+def expect_clean_end(case):
+    """Stops the server, which says (with a sanitizer) what it has not given back, and starts it again."""
+    case.settle()
+    case.assertEqual(case.server.stop(), 0, "\n".join(case.server.log[-20:]))
+    case.server.start()
 
 
 def memory_kib(pid, member):

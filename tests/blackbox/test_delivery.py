@@ -215,7 +215,7 @@ class Deliveries(harness.ServerCase):
             self.created("/Shop.Person", {"Name": f"Person {number}"})
             healthy.take()
         self.assertLess(time.monotonic() - began, 10)
-        self.assertEqual(len(self.deliveries("State=InFlight")), 24)
+        harness.wait_until(lambda: len(self.deliveries("State=InFlight")) == 24, "they still hang")
         self.server.request("DELETE", "/Svc.Admin.Webhook/_/unsafe=true")
 
     def test_an_abort_is_told(self):

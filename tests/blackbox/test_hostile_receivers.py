@@ -193,6 +193,7 @@ class BadAnswers(Hostility):
                 self.assertLess(receiver.sent, SENT_MOST, what)
         self.assertEqual({entry["IsSuccess"] for entry in self.log_of(good, 20)}, {True})
         self.expect_bounded_memory(before)
+        hostile.expect_clean_end(self)
 
     def test_floods_of_many_attempts_leave_no_memory_behind(self):
         """Two hundred attempts, each answered without end."""

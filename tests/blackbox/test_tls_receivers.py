@@ -169,6 +169,7 @@ class Floods(Tls):
                 receiver.context.set_alpn_protocols(["h2"])
                 receiver.speak(speak)
                 self.expect_bounded(receiver.url(host="good.test"), "HTTP/2|nghttp2|sending data|far more bytes came")
+        hostile.expect_clean_end(self)
 
 
 class KeptOpen(Tls):
