@@ -13,7 +13,7 @@
  * are appended again, a slice a turn; when those moves are committed its file is deleted. That goes
  * on until little enough is left, or everything has been moved once: what then still takes too much
  * room, objects larger than half a segment for example, cannot be packed more tightly, and is left
- * alone until others have written a good part as much. */
+ * alone until there is a good part more of it. */
 #include "store/turn.h"
 
 #include "base/log.h"
@@ -41,8 +41,9 @@ struct turn {
     uint64_t segment_bytes;
     uint64_t moved_serial; /* the last move's; the oldest segment may go when it is committed */
     uint64_t pass_end;     /* cleaning goes on until everything before this serial has been moved */
-    uint64_t new_bytes;    /* appended since that began, moves not counted */
-    bool cleaning_fails;   /* it was said; tried again at every turn end */
+    bool is_in_pass;
+    uint64_t overhead;   /* of sealed segments, what was not alive when that had been done */
+    bool cleaning_fails; /* it was said; tried again at every turn end */
     struct arena scratch;
     void (*on_failed)(void *context, const char *why);
     void *on_failed_context;
@@ -106,84 +107,36 @@ static void on_failed(void *context, const char *what, int error_number)
         t->on_failed(t->on_failed_context, why);
 }
 
-static size_t change_bytes(const struct change *c)
+/* Has everything been moved that was there when cleaning began? */
+static bool is_pass_over(struct turn *t, uint64_t second_first_serial)
 {
-    size_t bytes = 0;
+    const struct stored *oldest = store_oldest(t->store);
 
-    for (size_t i = 0; i < c->count; i++)
-        bytes += segment_record_bytes(c->records[i].n);
-    return bytes;
-}
-
-static size_t kept_bytes(const struct turn *t, const struct change *c)
-{
-    size_t bytes = (store_live_count(t->store) + c->count) * KEPT_BYTES_PER_OBJECT;
-
-    return c->frees_space ? 0 : MIN(bytes, MIN(KEPT_BYTES_MOST, t->segment_bytes / 4));
-}
-
-static struct err *apply(struct turn *t, struct change *c, uint64_t *out_serial)
-{
-    struct span bodies = buf_span(&c->bodies);
-    struct journal_record *records;
-    struct journal_place *places;
-    uint64_t serial;
-
-    if (c->count == 0) {
-        *out_serial = 0;
-        return NULL;
-    }
-    MUST(c->first_serial == journal_next_serial(t->journal));
-    TRY(journal_reserve(t->journal, change_bytes(c), kept_bytes(t, c)));
-    records = ARENA_ARRAY(c->arena, struct journal_record, c->count);
-    places = ARENA_ARRAY(c->arena, struct journal_place, c->count);
-    for (size_t i = 0; i < c->count; i++) {
-        const struct change_record *r = &c->records[i];
-
-        records[i] = (struct journal_record){
-            .kind = (uint16_t)r->kind,
-            .serials = r->serials,
-            .body = span_sub(bodies, r->offset, r->offset + r->n),
-        };
-    }
-    serial = journal_append(t->journal, records, c->count, places);
-    for (size_t i = 0; i < c->count; i++) {
-        const struct store_origin origin = {
-            .serial = serial,
-            .bytes = (uint32_t)segment_record_bytes(records[i].body.n),
-            .place = places[i],
-        };
-        struct err *e = store_apply(t->store, records[i].kind, records[i].body, &origin);
-
-        MUST(e == NULL); /* we have just encoded it */
-        *out_serial = serial;
-        serial += records[i].serials;
-    }
-    return NULL;
-}
-
-static bool has_garbage(struct turn *t)
-{
-    struct journal_stats stats;
-
-    journal_stats(t->journal, &stats);
-    return !stats.failed && stats.sealed_bytes * 2 > store_live_bytes(t->store) * 3;
+    return oldest != NULL && oldest->serial < second_first_serial && oldest->serial >= t->pass_end;
 }
 
 static bool wants_cleaning(struct turn *t)
 {
     uint64_t second = journal_second_first_serial(t->journal);
-    const struct stored *oldest = store_oldest(t->store);
-    bool is_needless = oldest == NULL || oldest->serial >= second;
+    uint64_t live = store_live_bytes(t->store), garbage;
+    struct journal_stats stats;
 
-    if (second == 0 || !has_garbage(t))
+    if (second == 0)
         return false;
-    if (is_needless || oldest->serial < t->pass_end)
-        return true;
-    if (t->pass_end != 0 && t->new_bytes * 4 < store_live_bytes(t->store))
+    journal_stats(t->journal, &stats);
+    garbage = stats.sealed_bytes - MIN(live, stats.sealed_bytes);
+    if (is_pass_over(t, second)) {
+        if (t->is_in_pass)
+            t->overhead = garbage;
+        t->is_in_pass = false;
+    }
+    if (stats.failed || garbage * 2 <= live)
         return false;
-    t->pass_end = journal_next_serial(t->journal);
-    t->new_bytes = 0;
+    if (!t->is_in_pass && garbage < t->overhead + live / 4)
+        return false;
+    if (!t->is_in_pass)
+        t->pass_end = journal_next_serial(t->journal);
+    t->is_in_pass = true;
     return true;
 }
 
@@ -196,7 +149,7 @@ static struct err *move_one(struct turn *t, struct stored *stored)
     change.frees_space = true;
     e = store_move(t->store, stored, &change);
     if (e == NULL)
-        e = apply(t, &change, &t->moved_serial);
+        e = turn_apply(t, &change, &t->moved_serial);
     change_done(&change);
     arena_reset(&t->scratch);
     return e;
@@ -313,10 +266,59 @@ void turn_free(struct turn *t)
     mem_free(t);
 }
 
+static size_t change_bytes(const struct change *c)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < c->count; i++)
+        bytes += segment_record_bytes(c->records[i].n);
+    return bytes;
+}
+
+static size_t kept_bytes(const struct turn *t, const struct change *c)
+{
+    size_t bytes = (store_live_count(t->store) + c->count) * KEPT_BYTES_PER_OBJECT;
+
+    return c->frees_space ? 0 : MIN(bytes, MIN(KEPT_BYTES_MOST, t->segment_bytes / 4));
+}
+
 struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
 {
-    TRY(apply(t, c, out_serial));
-    t->new_bytes += disk_blocks(change_bytes(c));
+    struct span bodies = buf_span(&c->bodies);
+    struct journal_record *records;
+    struct journal_place *places;
+    uint64_t serial;
+
+    if (c->count == 0) {
+        *out_serial = 0;
+        return NULL;
+    }
+    MUST(c->first_serial == journal_next_serial(t->journal));
+    TRY(journal_reserve(t->journal, change_bytes(c), kept_bytes(t, c)));
+    records = ARENA_ARRAY(c->arena, struct journal_record, c->count);
+    places = ARENA_ARRAY(c->arena, struct journal_place, c->count);
+    for (size_t i = 0; i < c->count; i++) {
+        const struct change_record *r = &c->records[i];
+
+        records[i] = (struct journal_record){
+            .kind = (uint16_t)r->kind,
+            .serials = r->serials,
+            .body = span_sub(bodies, r->offset, r->offset + r->n),
+        };
+    }
+    serial = journal_append(t->journal, records, c->count, places);
+    for (size_t i = 0; i < c->count; i++) {
+        const struct store_origin origin = {
+            .serial = serial,
+            .bytes = (uint32_t)segment_record_bytes(records[i].body.n),
+            .place = places[i],
+        };
+        struct err *e = store_apply(t->store, records[i].kind, records[i].body, &origin);
+
+        MUST(e == NULL); /* we have just encoded it */
+        *out_serial = serial;
+        serial += records[i].serials;
+    }
     return NULL;
 }
 

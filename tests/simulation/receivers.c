@@ -46,6 +46,61 @@ static void learn_delivery(const struct world *w, struct pair *pair)
     MUST(pair->object_no != 0);
 }
 
+/* Outcomes. --------------------------------------------------------------------------------- */
+
+static bool is_accepted(const struct fetch_result *r)
+{
+    return r->status >= 200 && r->status < 300;
+}
+
+/* What the delivery is now: service/retry.h in other words. */
+static struct pair_state pair_after(const struct pair *pair, const struct fetch_result *r)
+{
+    const struct schedule *schedule = &schedules[pair->started.schedule];
+    struct pair_state state = pair->now;
+
+    state.attempts++;
+    state.is_ended = is_accepted(r) || r->status == 410 || state.attempts > schedule->count;
+    if (!state.is_ended)
+        state.not_before_ms =
+            clock_mono_ms() + (uint64_t)schedule->seconds[state.attempts - 1] * 1000;
+    return state;
+}
+
+static struct hook_state hook_after(const struct hook *hook, const struct pair *pair,
+                                    const struct fetch_result *r)
+{
+    unsigned disable_days = pair->started.disable_days;
+    struct hook_state state = hook->now;
+    int64_t failing_ns = clock_unix_ns() - state.failing_since_unix_ns;
+    bool is_asked = (r->status == 429 || r->status == 503) && r->retry_after_s > 0;
+
+    if (is_asked)
+        state.hold_until_ms =
+            MAX(state.hold_until_ms,
+                clock_mono_ms() + (uint64_t)MIN(r->retry_after_s, RETRY_AFTER_MAX_S) * 1000);
+    if (is_accepted(r)) {
+        state.failing_since_unix_ns = 0;
+        return state;
+    }
+    if (r->status == 410 || (state.failing_since_unix_ns != 0 && disable_days > 0 &&
+                             failing_ns >= disable_days * INT64_C(86400000000000)))
+        state.is_paused = true;
+    return state;
+}
+
+static void note_outcome(struct world *w, struct pair *pair, const struct fetch_result *r)
+{
+    struct ledger *l = w->ledger;
+    struct pair_state state = pair_after(pair, r);
+    struct hook_state hook = hook_after(&l->hooks[pair->hook], pair, r);
+
+    if (!is_accepted(r) && hook.failing_since_unix_ns == 0)
+        hook.failing_since_unix_ns = pair->started_unix_ns;
+    ledger_set_pair(l, (size_t)(pair - l->pairs), &state, world_serial(w));
+    ledger_set_hook(l, pair->hook, &hook, world_serial(w));
+}
+
 /* Checks of a start. ------------------------------------------------------------------------ */
 
 static void check_rate(struct hook *hook)
@@ -63,6 +118,13 @@ static void check_rate(struct hook *hook)
     MUST(hook->tokens > -0.01);
 }
 
+/* When an outcome was recorded late, the ledger knows only a bound of its serial, and may have
+ * taken back what a loss of power left. */
+static bool has_ended(const struct pair *pair)
+{
+    return pair->now.is_ended || (pair->was_late && pair->is_accepted);
+}
+
 /* In an ordered webhook whatever came earlier has ended. */
 static void check_order(const struct ledger *l, const struct pair *pair)
 {
@@ -70,19 +132,7 @@ static void check_order(const struct ledger *l, const struct pair *pair)
         return;
     MUST(l->hooks[pair->hook].in_flight == 0);
     for (const struct pair *other = l->pairs; other < pair; other++)
-        MUST(other->hook != pair->hook || !other->now.exists || other->now.is_ended);
-}
-
-/* When an outcome was recorded late, the ledger knows only a bound of its serial, and may have
- * taken back what a loss of power left. */
-static void check_attempt(struct pair *pair, const struct fetch *f)
-{
-    uint64_t attempt;
-
-    MUST(span_to_u64(header_of(f, "Svc-attempt"), &attempt));
-    if (pair->was_late && attempt > pair->now.attempts + 1)
-        pair->now.attempts = (unsigned)attempt - 1;
-    MUST(attempt == pair->now.attempts + 1);
+        MUST(other->hook != pair->hook || !other->now.exists || has_ended(other));
 }
 
 static void check_body(const struct world *w, const struct pair *pair, const struct fetch *f)
@@ -103,6 +153,22 @@ static void check_times(const struct world *w, const struct pair *pair)
     MUST(clock_mono_ms() >= w->ledger->hooks[pair->hook].now.hold_until_ms);
 }
 
+/* Of an outcome that was recorded late the ledger may learn only now, or have taken it back though
+ * a loss of power left it (has_ended). */
+static void check_attempt(struct world *w, struct pair *pair, const struct fetch *f)
+{
+    uint64_t attempt;
+
+    MUST(span_to_u64(header_of(f, "Svc-attempt"), &attempt));
+    if (pair->is_late && attempt == pair->now.attempts + 2) {
+        pair->is_late = false;
+        note_outcome(w, pair, &pair->late);
+    }
+    if (pair->was_late && attempt > pair->now.attempts + 1)
+        pair->now.attempts = (unsigned)attempt - 1;
+    MUST(attempt == pair->now.attempts + 1);
+}
+
 static void on_start(void *context, struct fetch *f)
 {
     struct world *w = context;
@@ -112,8 +178,8 @@ static void on_start(void *context, struct fetch *f)
 
     receivers_look(w);
     MUST(turn_is_committed(w->service->turn, l->events[pair->event].now.serial));
+    check_attempt(w, pair, f);
     MUST(!hook->now.is_paused && pair->fetch == NULL && !pair->is_late && !pair->now.is_ended);
-    check_attempt(pair, f);
     MUST(hook->in_flight < hook->now.max_in_flight);
     check_times(w, pair);
     check_order(l, pair);
@@ -175,59 +241,6 @@ static struct fetch_result any_result(bool is_well)
     return result;
 }
 
-static bool is_accepted(const struct fetch_result *r)
-{
-    return r->status >= 200 && r->status < 300;
-}
-
-/* What the delivery is now: service/retry.h in other words. */
-static struct pair_state pair_after(const struct pair *pair, const struct fetch_result *r)
-{
-    const struct schedule *schedule = &schedules[pair->started.schedule];
-    struct pair_state state = pair->now;
-
-    state.attempts++;
-    state.is_ended = is_accepted(r) || r->status == 410 || state.attempts > schedule->count;
-    if (!state.is_ended)
-        state.not_before_ms =
-            clock_mono_ms() + (uint64_t)schedule->seconds[state.attempts - 1] * 1000;
-    return state;
-}
-
-static struct hook_state hook_after(const struct hook *hook, const struct pair *pair,
-                                    const struct fetch_result *r)
-{
-    unsigned disable_days = pair->started.disable_days;
-    struct hook_state state = hook->now;
-    int64_t failing_ns = clock_unix_ns() - state.failing_since_unix_ns;
-    bool is_asked = (r->status == 429 || r->status == 503) && r->retry_after_s > 0;
-
-    if (is_asked)
-        state.hold_until_ms =
-            MAX(state.hold_until_ms,
-                clock_mono_ms() + (uint64_t)MIN(r->retry_after_s, RETRY_AFTER_MAX_S) * 1000);
-    if (is_accepted(r)) {
-        state.failing_since_unix_ns = 0;
-        return state;
-    }
-    if (r->status == 410 || (state.failing_since_unix_ns != 0 && disable_days > 0 &&
-                             failing_ns >= disable_days * INT64_C(86400000000000)))
-        state.is_paused = true;
-    return state;
-}
-
-static void note_outcome(struct world *w, struct pair *pair, const struct fetch_result *r)
-{
-    struct ledger *l = w->ledger;
-    struct pair_state state = pair_after(pair, r);
-    struct hook_state hook = hook_after(&l->hooks[pair->hook], pair, r);
-
-    if (!is_accepted(r) && hook.failing_since_unix_ns == 0)
-        hook.failing_since_unix_ns = pair->started_unix_ns;
-    ledger_set_pair(l, (size_t)(pair - l->pairs), &state, world_serial(w));
-    ledger_set_hook(l, pair->hook, &hook, world_serial(w));
-}
-
 void receivers_answer(struct world *w, bool is_well)
 {
     struct fetch_result result = any_result(is_well);
@@ -286,6 +299,6 @@ void receivers_check_end(struct world *w)
         if (hook->is_local)
             MUST(w->has_been_full || clients_count_in_sink(w, l->events[pair->event].n) > 0);
         else
-            MUST(pair->now.is_ended || (pair->was_late && pair->is_accepted));
+            MUST(has_ended(pair));
     }
 }
