@@ -5,8 +5,10 @@ packages_build='build-essential meson ninja-build pkgconf libuv1-dev libcurl4-op
 libcjson-dev libc-ares-dev libpcre2-dev libssl-dev node-llhttp check
 ca-certificates'
 packages_test='python3 curl git clang-format universal-ctags valgrind strace systemd haproxy openssl'
-# Any will do, also one that is not Debian's nginx-light.
+# Any will do of these, also one that is not Debian's.
 PATH=$PATH:/usr/sbin command -v nginx >/dev/null || packages_test+=' nginx-light'
+command -v node >/dev/null || packages_test+=' nodejs'
+command -v npm >/dev/null || packages_test+=' npm'
 
 # install_missing PACKAGE...
 install_missing() {
