@@ -117,20 +117,17 @@ void uuid_add(struct buf *b, const struct uuid *u)
 /* The digits are brought together first: five groups with a hyphen between. */
 bool uuid_parse(struct span s, struct uuid *out_uuid)
 {
-    static const uint8_t group_digits[] = {8, 4, 4, 4, 12};
     char digits[2 * sizeof(out_uuid->b)];
     struct uuid u;
-    size_t from = 0, to = 0;
 
-    if (s.n != UUID_TEXT_BYTES)
+    if (s.n != UUID_TEXT_BYTES || s.p[8] != '-' || s.p[13] != '-' || s.p[18] != '-' ||
+        s.p[23] != '-')
         return false;
-    for (size_t i = 0; i < ARRAY_LEN(group_digits); i++) {
-        if (i > 0 && s.p[from++] != '-')
-            return false;
-        memcpy(digits + to, s.p + from, group_digits[i]);
-        from += group_digits[i];
-        to += group_digits[i];
-    }
+    memcpy(digits, s.p, 8);
+    memcpy(digits + 8, s.p + 9, 4);
+    memcpy(digits + 12, s.p + 14, 4);
+    memcpy(digits + 16, s.p + 19, 4);
+    memcpy(digits + 20, s.p + 24, 12);
     if (!text_from_hex(span_of(digits, sizeof(digits)), u.b))
         return false;
     *out_uuid = u;
