@@ -77,7 +77,23 @@ static int64_t parse_retry_after(struct span value)
     return MIN(MAX((int64_t)date - clock_unix_ns() / NS_PER_S, 0), RETRY_AFTER_MOST_S);
 }
 
-/* Of several the longest: never less than asked. */
+/* Nothing but chunks was asked for (RFC 9112, section 7.4). libcurl would unpack what is packed,
+ * also when it is packed several times, and a few bytes may then keep it for minutes. */
+static bool is_packed(struct span codings)
+{
+    struct span rest = codings;
+
+    while (rest.p != NULL) {
+        struct span coding = span_trim(span_split(&rest, ','));
+
+        if (coding.n > 0 && !span_ieq(coding, SPAN("chunked")) &&
+            !span_ieq(coding, SPAN("identity")))
+            return true;
+    }
+    return false;
+}
+
+/* Of several Retry-After the longest: never less than asked. */
 static void read_header(struct fetch_answer *a, struct span line)
 {
     struct span value = line;
@@ -85,6 +101,8 @@ static void read_header(struct fetch_answer *a, struct span line)
 
     if (span_ieq(name, SPAN("Retry-After")))
         a->retry_after_s = MAX(a->retry_after_s, parse_retry_after(span_trim(value)));
+    else if (span_ieq(name, SPAN("Transfer-Encoding")) && is_packed(value))
+        a->stop = FETCH_PACKED;
 }
 
 static struct span without_line_end(struct span line)
@@ -200,6 +218,8 @@ static const char *verdict_text(const struct fetch_transfer *t, enum fetch_error
         return too_long;
     if (t->answer.stop == FETCH_TOO_MANY_INTERIM)
         return "more than 16 interim answers (1xx)";
+    if (t->answer.stop == FETCH_PACKED)
+        return "the answer has a Transfer-Encoding that was not asked for";
     if (t->answer.stop == FETCH_NOISE)
         return "far more bytes came than an answer may have";
     if (error == FETCH_REFUSED_ADDRESS)

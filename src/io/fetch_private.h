@@ -63,6 +63,7 @@ enum fetch_stop {
     FETCH_BODY_READ,
     FETCH_HEAD_TOO_LONG,
     FETCH_TOO_MANY_INTERIM,
+    FETCH_PACKED,
     FETCH_NOISE /* see fetch_socket.c */
 };
 

@@ -1,13 +1,22 @@
-/* OpenSSL reads on for as long as what comes is nothing for its caller: in a handshake
+/* What a peer may ask of OpenSSL, in the loop's only thread.
+ *
+ * OpenSSL reads on for as long as what comes is nothing for its caller: in a handshake
  * HelloRequests, after it session tickets. A peer that sends such messages faster than they are
  * read would keep it inside one call, and the loop with it, for ever. But OpenSSL tells of each
  * message that it reads, and of each record: they are counted, and too many in one go end the
- * socket (fetch_socket.c), at which OpenSSL's call returns. */
+ * socket (fetch_socket.c), at which OpenSSL's call returns.
+ *
+ * And a key exchange over a finite field takes as long as the peer wants: it picks the numbers, of
+ * up to 10 000 bits, which take seconds. Elliptic curves have been everybody's choice for long; no
+ * others are offered. */
 #include "fetch_private.h"
 
 #include "base/must.h"
 
 #include <openssl/ssl.h>
+
+#define CIPHERS "DEFAULT:!kDHE"                /* up to TLS 1.2 */
+#define GROUPS "X25519:P-256:X448:P-384:P-521" /* no ffdhe, in TLS 1.3 */
 
 static void on_message(int is_written, int version, int kind, const void *bytes, size_t n, SSL *ssl,
                        void *data)
@@ -30,6 +39,9 @@ CURLcode fetch_tls_on_context(CURL *easy, void *context, void *data)
     (void)easy;
     if (s == NULL)
         return CURLE_SSL_CONNECT_ERROR;
+    if (SSL_CTX_set_cipher_list(context, CIPHERS) != 1 ||
+        SSL_CTX_set1_groups_list(context, GROUPS) != 1)
+        return CURLE_SSL_CIPHER;
     SSL_CTX_set_msg_callback(context, on_message);
     SSL_CTX_set_msg_callback_arg(context, s);
     return CURLE_OK;

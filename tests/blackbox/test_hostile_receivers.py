@@ -101,7 +101,8 @@ CASES = {
     "a bomb": (answering(HEAD + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(bytes(1 << 24))),
                200, None, False),
     "a bomb in the transfer": (answering(HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n"
-                                         + chunk(zeros(31)) + b"0\r\n\r\n"), 200, None, False),
+                                         + chunk(zeros(31)) + b"0\r\n\r\n"), None,
+                               "Transfer-Encoding that was not asked for", False),
     "not text": (answering(with_length(b"200 OK", bytes(range(256)) * 30)), 200, None, False),
     "switches protocols": (answering(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n\x01\x02"), None,
                            "ended in the head|Unsupported|101", False),

@@ -10,7 +10,7 @@ import unittest
 import harness
 import hostile
 from hostile import Hostile, memory_kib
-from tls import Authority, TlsReceiver
+from tls import RSA_KEY, Authority, TlsReceiver, openssl
 
 NGINX = """
 daemon off; master_process off; worker_processes 1; pid nginx.pid; error_log nginx.log;
@@ -111,6 +111,19 @@ class Certificates(Tls):
         entry = self.attempt(receiver.url(host="good.test"))
         self.assertRegex(entry["Error"], "OpenSSL.*(protocol|unsupported|disallowed)")
         self.assertTrue(receiver.nothing(0))
+
+    def test_no_numbers_of_the_receivers_choice(self):
+        """A key exchange over a finite field may be made to take seconds: it is not offered."""
+        parameters = os.path.join(self.directory, "dh.pem")
+        openssl("genpkey", "-genparam", "-algorithm", "DH", "-pkeyopt", "group:ffdhe2048", "-out", parameters)
+        receiver = self.secured(self.authority.sign("good.test", key=RSA_KEY))
+        receiver.context.load_dh_params(parameters)
+        receiver.context.set_ciphers("kDHE")
+        receiver.context.maximum_version = ssl.TLSVersion.TLSv1_2
+        entry = self.attempt(receiver.url(host="good.test"))
+        self.assertRegex(entry["Error"], "OpenSSL.*handshake failure")
+        receiver.context.set_ciphers("kECDHE")
+        self.assertEqual(self.attempt(receiver.url(host="good.test"))["StatusCode"], 200)
 
     def test_no_tls_there(self):
         """Plain HTTP, silence, an end, where TLS was expected."""

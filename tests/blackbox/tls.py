@@ -6,6 +6,7 @@ import subprocess
 import harness
 
 KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+RSA_KEY = ["-newkey", "rsa:2048", "-nodes"]
 
 
 def openssl(*arguments):
@@ -21,13 +22,13 @@ class Authority:
         openssl("req", "-x509", *KEY, "-subj", f"/CN={name}", "-days", "2",
                 "-keyout", self.base + ".key", "-out", self.file)
 
-    def sign(self, *names, days=2):
+    def sign(self, *names, days=2, key=KEY):
         """(certificate, key) for names and addresses. Zero days: it has expired when it is there."""
         base = f"{self.base}-{names[0]}-{days}"
         kinds = {name: "IP" if name[0].isdigit() or ":" in name else "DNS" for name in names}
         with open(base + ".ext", "w", encoding="ascii") as file:
             file.write("subjectAltName=" + ",".join(f"{kind}:{name}" for name, kind in kinds.items()))
-        openssl("req", "-new", *KEY, "-subj", f"/CN={names[0]}", "-keyout", base + ".key", "-out", base + ".csr")
+        openssl("req", "-new", *key, "-subj", f"/CN={names[0]}", "-keyout", base + ".key", "-out", base + ".csr")
         openssl("x509", "-req", "-in", base + ".csr", "-CA", self.file, "-CAkey", self.base + ".key",
                 "-set_serial", str(abs(hash(base))), "-days", str(days), "-extfile", base + ".ext",
                 "-out", base + ".pem")
