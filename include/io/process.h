@@ -1,4 +1,4 @@
-/* What the kernel knows about this process: for metrics. */
+/* What the kernel knows about this process. */
 #ifndef IO_PROCESS_H
 #define IO_PROCESS_H
 
@@ -8,5 +8,7 @@
 uint64_t process_resident_bytes(void);
 /* Processor time used since the start, user and system. */
 uint64_t process_cpu_ns(void);
+/* How many descriptors it may have open, at most INT32_MAX. */
+uint64_t process_descriptors_most(void);
 
 #endif

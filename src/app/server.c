@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "http/server.h"
+#include "io/process.h"
 #include "service/declaration.h"
 
 #include <errno.h>
@@ -14,7 +15,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DRAIN_CHECK_MS = 20, SIGNALS = 4 };
+enum {
+    DRAIN_CHECK_MS = 20,
+    SIGNALS = 4,
+    OWN_DESCRIPTORS = 64 /* of the journal, listeners, the loop, name resolution */
+};
 
 struct server {
     struct config *config;
@@ -211,6 +216,21 @@ static void on_service_failed(void *context)
 
 /* Setting up. ------------------------------------------------------------------------------ */
 
+/* Clients may not take the descriptors that the journal and deliveries need. */
+static void fit_connections(struct config *c)
+{
+    uint64_t all = process_descriptors_most();
+    int64_t room = (int64_t)(all - MIN(all / 2, c->max_in_flight + OWN_DESCRIPTORS));
+
+    if (c->limits.connections <= room)
+        return;
+    log_warn("server",
+             "Limits.Connections: %lld are too many for the %llu files that the process may have "
+             "open: there will be %lld",
+             (long long)c->limits.connections, (unsigned long long)all, (long long)room);
+    c->limits.connections = room;
+}
+
 static struct err *make_service(struct server *s)
 {
     struct config *c = s->config;
@@ -372,6 +392,7 @@ static struct err *check(struct server *s)
  * among them, are the user's. Clients come last: who is answered finds everything in its place. */
 static struct err *set_up(struct server *s, bool check_only)
 {
+    fit_connections(s->config);
     TRY(make_service(s));
     if (check_only)
         return check(s);

@@ -23,7 +23,7 @@ struct http_server {
     size_t spare_output_count;
     struct buf date;
     int64_t date_s;
-    size_t connections;
+    size_t connections, refused;     /* the latter among the former */
     const struct ip_ranges *proxies; /* that are trusted, besides UNIX sockets */
     uint64_t silent_until_ms;        /* about what clients do */
     bool is_draining, is_closing;
@@ -52,7 +52,8 @@ enum refusal {
 };
 /* Counts it and fills the server's response. */
 void refusal_answer(struct http_server *server, enum refusal refusal);
-/* Takes the connection over, answers without reading, and closes. */
+/* Takes the connection over, answers without reading unless there are too many of these, and
+ * closes. */
 void refusal_send(struct http_server *server, struct tcp_conn *tcp, enum refusal refusal);
 
 /* proxied.c: takes a connection over that the PROXY protocol comes first on. */

@@ -1,8 +1,11 @@
+/* A connection that is refused stays for up to a second, so that its client gets the answer. Those
+ * are few: past REFUSED_MOST they are closed without a word, or a flood of them would take the
+ * place of connections that are welcome. */
 #include "http/conn.h"
 
 #include "base/log.h"
 
-enum { OUTPUT_BYTES = 4096, RETRY_AFTER_S = 1 };
+enum { OUTPUT_BYTES = 4096, RETRY_AFTER_S = 1, REFUSED_MOST = 16 };
 
 static const struct row {
     enum err_code code;
@@ -41,7 +44,22 @@ static void on_event(void *context)
 
 static void on_close(void *context, enum tcp_close_reason reason)
 {
-    server_conn_gone(context, reason);
+    struct http_server *s = context;
+
+    s->refused--;
+    server_conn_gone(s, reason);
+}
+
+static void answer(struct http_server *server, struct tcp_conn *tcp)
+{
+    const struct reply_options options = {.close = true, .date = server_date(server)};
+    struct buf b;
+
+    buf_init(&b, OUTPUT_BYTES);
+    reply_add(&b, &server->response, &options);
+    tcp_write(tcp, buf_span(&b));
+    tcp_finish(tcp, TCP_CLOSE_TOO_MANY);
+    buf_done(&b);
 }
 
 void refusal_send(struct http_server *server, struct tcp_conn *tcp, enum refusal refusal)
@@ -52,16 +70,13 @@ void refusal_send(struct http_server *server, struct tcp_conn *tcp, enum refusal
         .on_drain = on_event,
         .on_close = on_close,
     };
-    const struct reply_options options = {.close = true, .date = server_date(server)};
-    struct buf b;
 
     if (server_may_complain(server))
         log_warn("http", "%s: refused, %.*s", tcp_peer(tcp), SPAN_FMT(rows[refusal].why));
-    buf_init(&b, OUTPUT_BYTES);
     refusal_answer(server, refusal);
-    reply_add(&b, &server->response, &options);
     tcp_start(tcp, &callbacks, server);
-    tcp_write(tcp, buf_span(&b));
-    tcp_finish(tcp, TCP_CLOSE_TOO_MANY);
-    buf_done(&b);
+    if (server->refused++ < REFUSED_MOST)
+        answer(server, tcp);
+    else
+        tcp_close(tcp, TCP_CLOSE_TOO_MANY);
 }

@@ -1,6 +1,10 @@
 #include "io/process.h"
 
+#include "base/macros.h"
+#include "base/must.h"
+
 #include <stddef.h>
+#include <sys/resource.h>
 #include <uv.h>
 
 uint64_t process_resident_bytes(void)
@@ -20,4 +24,12 @@ uint64_t process_cpu_ns(void)
     uv_rusage_t usage;
 
     return uv_getrusage(&usage) == 0 ? ns_of(usage.ru_utime) + ns_of(usage.ru_stime) : 0;
+}
+
+uint64_t process_descriptors_most(void)
+{
+    struct rlimit limit;
+
+    MUST(getrlimit(RLIMIT_NOFILE, &limit) == 0); /* it fails for bad arguments only */
+    return MIN(limit.rlim_cur, INT32_MAX);
 }

@@ -254,11 +254,14 @@ class ServerCase(unittest.TestCase):
 
     config = None
     env = None
+    wrapper = []
     compares_digest = True
 
     def setUp(self):
-        self.server = Server(self.make_config(), self.env).start()
+        self.server = Server(self.make_config(), self.env)
         self.addCleanup(self.server.remove)
+        self.server.wrapper = self.wrapper
+        self.server.start()
         self.receivers = []
 
     def make_config(self):

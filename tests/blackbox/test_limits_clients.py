@@ -53,7 +53,7 @@ class ClientsCase(harness.ServerCase):
 
 class Addresses(ClientsCase):
     """Loopback addresses are clients here."""
-    limits = {"ConnectionsPerAddress": 3, "Requests": 8, "RequestsPerAddress": 5}
+    limits = {"Connections": 120, "ConnectionsPerAddress": 3, "Requests": 8, "RequestsPerAddress": 5}
     members = {"TrustedProxies": []}
 
     def test_connections_per_address(self):
@@ -80,6 +80,14 @@ class Addresses(ClientsCase):
         for connection in held:
             connection.close()
         harness.wait_until(lambda: self.metric("svc_client_addresses") == 1, "they are forgotten")
+
+    def test_a_flood_takes_nobodys_place(self):
+        """Of those that are refused few are waited for, until they have read why."""
+        for _ in range(300):
+            self.connect("127.0.0.2")
+        self.assertEqual(self.statuses(self.connect("127.0.0.3"), [GET]), [204])
+        self.assertEqual(self.hits("Connections"), 0)
+        self.assertGreaterEqual(self.hits("ConnectionsPerAddress"), 297)
 
     def test_requests_per_address(self):
         connection = self.connect()

@@ -1,4 +1,6 @@
 """Clients that are slow, silent or gone: each costs a bounded time and memory, and hears why."""
+import os
+import resource
 import socket
 import time
 import unittest
@@ -205,6 +207,74 @@ class NotReading(SlowCase):
         self.connect().sendall(CLOSING)
         harness.wait_until(lambda: self.metric("svc_connections_open") == 2, "it is connected")
         self.assertEqual(self.server.stop(), 0)
+
+
+class Descriptors(SlowCase):
+    limits = {"IdleSeconds": 60}
+
+    def make_config(self):
+        return dict(super().make_config(), SegmentBytes=65536)
+
+    def wait_log(self, text):
+        harness.wait_until(lambda: any(text in line for line in self.server.log), text)
+
+    def ask(self, connection, request=GET):
+        connection.sendall(request)
+        return int(connection.recv(65536).split()[1])
+
+
+class NoDescriptors(Descriptors):
+    def test_without_descriptors_it_waits_and_serves_again(self):
+        first = self.connect()
+        self.assertEqual(self.ask(first), 204)
+        _, hard = resource.prlimit(self.server.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.server.process.pid, resource.RLIMIT_NOFILE, (40, hard))
+        crowd = [self.connect() for _ in range(50)]
+        self.wait_log("Too many open files")
+        before = self.cpu_s()
+        time.sleep(1)
+        self.assertLess(self.cpu_s() - before, 0.3, "it does not spin")
+        self.assertEqual(self.ask(first), 204, "who is there is served")
+        for connection in crowd[:40]:
+            connection.close()
+        self.assertEqual([self.ask(c) for c in crowd[40:]], [204] * 10, "who waited is served")
+        for connection in crowd[40:]:
+            connection.close()
+
+    def cpu_s(self):
+        with open(f"/proc/{self.server.process.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class FewDescriptors(Descriptors):
+    wrapper = ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh"]
+
+    def test_clients_leave_some_for_the_journal(self):
+        """However many come: journal segments are opened, and webhooks are called."""
+        receiver = self.receiver()
+        self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced")
+        first = self.connect()
+        self.assertEqual(self.ask(first), 204)
+        self.wait_log("there will be 64")
+        crowd = [self.connect() for _ in range(200)]
+        self.wait_log("refused, the limit Connections is reached")
+        body = b'{"Text":"' + b"x" * 9000 + b'"}'
+        self.assertEqual([self.ask(first, HEAD % len(body) + body) for _ in range(40)], [201] * 40)
+        event = b'{"Resource":"Shop.OrderPlaced","Payload":{"Total":1}}'
+        head = b"POST /Svc.Event HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(event)
+        self.assertEqual(self.ask(first, head + event), 201)
+        receiver.take()
+        self.assertEqual([line for line in self.server.log if "open files" in line], [])
+        for connection in crowd:
+            connection.close()
+        harness.wait_until(self.can_ask, "others are served again")
+
+    def can_ask(self):
+        try:
+            return self.get("/Shop.Message").status == 200
+        except OSError:
+            return False
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include "io/process.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 START_TEST(memory_is_counted)
 {
@@ -30,8 +31,20 @@ START_TEST(work_takes_time)
 }
 END_TEST
 
+START_TEST(descriptors_are_limited)
+{
+    struct rlimit limit;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = 77;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_eq(process_descriptors_most(), 77);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, memory_is_counted);
     tcase_add_test(tc, work_takes_time);
+    tcase_add_test(tc, descriptors_are_limited);
 }
