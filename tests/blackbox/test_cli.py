@@ -143,15 +143,22 @@ class Signals(harness.ServerCase):
 
 
 class UnixSocket(unittest.TestCase):
+    @staticmethod
+    def connect(path):
+        """None while nobody listens."""
+        connection = socket.socket(socket.AF_UNIX)
+        if connection.connect_ex(path) == 0:
+            return connection
+        connection.close()
+        return None
+
     def test_requests_over_a_unix_socket(self):
         with tempfile.TemporaryDirectory(prefix="svcd-test-") as directory:
             path = os.path.join(directory, "socket")
             process = subprocess.Popen([harness.SVCD, "--listen", f"unix:{path}", "--data",
                                         os.path.join(directory, "data")], stderr=subprocess.DEVNULL)
             try:
-                harness.wait_until(lambda: os.path.exists(path), "the socket is there")
-                with socket.socket(socket.AF_UNIX) as s:
-                    s.connect(path)
+                with harness.wait_until(lambda: self.connect(path), "the socket listens") as s:
                     s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
                     answer = b""
                     while part := s.recv(65536):
