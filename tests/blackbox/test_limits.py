@@ -1,5 +1,6 @@
 """Limits: what is past them is refused with its own answer, and the server goes on."""
 import socket
+import threading
 import unittest
 
 import harness
@@ -81,16 +82,44 @@ class Memory(harness.ServerCase):
         config["Limits"] = {"MemoryBytes": 4000000}
         return config
 
-    def test_work_is_refused_until_there_is_room(self):
+    def fill(self):
+        """Stores until not even little is taken. Returns how much was stored, and the refusal."""
         stored = 0
-        while (answer := self.post("/Shop.Message", {"Text": "x" * 100000})).status == 201:
-            stored += 1
-            self.assertLess(stored, 100)
+        for text in ("x" * 100000, "x" * 2000, ""):
+            while (answer := self.post("/Shop.Message", {"Text": text})).status == 201:
+                stored += 1
+                self.assertLess(stored, 1000)
+        return stored, answer
+
+    def test_work_is_refused_until_there_is_room(self):
+        stored, answer = self.fill()
         self.assertEqual((answer.status, answer.headers["Retry-After"]), (503, "5"))
+        for method, target, body in (("POST", "/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {}}),
+                                     ("PATCH", "/Shop.Message/_/unsafe=true", {"Text": "y"}),
+                                     ("PUT", "/Shop.Message/Text=z", {"Text": "z"})):
+            self.assertEqual(self.server.request(method, target, body).status, 503, method)
+        self.assertEqual(self.get("/Svc.Health").status, 503)
         self.assertEqual(self.get("/Shop.Message/_/select=Id").status, 200)
         self.assertEqual(self.server.request("DELETE", "/Shop.Message/_/unsafe=true").json(),
                          {"Count": stored})
         harness.wait_until(lambda: self.post("/Shop.Message", {"a": 1}).status == 201, "there is room")
+        self.assertEqual(self.get("/Svc.Health").status, 200)
+
+    def test_deliveries_go_on(self):
+        """What was accepted is delivered, its retries and log included, though nothing is taken in."""
+        may_succeed = threading.Event()
+        receiver = self.receiver(lambda request: 200 if may_succeed.is_set() else 500)
+        self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced",
+                     Delivery={"RetrySchedule": [0.5] * 32})
+        self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": 1}})
+        receiver.take()
+        self.fill()
+        may_succeed.set()
+        harness.wait_until(lambda: self.get("/Svc.Admin.Delivery/State=Delivered").status == 200,
+                           "it is delivered")
+        logged = self.get("/Svc.Admin.WebhookLog/IsSuccess=true").json()
+        self.assertEqual([entry["StatusCode"] for entry in logged], [200])
+        self.assertEqual(self.post("/Shop.Message", {"Text": "x" * 100000}).status, 503)
 
 
 if __name__ == "__main__":
