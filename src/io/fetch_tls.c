@@ -35,12 +35,13 @@ CURLcode fetch_tls_on_context(CURL *easy, void *context, void *data)
 {
     const struct fetch_transfer *t = MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, data);
     struct fetch_socket *s = fetch_socket_of(t);
+    char groups[] = GROUPS; /* the macro below casts a constant's const away */
 
     (void)easy;
     if (s == NULL)
         return CURLE_SSL_CONNECT_ERROR;
     if (SSL_CTX_set_cipher_list(context, CIPHERS) != 1 ||
-        SSL_CTX_set1_groups_list(context, GROUPS) != 1)
+        SSL_CTX_set1_groups_list(context, groups) != 1)
         return CURLE_SSL_CIPHER;
     SSL_CTX_set_msg_callback(context, on_message);
     SSL_CTX_set_msg_callback_arg(context, s);
