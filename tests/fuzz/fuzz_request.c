@@ -13,7 +13,13 @@
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)
 
-enum { REQUESTS_MOST = 24, HEADERS_MOST = 12, DISK_BYTES = 1 << 18, STEP_NS = 100000000 };
+enum {
+    REQUESTS_MOST = 24,
+    HEADERS_MOST = 12,
+    DISK_BYTES = 1 << 18,
+    SEGMENT_RECORDS = 8,
+    STEP_NS = 100000000
+};
 
 static bool is_plain(struct span line)
 {
@@ -23,13 +29,13 @@ static bool is_plain(struct span line)
     return true;
 }
 
-/* ---- a journal in memory ---- */
+/* ---- a journal in memory, of small segments, so that it is cleaned ---- */
 
 struct journal {
     struct journal_callbacks callbacks;
-    struct segment_record *records; /* bodies are owned */
-    size_t count, size;
-    size_t bytes;
+    struct segment_record *records; /* bodies are owned, and NULL before `first` */
+    size_t first, count, size;
+    size_t bytes; /* from `first` on */
     uint64_t next_serial, committed;
 };
 
@@ -49,10 +55,17 @@ static void keep(struct journal *j, const struct segment_record *r)
     j->next_serial = r->serial + r->serials;
 }
 
+static void drop(struct journal *j, size_t end)
+{
+    for (; j->first < end; j->first++) {
+        j->bytes -= j->records[j->first].body.n;
+        mem_free((void *)(uintptr_t)j->records[j->first].body.p);
+    }
+}
+
 static void forget(struct journal *j)
 {
-    for (size_t i = 0; i < j->count; i++)
-        mem_free((void *)(uintptr_t)j->records[i].body.p);
+    drop(j, j->count);
     mem_free(j->records);
     *j = (struct journal){.count = 0};
 }
@@ -72,9 +85,10 @@ struct err *journal_open(struct loop *loop, const struct journal_options *option
     j->callbacks = *callbacks;
     j->next_serial = 1;
     *out_journal = j;
-    for (size_t i = 0; i < remembered.count; i++) {
+    for (size_t i = remembered.first; i < remembered.count; i++) {
         keep(j, &remembered.records[i]);
-        TRY(callbacks->on_replay(callbacks->context, &j->records[i], place_of(i)));
+        TRY(callbacks->on_replay(callbacks->context, &j->records[j->count - 1],
+                                 place_of(j->count - 1)));
     }
     j->committed = j->next_serial - 1;
     return NULL;
@@ -83,7 +97,7 @@ struct err *journal_open(struct loop *loop, const struct journal_options *option
 static void remember(const struct journal *j)
 {
     forget(&remembered);
-    for (size_t i = 0; i < j->count; i++)
+    for (size_t i = j->first; i < j->count; i++)
         keep(&remembered, &j->records[i]);
 }
 
@@ -145,27 +159,35 @@ struct err *journal_read(struct journal *j, struct journal_place place, bool may
                          struct buf *out_body, bool *out_there)
 {
     (void)may_wait;
-    MUST(place.offset < j->count);
+    MUST(place.offset >= j->first && place.offset < j->count);
     buf_add(out_body, j->records[place.offset].body);
     *out_there = true;
     return NULL;
 }
 
+/* The first record of the segment after the oldest. */
+static size_t second_segment(const struct journal *j)
+{
+    return (j->first / SEGMENT_RECORDS + 1) * SEGMENT_RECORDS;
+}
+
 uint64_t journal_second_first_serial(const struct journal *j)
 {
-    (void)j;
-    return 0;
+    return second_segment(j) < j->count ? j->records[second_segment(j)].serial : 0;
 }
 
 struct err *journal_drop_oldest(struct journal *j)
 {
-    (void)j;
+    MUST(second_segment(j) < j->count);
+    drop(j, second_segment(j));
     return NULL;
 }
 
 void journal_stats(const struct journal *j, struct journal_stats *out_stats)
 {
-    *out_stats = (struct journal_stats){.segments = 1, .replayed_records = j->count};
+    *out_stats = (struct journal_stats){.segments = 1};
+    for (size_t i = j->first; i + SEGMENT_RECORDS < j->count; i++)
+        out_stats->sealed_bytes += segment_record_bytes(j->records[i].body.n);
 }
 
 void journal_on_timing(struct journal *j, void (*on_timing)(void *context, uint64_t ns),
@@ -459,7 +481,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     s = open_service(requires_key);
     run_requests(s, &in);
     before = close_service(s);
-    if (remembered.count > declarations.count) {
+    if (remembered.next_serial > declarations.next_serial) {
         after = close_service(open_service(requires_key));
         MUST(before.objects == after.objects && before.sum == after.sum);
     }
