@@ -26,7 +26,7 @@ struct span span_of(const char *p, size_t n);
 /* An ASCII letter in lower case, any other byte as it is. */
 static inline char span_fold_char(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+    return (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
 }
 /* `text` may be NULL: the absent span. */
 struct span span_str(const char *text);

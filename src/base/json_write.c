@@ -49,7 +49,7 @@ void json_add_string(struct buf *b, struct span text)
 
 static void add_comma(struct buf *b)
 {
-    char last = b->n > 0 ? b->p[b->n - 1] : '{';
+    char last = (char)(b->n > 0 ? b->p[b->n - 1] : '{');
 
     if (last != '{' && last != '[')
         buf_add_char(b, ',');

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HOSTS_MAX_BYTES (4u * 1024 * 1024)
+#define HOSTS_MAX_BYTES (4u << 20)
 #define READ_BYTES ((size_t)65536)
 
 enum { LOOK_EVERY_MS = 1000 };

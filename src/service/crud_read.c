@@ -224,7 +224,7 @@ static void add_pager(struct call *call)
 {
     const struct meta *meta = &call->query.meta;
     struct span next_offset =
-        arena_printf(call->arena, "%lld", (long long)(meta->offset + meta->limit));
+        arena_printf(call->arena, "%lld", (long long)meta->offset + meta->limit);
     struct uri uri = call->uri;
     struct buf target, metas;
 

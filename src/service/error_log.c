@@ -109,7 +109,7 @@ static void add_body(struct buf *b, const struct call *call)
     buf_init(&encoded, BUF_NO_CAP);
     buf_add_str(&encoded, "base64:");
     /* Four characters for three bytes: more than this would be cut again. */
-    text_add_base64(&encoded, span_sub(body, 0, (TEXT_MAX_SCALARS - 7) / 4 * 3));
+    text_add_base64(&encoded, span_sub(body, 0, (size_t)(TEXT_MAX_SCALARS - 7) / 4 * 3));
     add_member(b, "Body", buf_span(&encoded));
     buf_done(&encoded);
 }

@@ -53,7 +53,7 @@ void response_add_header(struct response *r, struct span name, struct span value
 
     MUST(r->header_count < RESPONSE_MAX_HEADERS);
     for (size_t i = 0; i < value.n; i++)
-        p[i] = (unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f ? ' ' : value.p[i];
+        p[i] = (char)((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f ? ' ' : value.p[i]);
     r->headers[r->header_count++] = (struct request_header){name, span_of(p, value.n)};
 }
 
