@@ -34,7 +34,7 @@ struct fetch_options {
     /* `http://host:port`, `https://...`, `socks5h://...`, with `user:password@` where needed. NULL:
      * none; the environment is not read. */
     const char *proxy;
-    const char *ca_file;    /* NULL: the system's */
+    const char *ca_file;    /* also for a proxy's certificate; NULL: the system's */
     const char *user_agent; /* NULL: svcd/<version> */
 };
 

@@ -89,6 +89,7 @@ static CURLcode set_texts(CURL *easy, const struct fetcher *f)
         {CURLOPT_PROXY, f->proxy != NULL ? f->proxy : ""},
         {CURLOPT_NOPROXY, ""},
         {CURLOPT_CAPATH, NULL},
+        {CURLOPT_PROXY_CAPATH, NULL},
     };
     CURLcode code = CURLE_OK;
 
@@ -96,6 +97,8 @@ static CURLcode set_texts(CURL *easy, const struct fetcher *f)
         code = curl_easy_setopt(easy, texts[i].option, texts[i].text);
     if (code == CURLE_OK && f->ca_file != NULL)
         code = curl_easy_setopt(easy, CURLOPT_CAINFO, f->ca_file);
+    if (code == CURLE_OK && f->ca_file != NULL)
+        code = curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, f->ca_file);
     return code;
 }
 

@@ -4,6 +4,7 @@ import base64
 import os
 import shutil
 import socket
+import ssl
 import threading
 import unittest
 
@@ -15,18 +16,38 @@ from tls import Authority, TlsReceiver
 USER, PASSWORD = "someone", "secret"
 
 
-class Proxy:
-    """Takes requests in absolute form and CONNECT. Looks every name up in `names`, and records what it is
-    asked: the first line and the headers."""
+def pump(source, target):
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
 
-    def __init__(self, names=None, refusal=None):
-        self.names = names or {}
-        self.refusal = refusal
+
+def pump_both_ways(near, far):
+    threading.Thread(target=pump, args=(far, near), daemon=True).start()
+    pump(near, far)
+
+
+class Proxy:
+    """Takes requests in absolute form and CONNECT, over TLS when it has a certificate. Looks every name up
+    in `names`, and records what it is asked: the first line and the headers."""
+
+    def __init__(self, names, certificate=None):
+        self.names = names
+        self.refusal = None
         self.asked = []
+        self.context = None
+        if certificate:
+            self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.context.load_cert_chain(*certificate)
         self.server = Hostile(self._serve)
         self.port = self.server.port
 
     def _serve(self, c):
+        if self.context:
+            c.socket = self.context.wrap_socket(c.socket, server_side=True)
         while True:
             request = c.read_head()
             self.asked.append(request)
@@ -46,17 +67,7 @@ class Proxy:
         with self._connect(authority) as far:
             c.send(b"HTTP/1.1 200 Connected\r\nX-From: the proxy\r\n\r\n")
             far.sendall(c.rest)
-            threading.Thread(target=self._pump, args=(far, c.socket), daemon=True).start()
-            self._pump(c.socket, far)
-
-    @staticmethod
-    def _pump(source, target):
-        try:
-            while data := source.recv(65536):
-                target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
+            pump_both_ways(c.socket, far)
 
     def _forward(self, c, request, method, target):
         """One answer, which is small, comes back in one go and ends the connection to the receiver."""
@@ -69,6 +80,41 @@ class Proxy:
         with self._connect(authority) as far:
             far.sendall(f"{method} /{path} HTTP/1.1\r\n".encode() + b"\r\n".join(lines) + b"\r\n\r\n" + body)
             c.send(far.recv(65536))
+
+
+class Socks:
+    """A SOCKS 5 proxy (RFC 1928, RFC 1929): a name, a password, CONNECT to names."""
+
+    def __init__(self, names):
+        self.names = names
+        self.asked = []
+        self.server = Hostile(self._serve)
+        self.port = self.server.port
+
+    @staticmethod
+    def _take(c, count):
+        while len(c.rest) < count:
+            c.more()
+        taken, c.rest = c.rest[:count], c.rest[count:]
+        return taken
+
+    def _take_text(self, c):
+        return self._take(c, self._take(c, 1)[0]).decode()
+
+    def _serve(self, c):
+        self._take(c, self._take(c, 2)[1])  # the methods that are offered
+        c.send(b"\x05\x02")
+        self._take(c, 1)
+        credentials = self._take_text(c), self._take_text(c)
+        c.send(b"\x01\x00")
+        command = self._take(c, 4)
+        name = self._take_text(c) if command[3] == 3 else socket.inet_ntoa(self._take(c, 4))
+        port = int.from_bytes(self._take(c, 2), "big")
+        self.asked.append((credentials, name, port))
+        with socket.create_connection((self.names.get(name, name), port), timeout=10) as far:
+            c.send(b"\x05\x00\x00\x01" + bytes(6))
+            far.sendall(c.rest)
+            pump_both_ways(c.socket, far)
 
 
 class Case(harness.ServerCase):
@@ -161,6 +207,49 @@ class ThroughAProxy(Case):
         entry = self.attempt("http://only-the-proxy-knows.test:9/")
         self.assertRegex(entry["Error"], "onnect")
         self.assertNotIn(PASSWORD, entry["Error"])
+
+
+class ThroughAProxyOverTls(Case):
+    """The authorities of CaFile are those for the proxy, too."""
+
+    def make_delivery(self):
+        self.authority = Authority(self.directory, "ours")
+        self.proxy = Proxy({"known.test": "127.0.0.1"}, self.authority.sign("127.0.0.1"))
+        self.closing(self.proxy.server)
+        return {"Proxy": f"https://127.0.0.1:{self.proxy.port}", "CaFile": self.authority.file}
+
+    def test_plain_and_tls(self):
+        plain = self.receiver()
+        secured = self.closing(TlsReceiver(self.authority.sign("known.test")))
+        for url in (f"http://known.test:{plain.port}/hook", secured.url(host="known.test")):
+            entry = self.attempt(url)
+            self.assertEqual((entry["StatusCode"], entry["Error"]), (200, None))
+        self.assertEqual([request.head.split(b" ")[0] for request in self.proxy.asked], [b"POST", b"CONNECT"])
+
+    def test_it_must_be_the_one(self):
+        self.proxy.context.load_cert_chain(*self.authority.sign("another.test"))
+        entry = self.attempt("http://known.test:9/")
+        self.assertRegex(entry["Error"], "no alternative certificate subject name")
+        self.assertEqual(self.proxy.asked, [])
+
+
+class ThroughSocks(Case):
+    def make_delivery(self):
+        self.authority = Authority(self.directory, "ours")
+        self.proxy = Socks({"known.test": "127.0.0.1"})
+        self.closing(self.proxy.server)
+        return {"Proxy": f"socks5h://{USER}:{PASSWORD}@127.0.0.1:{self.proxy.port}",
+                "CaFile": self.authority.file}
+
+    def test_plain_and_tls(self):
+        plain = self.receiver()
+        secured = self.closing(TlsReceiver(self.authority.sign("known.test")))
+        for url in (f"http://known.test:{plain.port}/hook", secured.url(host="known.test")):
+            entry = self.attempt(url)
+            self.assertEqual((entry["StatusCode"], entry["Error"]), (200, None))
+        self.assertEqual(self.proxy.asked, [((USER, PASSWORD), "known.test", port)
+                                            for port in (plain.port, secured.port)])
+        self.assertIsNone(plain.take().headers["Proxy-Authorization"])
 
 
 class Families(Case):
