@@ -17,6 +17,7 @@ struct http_server {
     struct list listeners;    /* struct http_listener */
     struct list conns;        /* struct conn */
     struct list proxied;      /* struct proxied */
+    struct list unread;       /* struct conn that have not taken their answers, longest first */
     struct response response; /* requests are evaluated one at a time */
     struct h1 *spare_h1;      /* NULL: lent */
     struct buf spare_outputs[HTTP_SPARE_OUTPUTS];

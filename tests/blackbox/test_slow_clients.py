@@ -149,9 +149,8 @@ class HalfClose(SlowCase):
         self.assertEqual(self.server.raw(HEAD % 100 + b"{", half_close=True), b"")
 
 
-class NotReading(SlowCase):
+class LargeAnswer(SlowCase):
     """A list of 16 MB, more than the kernel holds for a client with a small buffer."""
-    limits = {"IdleSeconds": 1, "OutputBytes": 65536, "ShutdownSeconds": 1}
     size = 16000000
 
     def setUp(self):
@@ -167,6 +166,15 @@ class NotReading(SlowCase):
         connection.settimeout(harness.DEADLINE_S)
         connection.connect(("127.0.0.1", self.server.port))
         return connection
+
+    def lists(self):
+        """Lists evaluated: GETs answered with 200, without those of Svc.Metrics."""
+        read_before = self.metrics_read
+        return self.metric("svc_requests_total", method="GET", status="200") - read_before
+
+
+class NotReading(LargeAnswer):
+    limits = {"IdleSeconds": 1, "OutputBytes": 65536, "ShutdownSeconds": 1}
 
     def test_one_that_keeps_its_connection(self):
         self.connect().sendall(GET)
@@ -198,15 +206,35 @@ class NotReading(SlowCase):
         self.wait_closed("client does not read its answers", 3)
         self.assertLess(self.metric("svc_heap_bytes") - before, self.size, "it is freed")
 
-    def lists(self):
-        """Lists evaluated: GETs answered with 200, without those of Svc.Metrics."""
-        read_before = self.metrics_read
-        return self.metric("svc_requests_total", method="GET", status="200") - read_before
-
     def test_a_server_that_stops_does_not_wait_for_it(self):
         self.connect().sendall(CLOSING)
         harness.wait_until(lambda: self.metric("svc_connections_open") == 2, "it is connected")
         self.assertEqual(self.server.stop(), 0)
+
+
+class NotReadingTogether(LargeAnswer):
+    """Room for one such answer is all that there is for clients that do not read."""
+    limits = {"UnreadBytes": 20000000}
+
+    def test_those_that_wait_longest_go_first(self):
+        connections = [self.connect() for _ in range(5)]
+        for n, connection in enumerate(connections):
+            connection.sendall(GET)
+            harness.wait_until(lambda: self.lists() == n + 1, "it is evaluated")
+            self.assertTrue(0 < self.metric("svc_unread_bytes") <= 20000000)
+        hits = self.metric("svc_limit_hits_total", limit="UnreadBytes")
+        self.assertGreater(hits, 0)
+        self.wait_closed("client does not read its answers", hits)
+        self.assertLess(len(self.read_all(connections[0])), self.size, "the first is cut off")
+        self.assertGreater(len(self.read_answer(connections[-1])), self.size, "the last is not")
+        connections[-1].sendall(CLOSING)
+        self.assertGreater(len(self.read_all(connections[-1])), self.size)
+
+    def read_answer(self, connection):
+        received = bytearray()
+        while not received.endswith(b"]"):
+            received += connection.recv(65536)
+        return received
 
 
 class Descriptors(SlowCase):

@@ -1,0 +1,77 @@
+/* What the files of `conn` share: conn.c reads requests and keeps time, conn_output.c sends
+ * answers. */
+#ifndef HTTP_CONN_INNER_H
+#define HTTP_CONN_INNER_H
+
+#include "http/conn.h"
+
+/* An answer's end in the output, and the serial that must be committed before it leaves. */
+struct mark {
+    size_t end;
+    uint64_t serial;
+    uint64_t began_ns;     /* its evaluation */
+    struct client *client; /* that it counts for; NULL: nobody */
+};
+
+struct conn {
+    struct list_link link;
+    struct http_server *server;
+    struct tcp_conn *tcp;
+    struct client *client; /* NULL: a proxy, whose requests are other clients' */
+    struct h1 *h1;         /* NULL between requests */
+    struct buf output, input;
+    struct mark *marks; /* of answers that wait, first in first out; grown on demand */
+    size_t mark_count, mark_size;
+    struct turn_wait wait; /* for the first mark */
+    struct timer timer;
+    struct loop_task more; /* goes on with `input` in the next turn */
+    uint64_t phase_since_ms;
+    struct list_link unread;  /* linked: the client has not taken all that was sent */
+    uint64_t unread_bytes;    /* then, of those */
+    uint64_t unread_since_ms; /* and since when */
+    enum h1_phase phase;
+    bool is_paused, is_closing, is_ended;
+    bool closes_when_sent;
+    enum tcp_close_reason close_reason;
+};
+
+/* What is answered. */
+struct asked {
+    struct span method; /* absent: what came is no request */
+    bool is_http10;
+    uint64_t began_ns;
+    const struct in6_addr *client; /* NULL: nobody's that could be told */
+};
+
+static inline uint64_t conn_now_ms(const struct conn *c)
+{
+    return loop_now_ms(c->server->loop);
+}
+
+static inline const struct limits *conn_limits_of(const struct conn *c)
+{
+    return &c->server->service->limits;
+}
+
+static inline struct metrics *conn_metrics_of(const struct conn *c)
+{
+    return &c->server->service->metrics;
+}
+
+/* A parser, and memory for answers, where there is none. */
+void conn_equip(struct conn *c);
+/* Appends an answer; what can leave at once may do so. */
+void conn_add_reply(struct conn *c, const struct response *response, const struct asked *asked);
+/* Sends what may leave, and waits for what may not yet; finishes the connection that was to be
+ * closed when all has been sent; gives back what is not needed any more. */
+void conn_flush(struct conn *c);
+bool conn_owes_answers(const struct conn *c);
+/* The client has taken all that was sent. */
+void conn_note_taken(struct conn *c);
+/* No further request is read; what is owed still leaves. */
+void conn_close_when_sent(struct conn *c, enum tcp_close_reason reason);
+void conn_close_now(struct conn *c, enum tcp_close_reason reason);
+/* Of a connection that is gone. */
+void conn_drop_output(struct conn *c);
+
+#endif

@@ -1,0 +1,206 @@
+/* Answers, as conn.c says. A client need not take them as fast as they come: what the kernel does
+ * not take is held, up to OutputBytes a connection, and UnreadBytes for all. Past the latter those
+ * are closed that have taken nothing for longest: `unread` of the server has them in that order. */
+#include "http/conn_inner.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum { KEPT_OUTPUT_BYTES = 16384, LARGE_BODY_BYTES = 16384 };
+
+void conn_equip(struct conn *c)
+{
+    struct http_server *s = c->server;
+
+    if (c->h1 == NULL)
+        c->h1 = s->spare_h1 != NULL ? TAKE(s->spare_h1) : h1_new(conn_limits_of(c));
+    if (c->output.p == NULL && s->spare_output_count > 0)
+        c->output = s->spare_outputs[--s->spare_output_count];
+}
+
+static void put_output_away(struct conn *c)
+{
+    struct http_server *s = c->server;
+
+    if (s->spare_output_count == HTTP_SPARE_OUTPUTS) {
+        buf_done(&c->output);
+        return;
+    }
+    s->spare_outputs[s->spare_output_count++] = c->output;
+    buf_init(&c->output, BUF_NO_CAP);
+}
+
+static void put_away(struct conn *c)
+{
+    if (c->output.n == 0 && c->output.p != NULL)
+        put_output_away(c);
+    if (c->h1 == NULL || !h1_is_fresh(c->h1))
+        return;
+    if (c->server->spare_h1 == NULL)
+        c->server->spare_h1 = TAKE(c->h1);
+    else
+        h1_free(TAKE(c->h1));
+}
+
+bool conn_owes_answers(const struct conn *c)
+{
+    return c->mark_count > 0 || c->output.n > 0;
+}
+
+void conn_close_now(struct conn *c, enum tcp_close_reason reason)
+{
+    c->is_closing = c->closes_when_sent = true;
+    tcp_close(c->tcp, reason);
+}
+
+void conn_close_when_sent(struct conn *c, enum tcp_close_reason reason)
+{
+    if (!c->closes_when_sent)
+        c->close_reason = reason;
+    c->closes_when_sent = true;
+}
+
+static bool is_unread(const struct conn *c)
+{
+    return list_linked(&c->unread);
+}
+
+void conn_note_taken(struct conn *c)
+{
+    if (!is_unread(c))
+        return;
+    list_remove(&c->server->unread, &c->unread);
+    conn_metrics_of(c)->unread_bytes -= c->unread_bytes;
+    c->unread_bytes = 0;
+}
+
+static void close_longest_unread(struct http_server *s)
+{
+    struct conn *c = CONTAINER_OF(list_first(&s->unread), struct conn, unread);
+
+    conn_note_taken(c); /* or never will be */
+    conn_metrics_of(c)->limit_hits[METRIC_UNREAD_BYTES]++;
+    conn_close_now(c, TCP_CLOSE_NOT_READ);
+}
+
+static void note_unread(struct conn *c, uint64_t bytes)
+{
+    struct http_server *s = c->server;
+    struct metrics *m = conn_metrics_of(c);
+
+    m->unread_bytes += bytes - c->unread_bytes;
+    c->unread_bytes = bytes;
+    if (!is_unread(c)) {
+        c->unread_since_ms = conn_now_ms(c);
+        list_push_back(&s->unread, &c->unread);
+    }
+    while (m->unread_bytes > (uint64_t)conn_limits_of(c)->unread_bytes)
+        close_longest_unread(s);
+}
+
+/* The first bytes of the output, and what comes behind them. */
+static void send_ready(struct conn *c, size_t ready, struct span behind)
+{
+    if (ready == 0)
+        return;
+    tcp_write_two(c->tcp, span_of(c->output.p, ready), behind);
+    if (tcp_pending(c->tcp) > 0)
+        note_unread(c, tcp_pending(c->tcp));
+    buf_drop_front(&c->output, ready);
+    for (size_t i = 0; i < c->mark_count; i++)
+        c->marks[i].end -= ready;
+    if (c->output.n == 0)
+        buf_shrink(&c->output, KEPT_OUTPUT_BYTES);
+}
+
+/* The first answers, as many as `count`, may leave. */
+static void end_passed(const struct conn *c, size_t count)
+{
+    uint64_t now_ns = count > 0 ? clock_mono_ns() : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        histogram_add(&conn_metrics_of(c)->request_time, now_ns - c->marks[i].began_ns);
+        clients_end(c->server->service->clients, c->marks[i].client);
+    }
+}
+
+/* Drops the marks of answers that are committed; the bytes before the first of the others may go.
+ */
+static size_t ready_bytes(struct conn *c)
+{
+    struct turn *turn = c->server->service->turn;
+    size_t passed = 0, ready;
+
+    while (passed < c->mark_count && turn_is_committed(turn, c->marks[passed].serial))
+        passed++;
+    if (passed == c->mark_count)
+        ready = c->output.n;
+    else
+        ready = passed == 0 ? 0 : c->marks[passed - 1].end;
+    end_passed(c, passed);
+    c->mark_count -= passed;
+    for (size_t i = 0; i < c->mark_count; i++)
+        c->marks[i] = c->marks[i + passed];
+    return ready;
+}
+
+void conn_flush(struct conn *c)
+{
+    if (c->is_closing)
+        return;
+    send_ready(c, ready_bytes(c), (struct span){NULL, 0});
+    if (c->mark_count > 0 && !heap_holds(&c->wait.node))
+        turn_wait(c->server->service->turn, &c->wait, c->marks[0].serial);
+    if (c->closes_when_sent && !conn_owes_answers(c) && !c->is_closing) {
+        c->is_closing = true;
+        tcp_finish(c->tcp, c->close_reason);
+    }
+    put_away(c);
+}
+
+static void add_mark(struct conn *c, uint64_t serial, const struct asked *asked)
+{
+    struct client *client = clients_begin(c->server->service->clients, asked->client);
+
+    if (c->mark_count == c->mark_size) {
+        c->mark_size = MAX(8, c->mark_size * 2);
+        c->marks = mem_resize(c->marks, c->mark_size * sizeof(struct mark));
+    }
+    c->marks[c->mark_count++] = (struct mark){c->output.n, serial, asked->began_ns, client};
+}
+
+void conn_add_reply(struct conn *c, const struct response *response, const struct asked *asked)
+{
+    const struct reply_options options = {
+        .is_head = span_eq(asked->method, SPAN("HEAD")),
+        .close = c->closes_when_sent,
+        .is_http10 = asked->is_http10,
+        .date = server_date(c->server),
+    };
+
+    struct span body = reply_body(response, &options);
+    bool waits =
+        c->mark_count > 0 || !turn_is_committed(c->server->service->turn, response->serial);
+
+    reply_add_head(&c->output, response, &options);
+    metrics_count_answer(conn_metrics_of(c), method_parse(asked->method), response->status,
+                         response->error);
+    if (!waits)
+        histogram_add(&conn_metrics_of(c)->request_time, clock_mono_ns() - asked->began_ns);
+    if (!waits && body.n >= LARGE_BODY_BYTES && !c->is_closing) {
+        send_ready(c, c->output.n, body);
+        return;
+    }
+    buf_add(&c->output, body);
+    if (waits)
+        add_mark(c, response->serial, asked);
+}
+
+void conn_drop_output(struct conn *c)
+{
+    for (size_t i = 0; i < c->mark_count; i++)
+        clients_end(c->server->service->clients, c->marks[i].client);
+    conn_note_taken(c);
+    buf_done(&c->output);
+    mem_free(c->marks);
+}
