@@ -8,22 +8,17 @@
  * the journal is closed for good, no wait is ever released, the owner is told once and ends the
  * process.
  *
- * Cleaning. The store lists its objects in the order of the records that hold them. When sealed
- * segments take more than half as much again as what is alive, the objects of the oldest segment
- * are appended again, a slice a turn; when those moves are committed its file is deleted. That goes
- * on until little enough is left, or everything has been moved once: what then still takes too much
- * room, objects larger than half a segment for example, cannot be packed more tightly, and is left
- * alone until there is a good part more of it. */
+ * Before the write the cleaner may add a slice of moves (cleaner.h). */
 #include "store/turn.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "store/cleaner.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define DEFAULT_SLICE_BYTES 65536u
 /* Kept back so that deletions and outcomes find room on a full disk: bytes per object that may be
  * deleted one day, at most a part of a segment. */
 #define KEPT_BYTES_PER_OBJECT 64u
@@ -37,14 +32,8 @@ struct turn {
     struct loop_task clean_more; /* another turn soon, though nothing else happens */
     struct heap waits;
     uint64_t arrivals;
-    uint32_t slice_bytes;
+    struct cleaner cleaner;
     uint64_t segment_bytes;
-    uint64_t moved_serial; /* the last move's; the oldest segment may go when it is committed */
-    uint64_t pass_end;     /* cleaning goes on until everything before this serial has been moved */
-    bool is_in_pass;
-    uint64_t overhead;   /* of sealed segments, what was not alive when that had been done */
-    bool cleaning_fails; /* it was said; tried again at every turn end */
-    struct arena scratch;
     void (*on_failed)(void *context, const char *why);
     void *on_failed_context;
 };
@@ -107,112 +96,12 @@ static void on_failed(void *context, const char *what, int error_number)
         t->on_failed(t->on_failed_context, why);
 }
 
-/* Has everything been moved that was there when cleaning began? */
-static bool is_pass_over(struct turn *t, uint64_t second_first_serial)
-{
-    const struct stored *oldest = store_oldest(t->store);
-
-    return oldest != NULL && oldest->serial < second_first_serial && oldest->serial >= t->pass_end;
-}
-
-static bool wants_cleaning(struct turn *t)
-{
-    uint64_t second = journal_second_first_serial(t->journal);
-    uint64_t live = store_live_bytes(t->store), garbage;
-    struct journal_stats stats;
-
-    if (second == 0)
-        return false;
-    journal_stats(t->journal, &stats);
-    garbage = stats.sealed_bytes - MIN(live, stats.sealed_bytes);
-    if (is_pass_over(t, second)) {
-        if (t->is_in_pass)
-            t->overhead = garbage;
-        t->is_in_pass = false;
-    }
-    if (stats.failed || garbage * 2 <= live)
-        return false;
-    if (!t->is_in_pass && garbage < t->overhead + live / 4)
-        return false;
-    if (!t->is_in_pass)
-        t->pass_end = journal_next_serial(t->journal);
-    t->is_in_pass = true;
-    return true;
-}
-
-static struct err *move_one(struct turn *t, struct stored *stored)
-{
-    struct change change;
-    struct err *e;
-
-    change_init(&change, t, &t->scratch);
-    change.frees_space = true;
-    e = store_move(t->store, stored, &change);
-    if (e == NULL)
-        e = turn_apply(t, &change, &t->moved_serial);
-    change_done(&change);
-    arena_reset(&t->scratch);
-    return e;
-}
-
-/* Appends again what the oldest segment still holds, up to a slice. *out_done when nothing is left.
- */
-static struct err *move_slice(struct turn *t, uint64_t before_serial, bool *out_done)
-{
-    size_t moved = 0;
-
-    *out_done = false;
-    while (moved < t->slice_bytes) {
-        struct stored *oldest = store_oldest(t->store);
-
-        *out_done = oldest == NULL || oldest->serial >= before_serial;
-        if (*out_done)
-            return NULL;
-        moved += oldest->bytes;
-        TRY(move_one(t, oldest));
-    }
-    return NULL;
-}
-
-static void clean_again_soon(struct turn *t)
-{
-    if (!loop_posted(&t->clean_more))
-        loop_post(t->loop, &t->clean_more);
-}
-
-/* One step towards the oldest segment's end. */
-static struct err *clean_step(struct turn *t)
-{
-    bool is_empty;
-
-    TRY(move_slice(t, journal_second_first_serial(t->journal), &is_empty));
-    if (is_empty && !is_committed(t, t->moved_serial))
-        return NULL; /* its commit ends in a turn that comes here again */
-    if (is_empty)
-        TRY(journal_drop_oldest(t->journal));
-    clean_again_soon(t);
-    return NULL;
-}
-
-/* What fails, a full disk above all, is tried again at the end of every turn and said once. */
-static void clean(struct turn *t)
-{
-    struct err *e;
-
-    if (!wants_cleaning(t))
-        return;
-    e = clean_step(t);
-    if (e != NULL && !t->cleaning_fails)
-        log_error("turn", "the journal cannot be cleaned: %.*s", SPAN_FMT(err_message(e)));
-    t->cleaning_fails = e != NULL;
-    err_free(e);
-}
-
 static void on_turn_end(struct loop_hook *hook)
 {
     struct turn *t = CONTAINER_OF(hook, struct turn, at_turn_end);
 
-    clean(t);
+    if (cleaner_step(&t->cleaner) && !loop_posted(&t->clean_more))
+        loop_post(t->loop, &t->clean_more);
     journal_commit(t->journal);
 }
 
@@ -231,7 +120,6 @@ struct turn *turn_new(struct loop *loop, struct store *store)
     t->at_turn_end.run = on_turn_end;
     t->clean_more.run = on_clean_more;
     heap_init(&t->waits, wait_less);
-    arena_init(&t->scratch);
     return t;
 }
 
@@ -244,9 +132,8 @@ struct err *turn_open(struct turn *t, const struct turn_options *options)
         .context = t,
     };
 
-    t->slice_bytes =
-        options->clean_slice_bytes == 0 ? DEFAULT_SLICE_BYTES : options->clean_slice_bytes;
     TRY(journal_open(t->loop, &options->journal, &callbacks, &t->journal));
+    cleaner_init(&t->cleaner, t, t->store, t->journal, options->clean_slice_bytes);
     t->segment_bytes = options->journal.segment_bytes == 0 ? JOURNAL_SEGMENT_BYTES
                                                            : options->journal.segment_bytes;
     loop_add_hook(t->loop, &t->at_turn_end);
@@ -262,7 +149,7 @@ void turn_free(struct turn *t)
     loop_unpost(t->loop, &t->clean_more);
     journal_close(t->journal);
     heap_done(&t->waits);
-    arena_done(&t->scratch);
+    cleaner_done(&t->cleaner);
     mem_free(t);
 }
 

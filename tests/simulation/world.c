@@ -27,11 +27,17 @@ static const char declarations[] =
     "{\"Name\":\"Sim.Sink\",\"Kind\":\"EntityResource\",\"Description\":\"Local deliveries\"},"
     "{\"Name\":\"Sim.Raised\",\"Kind\":\"EventResource\",\"Description\":\"Events\"}]";
 
-static struct world *the_world; /* for the wrapper below */
+struct cleaner;
 
-/* Every change goes through turn_apply; the linker leads all callers here first (--wrap). */
+static struct world *the_world; /* for the wrappers below */
+static bool is_cleaning;
+
+/* Every change goes through turn_apply; the linker leads all callers here first (--wrap). Moves of
+ * the cleaner change nothing, as the comparison with the moment before them shows. */
 struct err *__real_turn_apply(struct turn *t, struct change *c, uint64_t *out_serial);
 struct err *__wrap_turn_apply(struct turn *t, struct change *c, uint64_t *out_serial);
+bool __real_cleaner_step(struct cleaner *c);
+bool __wrap_cleaner_step(struct cleaner *c);
 
 uint64_t world_serial(const struct world *w)
 {
@@ -49,9 +55,19 @@ struct err *__wrap_turn_apply(struct turn *t, struct change *c, uint64_t *out_se
 {
     struct err *e = __real_turn_apply(t, c, out_serial);
 
-    if (e == NULL && c->count > 0)
+    if (e == NULL && c->count > 0 && !is_cleaning)
         note_moment(the_world);
     return e;
+}
+
+bool __wrap_cleaner_step(struct cleaner *c)
+{
+    bool more;
+
+    is_cleaning = true;
+    more = __real_cleaner_step(c);
+    is_cleaning = false;
+    return more;
 }
 
 /* Starting. --------------------------------------------------------------------------------- */
@@ -102,7 +118,9 @@ static void declare(struct world *w)
 static void boot(struct world *w)
 {
     const struct turn_options options = {
-        .journal = {.directory = w->directory, .fsync = w->fsync, .segment_bytes = 65536},
+        .journal = {.directory = w->directory,
+                    .fsync = w->fsync,
+                    .segment_bytes = WORLD_SEGMENT_BYTES},
         .clean_slice_bytes = 8192,
     };
 

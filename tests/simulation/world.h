@@ -8,7 +8,12 @@
 
 #include "service/service.h"
 
-enum { WORLD_WAITS = 256, WORLD_MOMENTS = 65536, WORLD_PATH_BYTES = 160 };
+enum {
+    WORLD_WAITS = 256,
+    WORLD_MOMENTS = 65536,
+    WORLD_PATH_BYTES = 160,
+    WORLD_SEGMENT_BYTES = 65536
+};
 
 /* What the state was after a change. */
 struct moment {

@@ -1,0 +1,158 @@
+#include "store/cleaner.h"
+
+#include "base/log.h"
+#include "store/turn.h"
+
+#define DEFAULT_SLICE_BYTES 65536u
+
+struct usage {
+    uint64_t live, garbage, appended;
+};
+
+static struct usage usage_of(const struct cleaner *c, const struct journal_stats *stats)
+{
+    uint64_t live = store_live_bytes(c->store);
+
+    return (struct usage){
+        .live = live,
+        .garbage = stats->sealed_bytes - MIN(live, stats->sealed_bytes),
+        .appended = stats->appended_bytes,
+    };
+}
+
+static void begin_pass(struct cleaner *c, const struct usage *now)
+{
+    c->pass = (struct pass){
+        .is_under_way = true,
+        .end = journal_next_serial(c->journal),
+        .garbage = now->garbage,
+        .live = now->live,
+        .appended = now->appended,
+    };
+}
+
+/* Garbage that others have made since the pass began: what they wrote and is not alive. */
+static int64_t new_garbage(const struct pass *pass, const struct usage *now)
+{
+    return (int64_t)(now->appended - pass->appended - pass->moved) -
+           (int64_t)(now->live - pass->live);
+}
+
+static void end_pass(struct pass *pass, const struct usage *now)
+{
+    int64_t gained = (int64_t)(pass->garbage - now->garbage) + new_garbage(pass, now);
+
+    pass->is_under_way = false;
+    pass->was_in_vain = gained < (int64_t)now->live / 8;
+}
+
+static bool is_over(struct cleaner *c, uint64_t second_first_serial)
+{
+    const struct stored *oldest = store_oldest(c->store);
+
+    return oldest != NULL && oldest->serial < second_first_serial && oldest->serial >= c->pass.end;
+}
+
+static bool wants_cleaning(struct cleaner *c)
+{
+    uint64_t second = journal_second_first_serial(c->journal);
+    struct journal_stats stats;
+    struct usage now;
+
+    if (second == 0)
+        return false;
+    journal_stats(c->journal, &stats);
+    now = usage_of(c, &stats);
+    if (c->pass.is_under_way && is_over(c, second))
+        end_pass(&c->pass, &now);
+    if (stats.failed || now.garbage * 2 <= now.live)
+        return false;
+    if (c->pass.is_under_way)
+        return true;
+    if (c->pass.was_in_vain && new_garbage(&c->pass, &now) < (int64_t)now.live / 4)
+        return false;
+    begin_pass(c, &now);
+    return true;
+}
+
+static struct err *move_one(struct cleaner *c, struct stored *stored)
+{
+    struct change change;
+    struct err *e;
+
+    change_init(&change, c->turn, &c->scratch);
+    change.frees_space = true;
+    e = store_move(c->store, stored, &change);
+    if (e == NULL)
+        e = turn_apply(c->turn, &change, &c->moved_serial);
+    change_done(&change);
+    arena_reset(&c->scratch);
+    return e;
+}
+
+/* Appends again what the oldest segment still holds, up to a slice. *out_done when nothing is left.
+ */
+static struct err *move_slice(struct cleaner *c, uint64_t before_serial, bool *out_done)
+{
+    size_t moved = 0;
+
+    *out_done = false;
+    while (moved < c->slice_bytes) {
+        struct stored *oldest = store_oldest(c->store);
+
+        *out_done = oldest == NULL || oldest->serial >= before_serial;
+        if (*out_done)
+            break;
+        moved += oldest->bytes;
+        TRY(move_one(c, oldest));
+    }
+    c->pass.moved += disk_blocks(moved);
+    return NULL;
+}
+
+/* One step towards the oldest segment's end. *out_more: another turn can do the next. */
+static struct err *move_or_drop(struct cleaner *c, bool *out_more)
+{
+    bool is_empty;
+
+    *out_more = false;
+    TRY(move_slice(c, journal_second_first_serial(c->journal), &is_empty));
+    if (is_empty && !turn_is_committed(c->turn, c->moved_serial))
+        return NULL; /* its commit ends in a turn that comes here again */
+    if (is_empty)
+        TRY(journal_drop_oldest(c->journal));
+    *out_more = true;
+    return NULL;
+}
+
+bool cleaner_step(struct cleaner *c)
+{
+    struct err *e;
+    bool more;
+
+    if (!wants_cleaning(c))
+        return false;
+    e = move_or_drop(c, &more);
+    if (e != NULL && !c->fails)
+        log_error("cleaner", "the journal cannot be cleaned: %.*s", SPAN_FMT(err_message(e)));
+    c->fails = e != NULL;
+    err_free(e);
+    return more;
+}
+
+void cleaner_init(struct cleaner *c, struct turn *turn, struct store *store,
+                  struct journal *journal, uint32_t slice_bytes)
+{
+    *c = (struct cleaner){
+        .turn = turn,
+        .store = store,
+        .journal = journal,
+        .slice_bytes = slice_bytes == 0 ? DEFAULT_SLICE_BYTES : slice_bytes,
+    };
+    arena_init(&c->scratch);
+}
+
+void cleaner_done(struct cleaner *c)
+{
+    arena_done(&c->scratch);
+}
