@@ -43,11 +43,6 @@ static uint64_t body_allowed_ms(const struct conn *c)
     return MIN(body_most_ms(c), MAX(earned_ms, (uint64_t)limits->body_grace_seconds * 1000));
 }
 
-static uint64_t idle_ms(const struct conn *c)
-{
-    return (uint64_t)conn_limits_of(c)->idle_seconds * 1000;
-}
-
 static uint64_t allowed_ms(const struct conn *c)
 {
     switch (c->phase) {
@@ -56,13 +51,11 @@ static uint64_t allowed_ms(const struct conn *c)
     case H1_BODY:
         return body_allowed_ms(c);
     default:
-        return idle_ms(c);
+        return conn_idle_ms(c);
     }
 }
 
-/* One timer a connection, not touched while whole requests come and go: it is moved only where it
- * would fire too late. */
-static void look_within(struct conn *c, uint64_t ms)
+void conn_look_within(struct conn *c, uint64_t ms)
 {
     if (c->timer.deadline_ms > conn_now_ms(c) + ms)
         timer_start(c->server->loop, &c->timer, ms);
@@ -186,7 +179,7 @@ static void note_phase(struct conn *c)
     c->phase = phase;
     c->phase_since_ms = conn_now_ms(c);
     if (phase != H1_IDLE)
-        look_within(c, allowed_ms(c));
+        conn_look_within(c, allowed_ms(c));
 }
 
 static void answer_continue(struct conn *c)
@@ -378,9 +371,9 @@ static uint64_t left_ms(const struct conn *c, uint64_t since_ms, uint64_t allowe
 static uint64_t patience_ms(const struct conn *c)
 {
     if (tcp_pending(c->tcp) > 0)
-        return left_ms(c, c->unread_since_ms, idle_ms(c));
+        return left_ms(c, c->unread_since_ms, conn_idle_ms(c));
     if (conn_owes_answers(c) || c->is_paused || c->closes_when_sent || c->is_closing)
-        return idle_ms(c);
+        return conn_idle_ms(c);
     return left_ms(c, c->phase_since_ms, allowed_ms(c));
 }
 
@@ -395,7 +388,7 @@ static void on_time(struct timer *timer)
         conn_close_now(c, TCP_CLOSE_NOT_READ);
     } else {
         end_phase(c);
-        timer_start(c->server->loop, timer, idle_ms(c)); /* to take the answer to that */
+        timer_start(c->server->loop, timer, conn_idle_ms(c)); /* to take the answer to that */
     }
 }
 
@@ -422,8 +415,7 @@ void conn_new(struct http_server *server, struct tcp_conn *tcp, struct client *c
     c->more.run = on_more;
     c->phase_since_ms = conn_now_ms(c);
     timer_init(&c->timer, on_time);
-    /* Heads have the shortest time: the first look must not come later. */
-    timer_start(server->loop, &c->timer, (uint64_t)conn_limits_of(c)->header_seconds * 1000);
+    timer_start(server->loop, &c->timer, conn_idle_ms(c));
     list_push_back(&server->conns, &c->link);
     tcp_start(tcp, &callbacks, c);
     if (first.n > 0)

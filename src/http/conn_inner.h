@@ -58,6 +58,14 @@ static inline struct metrics *conn_metrics_of(const struct conn *c)
     return &c->server->service->metrics;
 }
 
+static inline uint64_t conn_idle_ms(const struct conn *c)
+{
+    return (uint64_t)conn_limits_of(c)->idle_seconds * 1000;
+}
+
+/* One timer a connection, not touched while whole requests come and go: this moves it only where it
+ * would fire too late. */
+void conn_look_within(struct conn *c, uint64_t ms);
 /* A parser, and memory for answers, where there is none. */
 void conn_equip(struct conn *c);
 /* Appends an answer; what can leave at once may do so. */

@@ -93,6 +93,7 @@ static void note_unread(struct conn *c, uint64_t bytes)
     if (!is_unread(c)) {
         c->unread_since_ms = conn_now_ms(c);
         list_push_back(&s->unread, &c->unread);
+        conn_look_within(c, conn_idle_ms(c));
     }
     while (m->unread_bytes > (uint64_t)conn_limits_of(c)->unread_bytes)
         close_longest_unread(s);
