@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Do a proxy and svcd ever read the same bytes as different requests? Sends what cases.py has to svcd itself,
+whole and byte by byte, and through nginx and haproxy, which keep their connections to it open.
+
+Each case hides a second request, which stores an entity with the case's number, in what may be the first
+one's body. It is evaluated rightly when its client is answered twice, by svcd; without the second answer it was
+smuggled. After each case a request on a connection of its own must get its own answer, not one that was left
+behind.
+
+    SVCD=... tests/framing/proxies.py [--all] [NAME-PART]"""
+import argparse
+import collections
+import concurrent.futures
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "blackbox"))
+import cases  # noqa: E402
+import harness  # noqa: E402
+
+WAIT_S = 0.4  # for more of an answer, or a second one
+WORKERS = 24
+
+NGINX = """daemon off; master_process off; worker_processes 1; pid nginx.pid; error_log stderr crit;
+events {{ worker_connections 512; }}
+http {{
+    access_log off; client_body_timeout 1s; client_header_timeout 1s; keepalive_timeout 5s;
+    client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    upstream svcd {{ server 127.0.0.1:{backend}; keepalive 4; }}
+    server {{
+        listen 127.0.0.1:{port}; underscores_in_headers on; ignore_invalid_headers off;
+        location / {{
+            proxy_pass http://svcd; proxy_http_version 1.1; proxy_set_header Connection "";
+            proxy_request_buffering {buffering};
+        }}
+    }}
+}}
+"""
+HAPROXY = """defaults
+    mode http
+    timeout connect 2s
+    timeout client 1s
+    timeout server 5s
+    timeout http-request 1s
+    option http-keep-alive
+    http-reuse always
+frontend front
+    bind 127.0.0.1:{port}
+    {option}
+    default_backend back
+backend back
+    server svcd 127.0.0.1:{backend}
+"""
+
+
+class Proxy:
+    """A process between the client and svcd."""
+
+    def __init__(self, name, command, config, backend, **values):
+        self.name, self.directory = name, tempfile.TemporaryDirectory(prefix="svcd-framing-")
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        file = os.path.join(self.directory.name, "config")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(config.format(port=self.port, backend=backend, **values))
+        env = dict(os.environ, PATH=os.environ["PATH"] + ":/usr/sbin")
+        self.process = subprocess.Popen([part.format(file=file, directory=self.directory.name) for part in command],
+                                        env=env, stderr=subprocess.DEVNULL)
+        harness.wait_until(self.listens, f"{name} listens")
+
+    def listens(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            return True
+        except OSError:
+            return False
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.directory.cleanup()
+
+
+def read_all(connection):
+    """What comes until the other side closes, or is silent for a while."""
+    received = b""
+    connection.settimeout(WAIT_S)
+    try:
+        while part := connection.recv(65536):
+            received += part
+    except OSError:
+        pass
+    return received
+
+
+def answers_of(received):
+    """(status, was it svcd's?, body) of each answer."""
+    answers = []
+    while b"\r\n\r\n" in received:
+        head, received = received.split(b"\r\n\r\n", 1)
+        status = int(head.split(b" ")[1])
+        if status == 100:
+            continue
+        fields = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n")[1:] if b":" in line)
+        if b"chunked" in fields.get(b"transfer-encoding", b""):
+            body = b""
+            while received:
+                size, received = received.split(b"\r\n", 1)
+                n = int(size, 16)
+                body, received = body + received[:n], received[n + 2:]
+                if n == 0:
+                    break
+        else:
+            n = int(fields.get(b"content-length", b"0"))
+            body, received = received[:n], received[n:]
+        answers.append((status, b"svc-info" in fields, body))
+    return answers
+
+
+def send(port, data, is_slow=False):
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        try:
+            if is_slow:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for at in range(len(data)):
+                    connection.send(data[at:at + 1])
+            else:
+                connection.sendall(data)
+        except OSError:
+            pass  # refused before it was whole
+        return answers_of(read_all(connection))
+
+
+def request(target, text):
+    body = b'{"Case":"%s"}' % text.encode()
+    return (b"POST %s HTTP/1.1\r\nHost: svcd.test\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+            % (target.encode(), len(body), body))
+
+
+class Run:
+    def __init__(self, server):
+        self.server, self.passed, self.problems = server, 0, []
+        self.statuses = collections.Counter()
+
+    def is_stored(self, mark):
+        return self.server.request("GET", f"/Shop.Message/Case={mark}").status == 200
+
+    def check(self, condition, what):
+        if condition:
+            self.passed += 1
+        else:
+            self.problems.append(what)
+
+    def through(self, number, case, proxy):
+        mark = f"{proxy.port}-{number}"
+        answers = send(proxy.port, case.bytes(request("/Shop.Message", mark), b"POST /Shop.Message HTTP/1.1\r\n"))
+        own = sum(is_svcd for _, is_svcd, _ in answers)
+        self.statuses[proxy.name, answers[0][0] if answers else None] += 1
+        self.check(own >= 2 or not self.is_stored(mark), f"{proxy.name}: smuggled: {case.name}")
+        clean = send(proxy.port, request("/Shop.Message", f"clean-{mark}"))
+        self.check(len(clean) == 1 and f"clean-{mark}".encode() in clean[0][2],
+                   f"{proxy.name}: another's answer: after {case.name}: {clean}")
+
+    def directly(self, number, case):
+        results = []
+        for is_slow in (False, True):
+            mark = f"direct-{number}-{is_slow:d}"
+            answers = send(self.server.port,
+                           case.bytes(request("/Shop.Message", mark), b"POST /Shop.Message HTTP/1.1\r\n"), is_slow)
+            results.append(([status for status, _, _ in answers], self.is_stored(mark)))
+        self.statuses["directly", results[0][0][0] if results[0][0] else None] += 1
+        self.check(results[0] == results[1], f"directly: {case.name}: whole {results[0]}, byte by byte {results[1]}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="every byte at every place")
+    parser.add_argument("part", nargs="?", default="")
+    options = parser.parse_args()
+    chosen = [case for case in cases.all_cases(options.all) if options.part in case.name]
+    server = harness.Server(dict(harness.load_config(harness.SHOP), Limits={"BodySeconds": 1, "HeaderSeconds": 1}))
+    server.start()
+    run, proxies, began = Run(server), [], time.monotonic()
+    try:
+        nginx = ["nginx", "-p", "{directory}", "-c", "{file}"]
+        haproxy = ["haproxy", "-db", "-q", "-f", "{file}"]
+        proxies.append(Proxy("nginx", nginx, NGINX, server.port, buffering="on"))
+        proxies.append(Proxy("nginx, unbuffered", nginx, NGINX, server.port, buffering="off"))
+        proxies.append(Proxy("haproxy", haproxy, HAPROXY, server.port, option=""))
+        proxies.append(Proxy("haproxy, lenient", haproxy, HAPROXY, server.port,
+                             option="option accept-invalid-http-request"))
+        with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+            jobs = [pool.submit(run.through, number, case, proxy)
+                    for number, case in enumerate(chosen) for proxy in proxies]
+            jobs += [pool.submit(run.directly, number, case) for number, case in enumerate(chosen)]
+            for job in jobs:
+                job.result()
+    finally:
+        for proxy in proxies:
+            proxy.close()
+        alive = server.process.poll() is None
+        server.remove()
+    run.check(alive, "svcd ended")
+    for problem in sorted(run.problems):
+        print(problem)
+    for way in sorted({way for way, _ in run.statuses}):
+        print(f"{way}: " + ", ".join(f"{count} × {status}" for (w, status), count in
+                                     sorted(run.statuses.items(), key=str) if w == way))
+    print(f"{len(chosen)} cases, {len(proxies)} proxies, {time.monotonic() - began:.0f} s")
+    print(f"{run.passed} passed, {len(run.problems)} failed")
+    return 1 if run.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
