@@ -34,8 +34,10 @@ static bool is_root_again(void)
     return setresuid(0, 0, 0) == 0 || seteuid(0) == 0 || setegid(0) == 0;
 }
 
+/* The kernel forgets at a change of user whether the process may dump core, or be traced. */
 static struct err *become(const struct passwd *user, const char *name)
 {
+    int dumpable = prctl(PR_GET_DUMPABLE);
     const char *step = NULL;
 
     if (initgroups(name, user->pw_gid) != 0)
@@ -44,6 +46,8 @@ static struct err *become(const struct passwd *user, const char *name)
         step = "setting its group";
     else if (setresuid(user->pw_uid, user->pw_uid, user->pw_uid) != 0)
         step = "setting its id";
+    else if (prctl(PR_SET_DUMPABLE, dumpable) != 0)
+        step = "forbidding core dumps";
     if (step != NULL)
         return ERR(ERR_UNKNOWN, "User: cannot become '%s': %s: %s", name, step, strerror(errno));
     if (is_root_again())

@@ -1,4 +1,5 @@
 """What the documents say is true: their examples run, their tables are those of the source."""
+import glob
 import os
 import re
 import subprocess
@@ -69,8 +70,21 @@ class Tables(unittest.TestCase):
         self.assertIn("\n" + errors + "\n", reference)
         self.assertEqual(reference[reference.index("### Svc."):], resources)
 
+    def test_security(self):
+        """The files that it names exist, and the members."""
+        words = re.findall(r"`([^`\n]+)`", read("docs", "security.md"))
+        files = [word for word in words if re.match(r"(src|include|deploy|tools|tests|docs)/", word)]
+        self.assertGreater(len(files), 15)
+        for name in files:
+            self.assertTrue(glob.glob(os.path.join(ROOT, name)), name)
+        configuration = read("docs", "configuration.md")
+        members = [word for word in words if re.fullmatch(r"([A-Z][a-z]+){2,}(\.\w+)*", word)]
+        self.assertGreater(len(members), 15)
+        for member in members:
+            self.assertIn(member.split(".")[-1], configuration)
+
     def test_links(self):
-        for name in ["README.md"] + [f"docs/{n}" for n in os.listdir(os.path.join(ROOT, "docs"))
+        for name in ["README.md", "SECURITY.md"] + [f"docs/{n}" for n in os.listdir(os.path.join(ROOT, "docs"))
                                      if n.endswith(".md")]:
             for target in re.findall(r"\]\(([^)#:]+)\)", read(name)):
                 path = os.path.join(ROOT, os.path.dirname(name), target)

@@ -13,8 +13,6 @@ import unittest
 import harness
 
 NOBODY = pwd.getpwnam("nobody")
-# A process that has changed its user cannot be traced, which the search for leaks needs.
-NO_LEAK_SEARCH = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root, from which to change the user")
 
 
@@ -41,7 +39,7 @@ class ServerOfNobody(harness.ServerCase):
 
     def setUp(self):
         config = dict(harness.load_config(harness.SHOP), User="nobody")
-        self.server = harness.Server(config, NO_LEAK_SEARCH)
+        self.server = harness.Server(config)
         os.chown(self.server.directory, NOBODY.pw_uid, NOBODY.pw_gid)
         self.server.config_mode = 0o644
         self.server.start()
@@ -106,8 +104,7 @@ class Starts(unittest.TestCase):
 
     def serves(self, command, **options):
         """Starts, waits until it listens, stops; returns what it has logged."""
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
-                                   env=dict(os.environ, **NO_LEAK_SEARCH), **options)
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
         lines = []
         try:
             while not lines or " listening on " not in lines[-1]:
