@@ -1,9 +1,9 @@
 /* Connections, between sockets and requests that are made up here: io/tcp, request_run and the
  * turn's waiting are replaced at link time. The first bytes of the input say how the others are
- * cut, and how the kernel, the disk and the loop get along meanwhile. Two connections that share a
- * server get the same bytes in different pieces: both answer what one answers that gets them
- * whole. No answer leaves before what it says is committed, all that was asked for is answered,
- * and everything ends. */
+ * cut, how the kernel, the disk and the loop get along meanwhile, and whether a proxy says first
+ * whose the connections are. Two connections that share a server get the same bytes in different
+ * pieces: both answer what one answers that gets them whole. No answer leaves before what it says
+ * is committed, all that was asked for is answered, and everything ends. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "fuzzing.h"
@@ -21,6 +21,8 @@ struct tcp_conn {
     struct buf sent;
     size_t pending;
     bool is_paused, is_finished, is_closed, is_ended, is_gone;
+    bool has_peer; /* a proxy said so; else it is a UNIX socket */
+    struct in6_addr peer;
     enum tcp_close_reason reason;
 };
 
@@ -33,7 +35,7 @@ static struct {
     struct loop loop;
     struct service *service;
     struct turn turn;
-    bool kernel_is_slow;
+    bool kernel_is_slow, is_proxied;
     tcp_accept_fn *on_accept;
     void *accept_context;
     size_t requests;
@@ -155,9 +157,16 @@ const char *tcp_peer(const struct tcp_conn *conn)
 
 bool tcp_peer_ip(const struct tcp_conn *conn, struct in6_addr *out_ip)
 {
-    (void)conn;
-    (void)out_ip;
-    return false;
+    if (conn->has_peer)
+        *out_ip = conn->peer;
+    return conn->has_peer;
+}
+
+void tcp_set_peer(struct tcp_conn *conn, const struct in6_addr *ip)
+{
+    MUST(!conn->has_peer);
+    conn->has_peer = true;
+    conn->peer = *ip;
 }
 
 struct err *tcp_bind(struct loop *loop, const struct tcp_address *address,
@@ -363,7 +372,7 @@ static void on_closed(void *run)
 
 static void start(struct run *r, struct span bytes)
 {
-    const struct tcp_address address = {.is_unix = true};
+    const struct tcp_address address = {.is_unix = true, .is_proxied = world.is_proxied};
 
     r->server = http_server_new(&world.loop, world.service);
     MUST(http_server_bind(r->server, &address, NULL) == NULL);
@@ -431,6 +440,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
     if (world.service == NULL)
         make_world();
+    world.is_proxied = choices % 16 >= 8;
     buf_init(&expected, BUF_NO_CAP);
     world.kernel_is_slow = false;
     world.service->limits.pipelined_requests = 64;
