@@ -21,7 +21,10 @@
 #include "base/must.h"
 #include "http/forwarded.h"
 
-enum { REQUESTS_PER_TURN = 64 /* of one connection, so that others get their turn */ };
+enum {
+    REQUESTS_PER_TURN = 64, /* of one connection, so that others get their turn */
+    IDLE_LEAST_MS = 1000    /* of one that is closed to make room */
+};
 
 /* Time limits. ------------------------------------------------------------------------------ */
 
@@ -256,11 +259,19 @@ static void on_more(struct loop_task *task)
     go_on(CONTAINER_OF(task, struct conn, more));
 }
 
+/* What the client waited for leaves, or has left: its time begins anew. */
+static void end_our_part(struct conn *c)
+{
+    conn_flush(c);
+    if (c->phase == H1_IDLE)
+        c->phase_since_ms = conn_now_ms(c);
+}
+
 static void on_committed(struct turn_wait *wait)
 {
     struct conn *c = CONTAINER_OF(wait, struct conn, wait);
 
-    conn_flush(c);
+    end_our_part(c);
     post_more(c);
     if (!c->is_closing)
         pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
@@ -304,6 +315,7 @@ static void on_drain(void *context)
     conn_note_taken(c);
     if (c->is_closing)
         return;
+    end_our_part(c);
     post_more(c);
     pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
 }
@@ -417,6 +429,7 @@ void conn_new(struct http_server *server, struct tcp_conn *tcp, struct client *c
     timer_init(&c->timer, on_time);
     timer_start(server->loop, &c->timer, conn_idle_ms(c));
     list_push_back(&server->conns, &c->link);
+    list_push_back(&server->idle, &c->idle);
     tcp_start(tcp, &callbacks, c);
     if (first.n > 0)
         on_read(c, first);
@@ -430,6 +443,17 @@ void conn_drain(struct list_link *link)
         return; /* a request under way is still answered, with Connection: close */
     conn_close_when_sent(c, TCP_CLOSE_SHUTDOWN);
     conn_flush(c);
+}
+
+bool conn_make_room(struct http_server *server)
+{
+    struct list_link *first = list_first(&server->idle);
+    struct conn *c = first != NULL ? CONTAINER_OF(first, struct conn, idle) : NULL;
+
+    if (c == NULL || conn_now_ms(c) - c->phase_since_ms < IDLE_LEAST_MS)
+        return false;
+    conn_close_now(c, TCP_CLOSE_MADE_ROOM);
+    return true;
 }
 
 void conn_close(struct list_link *link, enum tcp_close_reason reason)

@@ -17,6 +17,7 @@ struct http_server {
     struct list listeners;    /* struct http_listener */
     struct list conns;        /* struct conn */
     struct list proxied;      /* struct proxied */
+    struct list idle;         /* struct conn that have nothing under way, longest first */
     struct list unread;       /* struct conn that have not taken their answers, longest first */
     struct response response; /* requests are evaluated one at a time */
     struct h1 *spare_h1;      /* NULL: lent */
@@ -41,6 +42,9 @@ void conn_new(struct http_server *server, struct tcp_conn *tcp, struct client *c
               struct span first);
 /* Answers what is owed, then closes; at once when nothing is. */
 void conn_drain(struct list_link *link);
+/* Closes the connection that has been idle for longest, unless that is not long: somebody may be
+ * about to use it. */
+bool conn_make_room(struct http_server *server);
 /* Closes at once. */
 void conn_close(struct list_link *link, enum tcp_close_reason reason);
 

@@ -26,6 +26,7 @@ struct conn {
     struct timer timer;
     struct loop_task more; /* goes on with `input` in the next turn */
     uint64_t phase_since_ms;
+    struct list_link idle;    /* linked: nothing is under way */
     struct list_link unread;  /* linked: the client has not taken all that was sent */
     uint64_t unread_bytes;    /* then, of those */
     uint64_t unread_since_ms; /* and since when */

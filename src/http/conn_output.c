@@ -8,10 +8,23 @@
 
 enum { KEPT_OUTPUT_BYTES = 16384, LARGE_BODY_BYTES = 16384 };
 
+static void leave_idle(struct conn *c)
+{
+    if (list_linked(&c->idle))
+        list_remove(&c->server->idle, &c->idle);
+}
+
+static void join_idle(struct conn *c)
+{
+    if (!list_linked(&c->idle) && !c->is_closing)
+        list_push_back(&c->server->idle, &c->idle);
+}
+
 void conn_equip(struct conn *c)
 {
     struct http_server *s = c->server;
 
+    leave_idle(c);
     if (c->h1 == NULL)
         c->h1 = s->spare_h1 != NULL ? TAKE(s->spare_h1) : h1_new(conn_limits_of(c));
     if (c->output.p == NULL && s->spare_output_count > 0)
@@ -30,12 +43,8 @@ static void put_output_away(struct conn *c)
     buf_init(&c->output, BUF_NO_CAP);
 }
 
-static void put_away(struct conn *c)
+static void put_parser_away(struct conn *c)
 {
-    if (c->output.n == 0 && c->output.p != NULL)
-        put_output_away(c);
-    if (c->h1 == NULL || !h1_is_fresh(c->h1))
-        return;
     if (c->server->spare_h1 == NULL)
         c->server->spare_h1 = TAKE(c->h1);
     else
@@ -47,8 +56,24 @@ bool conn_owes_answers(const struct conn *c)
     return c->mark_count > 0 || c->output.n > 0;
 }
 
+static bool is_unread(const struct conn *c)
+{
+    return list_linked(&c->unread);
+}
+
+static void put_away(struct conn *c)
+{
+    if (c->output.n == 0 && c->output.p != NULL)
+        put_output_away(c);
+    if (c->h1 != NULL && h1_is_fresh(c->h1))
+        put_parser_away(c);
+    if (c->h1 == NULL && !conn_owes_answers(c) && !is_unread(c))
+        join_idle(c);
+}
+
 void conn_close_now(struct conn *c, enum tcp_close_reason reason)
 {
+    leave_idle(c);
     c->is_closing = c->closes_when_sent = true;
     tcp_close(c->tcp, reason);
 }
@@ -58,11 +83,6 @@ void conn_close_when_sent(struct conn *c, enum tcp_close_reason reason)
     if (!c->closes_when_sent)
         c->close_reason = reason;
     c->closes_when_sent = true;
-}
-
-static bool is_unread(const struct conn *c)
-{
-    return list_linked(&c->unread);
 }
 
 void conn_note_taken(struct conn *c)
@@ -202,6 +222,7 @@ void conn_drop_output(struct conn *c)
     for (size_t i = 0; i < c->mark_count; i++)
         clients_end(c->server->service->clients, c->marks[i].client);
     conn_note_taken(c);
+    leave_idle(c);
     buf_done(&c->output);
     mem_free(c->marks);
 }

@@ -46,7 +46,7 @@ static void on_accept(void *context, struct tcp_conn *tcp)
     s->connections++;
     s->service->metrics.connections_accepted++;
     s->service->metrics.connections = s->connections;
-    if (s->connections > (size_t)s->service->limits.connections)
+    if (s->connections > (size_t)s->service->limits.connections && !conn_make_room(s))
         refusal_send(s, tcp, REFUSAL_CONNECTIONS);
     else if (listener->is_proxied)
         proxied_new(s, tcp, is_proxy(s, tcp, &ip));
@@ -149,6 +149,7 @@ struct http_server *http_server_new(struct loop *loop, struct service *service)
     list_init(&s->conns);
     list_init(&s->proxied);
     list_init(&s->unread);
+    list_init(&s->idle);
     response_init(&s->response, (size_t)service->limits.answer_bytes);
     buf_init(&s->date, 64);
     s->ended.run = on_ended;

@@ -38,6 +38,8 @@ class Limits(harness.ServerCase):
 
     def test_connections(self):
         held = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(20)]
+        for connection in held:
+            connection.sendall(b"GET")  # none is idle
         try:
             answer = self.server.raw(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             self.assertTrue(answer.startswith(b"HTTP/1.1 503 "), answer)

@@ -100,6 +100,45 @@ class Addresses(ClientsCase):
         self.assertEqual(self.statuses(self.connect(), requests), [201] * 5 + [429] * 2)
 
 
+class Room(ClientsCase):
+    """At the limit, who comes takes the place of who has been idle for longest."""
+    limits = {"Connections": 10, "IdleSeconds": 60}
+
+    def test_idle_connections_make_room(self):
+        held = [self.connect() for _ in range(10)]
+        self.assertEqual(self.statuses(held[0], [GET]), [204])
+        for connection in held[2:5]:
+            connection.sendall(GET[:10])  # these are not idle
+        for _ in range(2):
+            harness.wait_until(lambda: self.try_once() == 204, "there is room")
+        self.assertEqual([c.recv(1) for c in (held[1], held[5])], [b"", b""])
+        for connection in held[2:5]:
+            connection.sendall(GET[10:])
+            self.assertTrue(connection.recv(65536).startswith(b"HTTP/1.1 204 "))
+        for connection in held[6:]:
+            connection.close()
+        reason = 'svc_connections_closed_total{reason="idle when the limit was reached"}'
+        harness.wait_until(lambda: self.try_metric(reason) == 2, "two have made room")
+
+    def try_once(self):
+        """On a connection that stays open when it is served."""
+        connection = self.connect()
+        try:
+            connection.sendall(GET)
+            status = int((connection.recv(65536) or b"- 0").split()[1])
+        except ConnectionError:
+            status = 0
+        if status != 204:
+            connection.close()
+        return status
+
+    def try_metric(self, sample):
+        try:
+            return self.metric(sample)
+        except AssertionError:
+            return None
+
+
 class Proxies(ClientsCase):
     """Without configuration, what connects over loopback is a proxy."""
     limits = {"ConnectionsPerAddress": 1, "Requests": 8, "RequestsPerAddress": 2}
