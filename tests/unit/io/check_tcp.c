@@ -1091,6 +1091,40 @@ START_TEST(close_inside_on_read)
 }
 END_TEST
 
+static void hand_over(struct side *side)
+{
+    struct in6_addr ip;
+
+    ck_assert(ip_parse(SPAN("2001:db8::7"), &ip));
+    tcp_set_peer(side->conn, &ip);
+    sides[1].conn = TAKE(side->conn);
+    tcp_start(sides[1].conn, &callbacks, &sides[1]);
+}
+
+START_TEST(another_takes_over_inside_on_read)
+{
+    int fd;
+
+    begin("127.0.0.1:0");
+    fd = client();
+    sides[0].on_read = hand_over;
+    send_text(fd, "first");
+    TURN_UNTIL(sides[1].conn != NULL);
+    ck_assert_str_eq(tcp_peer(sides[1].conn), "2001:db8::7");
+    send_text(fd, "second");
+    TURN_UNTIL(sides[1].reads == 1);
+    ck_span_eq(buf_span(&sides[0].got), "first");
+    ck_span_eq(buf_span(&sides[1].got), "second");
+    tcp_close(sides[1].conn, TCP_CLOSE_DONE);
+    TURN_UNTIL(sides[1].closes == 1);
+    ck_assert_uint_eq(sides[0].closes, 0);
+    sides[0].closes = sides[1].closes; /* it is one connection */
+    close(fd);
+    buf_done(&sides[1].got);
+    end();
+}
+END_TEST
+
 START_TEST(reset_while_reading)
 {
     begin("127.0.0.1:0");
@@ -1225,6 +1259,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, close_after_all_is_sent_keeps_the_reason);
     tcase_add_test(tc, close_drops_what_is_pending);
     tcase_add_test(tc, close_inside_on_read);
+    tcase_add_test(tc, another_takes_over_inside_on_read);
     tcase_add_test(tc, reset_while_reading);
     tcase_add_test(tc, reset_while_paused_shows_on_write);
     tcase_add_test(tc, write_to_a_client_that_has_left);
