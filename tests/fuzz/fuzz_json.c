@@ -1,13 +1,10 @@
 /* JSON out of hostile bytes, beside cJSON, which reads everything that is JSON and some that is
  * not. What we accept it accepts too, and finds the same in it; what we write of it means the same.
- */
+ * An array of two objects is a target and what is laid over it. */
 #include "base/json.h"
-#include "base/must.h"
+#include "fuzzing.h"
 
 #include <cjson/cJSON.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static const struct json_limits limits = {64, 10000};
 
@@ -91,6 +88,71 @@ static void check_written(const struct json_doc *doc, struct arena *a)
     buf_done(&b);
 }
 
+/* ---- merging ---- */
+
+static struct json_value merge(struct json_value target, struct json_value patch, bool fold,
+                               struct arena *a)
+{
+    struct json_doc *doc = ARENA_NEW(a, struct json_doc);
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    json_add_merged(&b, target, patch, fold, a);
+    MUST(json_parse(input_written(&b, a), &limits, a, doc) == NULL);
+    return json_root(doc);
+}
+
+static struct json_value find(struct json_value object, struct span name, bool fold)
+{
+    return fold ? json_member_fold(object, name) : json_member(object, name);
+}
+
+/* Each member of the one is what both make of it, and there is no other. */
+static void check_merged(struct json_value target, struct json_value patch, bool fold,
+                         struct arena *a)
+{
+    struct json_value merged = merge(target, patch, fold, a);
+    uint32_t count = json_count(patch);
+
+    for (struct json_member m = json_first_member(patch); json_exists(m.name);
+         m = json_next_member(patch, m)) {
+        struct span name = json_string(m.name, a);
+        struct json_value old = find(target, name, fold);
+
+        if (json_type(m.value) == JSON_OBJECT && json_type(old) == JSON_OBJECT)
+            MUST(json_equal(find(merged, name, fold), merge(old, m.value, fold, a)));
+        else
+            MUST(json_equal(find(merged, name, fold), m.value));
+    }
+    for (struct json_member m = json_first_member(target); json_exists(m.name);
+         m = json_next_member(target, m)) {
+        struct span name = json_string(m.name, a);
+
+        if (json_exists(find(patch, name, fold)))
+            continue;
+        MUST(json_equal(json_member(merged, name), m.value));
+        count++;
+    }
+    MUST(json_count(merged) == count);
+}
+
+static void check_merging(struct json_value root, struct arena *a)
+{
+    struct json_value target = json_first(root), patch = json_at(root, 1);
+
+    if (json_type(target) != JSON_OBJECT || json_type(patch) != JSON_OBJECT)
+        return;
+    for (unsigned fold = 0; fold < 2; fold++) {
+        struct err *e = json_check_unique(root, fold, a);
+
+        if (e == NULL)
+            check_merged(target, patch, fold, a);
+        err_free(e);
+    }
+}
+
+/* ---- the whole ---- */
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct arena a;
@@ -101,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     e = json_parse(arena_copy(&a, span_of((const char *)data, n)), &limits, &a, &doc);
     if (e == NULL) {
         check_written(&doc, &a);
-        err_free(json_check_unique(json_root(&doc), true, &a));
+        check_merging(json_root(&doc), &a);
         if (fits_cjson(&doc)) {
             cJSON *other = cJSON_ParseWithLength((const char *)data, n);
 
