@@ -212,13 +212,19 @@ static struct err *check_host_text(struct span origin)
     return NULL;
 }
 
+static struct err *check_length(struct span url)
+{
+    if (url.n <= URL_BYTES)
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY, "the URL is longer than %d bytes", URL_BYTES);
+}
+
 /* What libcurl's parser would repair, or refuse with fewer words. */
 static struct err *check_text(struct span url)
 {
     const struct scheme *scheme;
 
-    if (url.n > URL_BYTES)
-        return ERR(ERR_INVALID_ENTITY, "the URL is longer than %d bytes", URL_BYTES);
+    TRY(check_length(url));
     for (size_t at = 0; at < url.n; at++)
         if ((unsigned char)url.p[at] <= ' ' || url.p[at] == 0x7f)
             return ERR(ERR_INVALID_ENTITY, "the URL has a space or control character at byte %zu",
@@ -290,7 +296,7 @@ struct err *fetch_check_url(const struct egress_rules *rules, struct span url, s
                             struct span *out_normal)
 {
     struct url_parts parts;
-    struct span origin = {NULL, 0};
+    struct span origin = {NULL, 0}, normal;
     CURLU *u;
     CURLUcode code;
 
@@ -306,7 +312,9 @@ struct err *fetch_check_url(const struct egress_rules *rules, struct span url, s
     if (span_ends(parts.host, SPAN(".")))
         parts.host.n--;
     TRY(check_target(rules, &parts, a, &origin));
-    *out_normal = arena_printf(a, "%.*s%.*s%s%.*s", SPAN_FMT(origin), SPAN_FMT(parts.path),
-                               parts.query.p != NULL ? "?" : "", SPAN_FMT(parts.query));
+    normal = arena_printf(a, "%.*s%.*s%s%.*s", SPAN_FMT(origin), SPAN_FMT(parts.path),
+                          parts.query.p != NULL ? "?" : "", SPAN_FMT(parts.query));
+    TRY(check_length(normal)); /* what is percent-encoded is three times as long */
+    *out_normal = normal;
     return NULL;
 }

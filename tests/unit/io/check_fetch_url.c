@@ -175,6 +175,14 @@ START_TEST(lengths)
     ck_ok(fetch_check_url(&rules, url_of(&b, 5, 63, 8192 - 12), &arena, &normal));
     ck_fails(fetch_check_url(&rules, url_of(&b, 5, 63, 8192 - 11), &arena, &normal),
              ERR_INVALID_ENTITY, "longer than 8192 bytes");
+    url_of(&b, 5, 63, 1);
+    for (size_t i = 0; i < 8190 / 3; i++)
+        buf_add_char(&b, '\xff');
+    ck_fails(fetch_check_url(&rules, buf_span(&b), &arena, &normal), ERR_INVALID_ENTITY,
+             "longer than 8192 bytes");
+    buf_truncate(&b, b.n - 5); /* 13 bytes, and 2725 times `%ff` */
+    ck_ok(fetch_check_url(&rules, buf_span(&b), &arena, &normal));
+    ck_assert_uint_eq(normal.n, 8188);
     buf_done(&b);
     end();
 }
