@@ -1,6 +1,7 @@
 """The PROXY protocol: whose a connection is that a proxy forwards. A UNIX socket stands for the proxy's
 address in most tests; the other listener shows what came of it."""
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -114,6 +115,21 @@ class Headers(ProxyCase):
     def test_the_other_listener_takes_none(self):
         self.assertTrue(self.server.raw(v1("192.0.2.1") + GET).startswith(b"HTTP/1.1 400 "))
         self.assertEqual(self.server.request("GET", "/Shop.Message").status, 204)
+
+
+class Requests(ProxyCase):
+    limits = {"RequestsPerAddress": 1}
+
+    def test_whose_the_requests_are(self):
+        """The proxy is asked, a client that it named is not."""
+        def post(client):
+            return (f"POST /Shop.Message HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: {client}\r\n"
+                    "Content-Length: 2\r\n\r\n{}").encode()
+        requests = post("192.0.2.1") + post("192.0.2.1") + post("192.0.2.2") + CLOSING
+        for header, statuses in ((b"PROXY UNKNOWN\r\n", [b"201", b"429", b"201"]),
+                                 (v1("192.0.2.7"), [b"201", b"429", b"429"])):
+            answer = self.answer(header + requests)
+            self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", answer)[:3], statuses)
 
 
 class NoHeaders(ProxyCase):
