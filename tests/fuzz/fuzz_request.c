@@ -359,11 +359,36 @@ static bool read_request(struct input *in, struct request_header *headers, struc
 
 /* ---- answers ---- */
 
+/* Takes a row off the front and counts its fields. */
+static size_t take_csv_row(struct span *text)
+{
+    bool is_quoted = false;
+    size_t at = 0, fields = 1;
+
+    for (; at < text->n && (is_quoted || text->p[at] != '\n'); at++) {
+        is_quoted = is_quoted != (text->p[at] == '"');
+        fields += text->p[at] == ',' && !is_quoted;
+    }
+    MUST(at < text->n && at > 0 && text->p[at - 1] == '\r');
+    *text = span_sub(*text, at + 1, text->n);
+    return fields;
+}
+
+static void check_csv(struct span text)
+{
+    size_t fields = take_csv_row(&text);
+
+    while (text.n > 0)
+        MUST(take_csv_row(&text) == fields);
+}
+
 static void check_body(const struct response *r, struct arena *a)
 {
     struct span type = r->content_type, body = buf_span(&r->body);
     struct json_doc doc;
 
+    if (body.n > 0 && span_starts(type, SPAN("text/csv")))
+        check_csv(body);
     if (type.p == NULL || span_starts(type, SPAN("text/")) || body.n == 0)
         return;
     if (span_starts(type, SPAN("application/x-ndjson"))) {
