@@ -26,10 +26,12 @@
 
 struct fetcher;
 
+enum { FETCH_CONNECTIONS_PER_HOST = 32 };
+
 struct fetch_options {
     unsigned connect_timeout_ms;       /* 0: 5000 */
     unsigned max_connections;          /* open in all, in use and kept; 0: 1024 */
-    unsigned max_connections_per_host; /* at once; 0: 32 */
+    unsigned max_connections_per_host; /* at once; 0: FETCH_CONNECTIONS_PER_HOST */
     unsigned starts_per_turn;          /* 0: 32 */
     /* `http://host:port`, `https://...`, `socks5h://...`, with `user:password@` where needed. NULL:
      * none; the environment is not read. */
@@ -108,6 +110,8 @@ void fetch_start(struct fetcher *fetcher, struct fetch *f);
 void fetch_cancel(struct fetcher *fetcher, struct fetch *f);
 /* Started and not done, those that wait in the queue of their host included. */
 size_t fetch_active(const struct fetcher *f);
+/* The part of a URL in front of its path: hosts are told apart by it. */
+struct span fetch_url_origin(struct span url);
 const char *fetch_error_text(enum fetch_error error);
 /* Is this text a usable destination? ERR_INVALID_ENTITY says what is wrong: scheme, userinfo,
  * host, port, control characters, length (8192 bytes); a literal address, or localhost, that the

@@ -87,9 +87,11 @@ struct lane {
     uint64_t hold_until_ms;             /* loop clock */
     struct timer timer;                 /* earliest of: due, hold, next token */
     struct delivery_settings *settings; /* kept for the next attempts; NULL: none */
-    struct list_link
-        ready_link;        /* in the scheduler's ring, or among those that wait for a commit */
-    struct list *ready_in; /* which of the two; NULL: neither */
+    /* In the scheduler's ring, among those that wait for a commit, or parked at the host. */
+    struct list_link ready_link;
+    struct list *ready_in;      /* which of these; NULL: none */
+    struct delivery_host *host; /* that of the destination; NULL: it is local */
+    bool is_called;             /* the host keeps a place for it */
     int64_t failing_since_unix_ns, hold_until_unix_ns;
     struct lane_history history;
     struct stored stored; /* of its RECORD_LANE, when there is one */
@@ -121,6 +123,8 @@ struct delivery *lane_oldest_pending(const struct lane *lane);
 struct delivery *lane_first_waiting(const struct lane *lane);
 /* Attempts that the lane may have under way now. */
 uint32_t lane_most_in_flight(const struct lane *lane);
+/* The host has as many attempts as it may. */
+bool lane_is_parked(const struct lane *lane);
 /* Starts that RatePerSecond allows now; below 1: none. For lanes that have a rate. */
 double lane_tokens(const struct lane *lane);
 /* Those that ended, oldest first; NULL at the end: for retention. */

@@ -55,6 +55,7 @@ struct service {
     struct span base_path;
     const char **cors_origins;
     uint32_t delivery_in_flight;
+    unsigned connections_per_host;
     struct access access;
     struct clients *clients;
     struct egress_rules egress;

@@ -20,7 +20,6 @@
 enum {
     CONNECT_TIMEOUT_MS = 5000,
     CONNECTIONS = 1024,
-    CONNECTIONS_PER_HOST = 32,
     STARTS_PER_TURN = 32,
     TIMEOUT_MS = 30000,
     IDLE_MOST = 256, /* transfers kept for the next */
@@ -441,7 +440,7 @@ static struct fetcher *fetcher_make(struct loop *loop, struct resolver *resolver
     f->connect_timeout_ms = or_default(options->connect_timeout_ms, CONNECT_TIMEOUT_MS);
     f->max_connections = or_default(options->max_connections, CONNECTIONS);
     f->max_connections_per_host =
-        or_default(options->max_connections_per_host, CONNECTIONS_PER_HOST);
+        or_default(options->max_connections_per_host, FETCH_CONNECTIONS_PER_HOST);
     f->starts_per_turn = or_default(options->starts_per_turn, STARTS_PER_TURN);
     f->proxy = copy(options->proxy);
     f->ca_file = copy(options->ca_file);

@@ -30,8 +30,6 @@ struct fetch_target {
 bool fetch_target_parse(struct span origin, struct fetch_target *out_target);
 /* Of a proxy's URL, which may have a user name and a password, and must have a port. */
 bool fetch_proxy_parse(struct span url, struct fetch_target *out_target);
-/* The part of a URL in front of its path. */
-struct span fetch_url_origin(struct span url);
 /* NULL, or why the address is refused. Of names only localhost's are known: both must be. */
 const char *fetch_target_refused(const struct egress_rules *rules,
                                  const struct fetch_target *target, char out_why[EGRESS_WHY_BYTES]);

@@ -31,6 +31,7 @@ struct attempt {
     struct deliveries *deliveries;
     struct delivery *delivery;
     struct delivery_settings *settings;
+    struct delivery_host *host; /* NULL: the destination is local */
     struct fetch_header headers[MAX_HEADERS];
     size_t header_count;
     struct blob *body;
@@ -87,6 +88,7 @@ static void attempt_put(struct attempt *attempt)
     attempt->body = NULL;
     attempt->delivery = NULL;
     settings_put(TAKE(attempt->settings));
+    host_leave(TAKE(attempt->host));
     arena_reset(&attempt->arena);
     if (list_count(&d->idle_attempts) < IDLE_ATTEMPTS)
         list_push_back(&d->idle_attempts, &attempt->idle_link);
@@ -366,6 +368,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery)
 
     attempt->delivery = delivery;
     attempt->settings = settings_get(delivery->lane);
+    attempt->host = host_enter(delivery->lane);
     attempt->started_unix_ns = clock_unix_ns();
     attempt->started_ns = clock_mono_ns();
     attempt->content_type = (struct span){NULL, 0};

@@ -1,5 +1,6 @@
 /* Shared by the files of delivery: delivery.c (objects and their records), delivery_lane.c (queues
- * and the scheduler), delivery_attempt.c (one attempt, from settings to outcome). */
+ * and the scheduler), delivery_host.c (how many attempts to one host), delivery_attempt.c (one
+ * attempt, from settings to outcome). */
 #ifndef SERVICE_DELIVERY_INNER_H
 #define SERVICE_DELIVERY_INNER_H
 
@@ -17,6 +18,7 @@ struct deliveries {
     struct list ready;       /* lanes that may start one: the scheduler's ring */
     struct list uncommitted; /* lanes whose next delivery is not on disk yet */
     struct turn_wait commit; /* for those */
+    struct map hosts;        /* struct delivery_host by origin */
     struct list dying;       /* lanes of deleted webhooks, dropped in slices */
     struct loop_task starter, reaper;
     struct list idle_attempts; /* kept for the next ones, a bounded number */
@@ -58,6 +60,27 @@ void lane_attempt_ended(struct lane *lane);
 void lanes_init(struct deliveries *d);
 void lanes_done(struct deliveries *d);
 heap_less_fn lane_rank_less;
+
+/* From where it is parked into the ring. */
+void lane_call(struct lane *lane);
+
+/* delivery_host.c */
+void hosts_init(struct deliveries *d);
+void hosts_done(struct deliveries *d);
+/* Of an origin: to be put back. */
+struct delivery_host *host_get(struct deliveries *d, struct span origin);
+/* NULL is allowed. */
+void host_put(struct delivery_host *host);
+/* May the lane start an attempt? */
+bool host_admits(const struct lane *lane);
+/* Where lanes stand that it does not admit. */
+struct list *host_parked(struct delivery_host *host);
+/* The lane has had its turn, or left: a place that was kept for it is another's. */
+void host_uncall(struct lane *lane);
+/* An attempt of the lane begins; NULL when its destination is local. */
+struct delivery_host *host_enter(struct lane *lane);
+/* It has ended. NULL is allowed. */
+void host_leave(struct delivery_host *host);
 
 /* delivery_settings.c */
 struct delivery_settings {

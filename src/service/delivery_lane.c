@@ -147,11 +147,29 @@ static void join(struct lane *lane, struct list *list)
     list_push_back(list, &lane->ready_link);
 }
 
-static void leave(struct lane *lane)
+static void take_out(struct lane *lane)
 {
     if (lane->ready_in != NULL)
         list_remove(lane->ready_in, &lane->ready_link);
     lane->ready_in = NULL;
+}
+
+static void leave(struct lane *lane)
+{
+    take_out(lane);
+    host_uncall(lane);
+}
+
+bool lane_is_parked(const struct lane *lane)
+{
+    return lane->host != NULL && lane->ready_in == host_parked(lane->host);
+}
+
+void lane_call(struct lane *lane)
+{
+    take_out(lane);
+    join(lane, &lane->deliveries->ready);
+    post_starter(lane->deliveries);
 }
 
 void lane_update(struct lane *lane)
@@ -217,6 +235,10 @@ static bool start_one(struct deliveries *d, struct lane *lane)
         timer_start(d->service->loop, &lane->timer, READ_AGAIN_MS);
         return false;
     }
+    if (!host_admits(lane)) {
+        join(lane, host_parked(lane->host));
+        return false;
+    }
     if (lane->rate_per_second > 0)
         lane->tokens -= 1;
     attempt_start(d, next);
@@ -234,8 +256,9 @@ static void on_start(struct loop_task *task)
            !list_empty(&d->ready)) {
         struct lane *lane = ready_at(list_first(&d->ready));
 
-        leave(lane);
+        take_out(lane);
         started += start_one(d, lane);
+        host_uncall(lane);
     }
     /* With every slot taken, the end of an attempt comes here again (lane_attempt_ended). */
     if (started == STARTS_PER_TURN && !list_empty(&d->ready))
@@ -262,6 +285,18 @@ static void put_in_order(struct lane *lane)
     }
 }
 
+static void set_host(struct lane *lane, const struct webhook_settings *settings)
+{
+    struct delivery_host *host =
+        settings->is_local ? NULL
+                           : host_get(lane->deliveries, fetch_url_origin(settings->destination));
+
+    if (host != lane->host && (lane->is_called || lane_is_parked(lane)))
+        leave(lane);
+    host_put(lane->host);
+    lane->host = host;
+}
+
 void lane_configure(struct lane *lane)
 {
     struct webhook_settings settings;
@@ -276,6 +311,7 @@ void lane_configure(struct lane *lane)
     lane->ordered = settings.ordered;
     lane->rate_per_second = settings.rate_per_second;
     lane->hold_until_ms = ms_of_unix(lane, lane->hold_until_unix_ns);
+    set_host(lane, &settings);
     arena_done(&a);
     if (lane->ordered && !was_ordered)
         put_in_order(lane);
@@ -319,6 +355,7 @@ static void lane_free(struct lane *lane, struct list *in)
     struct deliveries *d = lane->deliveries;
 
     leave(lane);
+    host_put(lane->host);
     settings_forget(lane);
     timer_stop(d->service->loop, &lane->timer);
     store_forget(d->service->store, &lane->stored);
@@ -367,6 +404,7 @@ void lanes_init(struct deliveries *d)
     list_init(&d->uncommitted);
     list_init(&d->dying);
     map_init(&d->lanes_by_id, lane_key);
+    hosts_init(d);
     d->starter.run = on_start;
     d->reaper.run = on_reap;
     d->commit.on_committed = on_committed;
@@ -396,6 +434,7 @@ void lanes_done(struct deliveries *d)
     free_all(&d->dying);
     loop_unpost(d->service->loop, &d->reaper);
     map_done(&d->lanes_by_id);
+    hosts_done(d);
 }
 
 void deliveries_start(struct deliveries *d)

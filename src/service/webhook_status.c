@@ -92,6 +92,8 @@ static struct span reason_of_throttle(const struct service *s, const struct lane
                             lane_most_in_flight(lane));
     if (lane->rate_per_second > 0 && lane_tokens(lane) < 1)
         return arena_printf(a, "Delivery.RatePerSecond (%g) is used up", lane->rate_per_second);
+    if (lane_is_parked(lane))
+        return SPAN("attempts of several webhooks to its host are under way, as many as may be");
     if (deliveries_in_flight(s->deliveries) >= s->delivery_in_flight)
         return arena_printf(a, "the configuration's Delivery.MaxInFlight (%u) is reached",
                             s->delivery_in_flight);

@@ -9,9 +9,11 @@ import unittest
 import harness
 
 
-class Deliveries(harness.ServerCase):
+class Case(harness.ServerCase):
+    limits = {"MaxInFlight": 32}
+
     def make_config(self):
-        return dict(harness.load_config(harness.SHOP), Delivery={"MaxInFlight": 32})
+        return dict(harness.load_config(harness.SHOP), Delivery=self.limits)
 
     def subscribe(self, receiver, **members):
         return self.webhook(**dict({"Destination": receiver.url(),
@@ -29,6 +31,8 @@ class Deliveries(harness.ServerCase):
             lambda: len(found := self.deliveries(f"State={state}")) == count and found,
             f"{count} deliveries are {state}")
 
+
+class Deliveries(Case):
     def test_failures_are_retried_with_the_same_id(self):
         answers = iter([500, 404, 302, 200])
         receiver = self.receiver(lambda request: next(answers))
@@ -224,6 +228,61 @@ class Deliveries(harness.ServerCase):
         aborted = harness.wait_until(lambda: self.deliveries("State=Aborted"), "the loop is broken")
         self.assertIn("chain", aborted[0]["LastError"])
         self.assertEqual(len(self.deliveries("State=Delivered")), 16)
+
+
+class OneHost(Case):
+    """Many webhooks of one receiver, which hangs until it works."""
+
+    limits = {"MaxInFlight": 32, "MaxConnectionsPerHost": 2}
+    webhooks, events, places = 16, 20, 4
+
+    def setUp(self):
+        super().setUp()
+        self.works = threading.Event()
+        self.addCleanup(self.works.set)
+        hanging = self.receiver(lambda request: self.works.wait(60) and 200)
+        self.all = [self.subscribe(hanging, Delivery={"TimeoutSeconds": 60}) for _ in range(self.webhooks)]
+        self.post("/Svc.Event", [{"Resource": "Shop.OrderPlaced", "Payload": {"No": number}}
+                                 for number in range(self.events)])
+        harness.wait_until(lambda: len(self.in_flight()) == self.places, "its places are taken")
+
+    def in_flight(self):
+        return [delivery["WebhookId"] for delivery in self.deliveries("State=InFlight")]
+
+    def target_of(self, webhook):
+        return f"/Svc.Admin.Webhook/Id={webhook['Id']}"
+
+    def test_it_holds_no_slots_of_others(self):
+        healthy = self.receiver()
+        self.webhook(Destination=healthy.url(), EventSelector="/Shop.PersonCreated")
+        for number in range(50):
+            self.created("/Shop.Person", {"Name": f"Person {number}"})
+            healthy.take(5)
+        self.assertLessEqual(len(self.in_flight()), self.places + 1)
+        self.works.set()
+        self.wait_for_state("Delivered", self.webhooks * self.events + 50)
+
+    def test_all_have_their_turn_when_it_works(self):
+        self.works.set()
+        self.wait_for_state("Delivered", self.webhooks * self.events)
+
+    def test_those_that_wait_may_change(self):
+        """Paused, led elsewhere, deleted: what waits for a place gives it up, and nobody's is lost."""
+        busy = set(self.in_flight())
+        moved, paused, deleted, told, *_ = [w for w in self.all if w["Id"] not in busy]
+        status, = self.get(self.target_of(told) + "/add=Status").json()
+        self.assertEqual(status["Status"]["State"], "Throttled")
+        self.assertIn("host", status["Status"]["Reason"])
+        healthy = self.receiver()
+        self.server.request("PATCH", self.target_of(moved), {"Destination": healthy.url()})
+        for _ in range(self.events):
+            healthy.take(5)
+        self.server.request("PATCH", self.target_of(paused), {"IsPaused": True})
+        self.server.request("DELETE", self.target_of(deleted))
+        self.works.set()
+        self.wait_for_state("Delivered", (self.webhooks - 2) * self.events)
+        self.server.request("PATCH", self.target_of(paused), {"IsPaused": False})
+        self.wait_for_state("Delivered", (self.webhooks - 1) * self.events)
 
 
 if __name__ == "__main__":
