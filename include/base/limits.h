@@ -44,6 +44,8 @@
       "answers a connection may be owed before it is read again")                                  \
     X(output_bytes, "OutputBytes", 4194304, 65536, 1073741824, "bytes",                            \
       "answers held for a client that does not read")                                              \
+    X(incoming_bytes, "IncomingBytes", 268435456, 65536, INT64_MAX, "bytes",                       \
+      "requests of all clients that have not come whole; past that, the first begun is refused")   \
     X(unread_bytes, "UnreadBytes", 268435456, 65536, INT64_MAX, "bytes",                           \
       "those of all clients; past that, who has read nothing for longest is closed")               \
     X(answer_bytes, "AnswerBytes", 67108864, 65536, 1073741824, "bytes", "largest answer")         \

@@ -63,6 +63,8 @@ enum h1_phase h1_phase(const struct h1 *p);
 bool h1_is_fresh(const struct h1 *p);
 /* Bytes of the current phase received so far: for a minimum rate. */
 size_t h1_phase_bytes(const struct h1 *p);
+/* Memory that is held for the bytes of a request. */
+size_t h1_held_bytes(const struct h1 *p);
 /* True once after the head of a request with `Expect: 100-continue` whose body is awaited: the
  * caller sends the interim answer. Another expectation fails with 417. */
 bool h1_take_continue(struct h1 *p);

@@ -60,6 +60,7 @@ void tcp_listener_close(struct tcp_listener *l);
     X(TCP_CLOSE_BODY_RATE, "request body came too slowly")                                         \
     X(TCP_CLOSE_IDLE, "idle")                                                                      \
     X(TCP_CLOSE_MADE_ROOM, "idle when the limit was reached")                                      \
+    X(TCP_CLOSE_UNFINISHED, "request unfinished when the limit was reached")                       \
     X(TCP_CLOSE_NOT_READ, "client does not read its answers")                                      \
     X(TCP_CLOSE_TOO_MANY, "too many connections")                                                  \
     X(TCP_CLOSE_BAD_PROXY, "no PROXY header")                                                      \

@@ -28,6 +28,8 @@ struct service;
       "Client connections accepted")                                                               \
     X(connections_closed, by_close_reason, "counter", "svc_connections_closed_total", "reason",    \
       "Client connections closed, by reason")                                                      \
+    X(incoming_bytes, count, "gauge", "svc_incoming_bytes", "",                                    \
+      "Requests that have not come whole: what IncomingBytes bounds")                              \
     X(unread_bytes, count, "gauge", "svc_unread_bytes", "",                                        \
       "Answers sent that clients have not taken yet: what UnreadBytes bounds")                     \
     X(client_addresses, count, "gauge", "svc_client_addresses", "",                                \
@@ -130,6 +132,7 @@ enum metric_status {
     X(METRIC_BODY_RATE, "BodyBytesPerSecond")                                                      \
     X(METRIC_PENDING_DELIVERIES, "PendingDeliveries")                                              \
     X(METRIC_MEMORY_BYTES, "MemoryBytes")                                                          \
+    X(METRIC_INCOMING_BYTES, "IncomingBytes")                                                      \
     X(METRIC_UNREAD_BYTES, "UnreadBytes")                                                          \
     X(METRIC_ANSWER_BYTES, "AnswerBytes")
 

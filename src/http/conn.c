@@ -137,7 +137,7 @@ static void refuse(struct conn *c, int status, enum err_code code, struct span w
     const struct asked nothing = {.began_ns = clock_mono_ns()};
 
     conn_close_when_sent(c, reason);
-    request_refuse(response, status, code, why, 0);
+    request_refuse(response, status, code, why, status == 503 ? 1 : 0);
     conn_add_reply(c, response, &nothing);
 }
 
@@ -165,6 +165,49 @@ static void refuse_failure(struct conn *c)
     count_limit(c, failure->status);
     refuse(c, failure->status, code_of_status(failure->status), span_str(failure->why),
            TCP_CLOSE_BAD_REQUEST);
+}
+
+static void leave_incoming(struct conn *c)
+{
+    if (!list_linked(&c->incoming))
+        return;
+    list_remove(&c->server->incoming, &c->incoming);
+    conn_metrics_of(c)->incoming_bytes -= c->incoming_bytes;
+    c->incoming_bytes = 0;
+}
+
+/* Its parser goes at once, for the sake of which this is done. */
+static void refuse_first_incoming(struct http_server *s)
+{
+    struct conn *c = CONTAINER_OF(list_first(&s->incoming), struct conn, incoming);
+
+    leave_incoming(c);
+    conn_metrics_of(c)->limit_hits[METRIC_INCOMING_BYTES]++;
+    refuse(c, 503, ERR_OVERLOADED, SPAN("the limit IncomingBytes is reached"),
+           TCP_CLOSE_UNFINISHED);
+    h1_free(TAKE(c->h1));
+    c->phase = H1_IDLE;
+    conn_flush(c);
+}
+
+/* What has come of a request that is not whole. */
+static void note_incoming(struct conn *c)
+{
+    struct http_server *s = c->server;
+    struct metrics *m = conn_metrics_of(c);
+    uint64_t bytes;
+
+    if (c->phase == H1_IDLE || c->closes_when_sent) {
+        leave_incoming(c);
+        return;
+    }
+    bytes = h1_held_bytes(c->h1);
+    m->incoming_bytes += bytes - c->incoming_bytes;
+    c->incoming_bytes = bytes;
+    if (!list_linked(&c->incoming))
+        list_push_back(&s->incoming, &c->incoming);
+    while (m->incoming_bytes > (uint64_t)conn_limits_of(c)->incoming_bytes)
+        refuse_first_incoming(s);
 }
 
 static bool owes_enough(const struct conn *c)
@@ -212,10 +255,12 @@ static struct span take_requests(struct conn *c, struct span bytes)
         }
         answer(c);
         h1_next(c->h1);
+        leave_incoming(c); /* what comes next has begun later */
         c->phase_since_ms = conn_now_ms(c);
         budget--;
     }
     note_phase(c);
+    note_incoming(c);
     return c->closes_when_sent ? (struct span){NULL, 0} : bytes;
 }
 
@@ -329,6 +374,7 @@ static void on_close(void *context, enum tcp_close_reason reason)
     loop_unpost(s->loop, &c->more);
     turn_unwait(s->service->turn, &c->wait);
     list_remove(&s->conns, &c->link);
+    leave_incoming(c);
     conn_drop_output(c);
     if (c->client != NULL)
         clients_disconnect(s->service->clients, c->client);

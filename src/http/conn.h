@@ -18,6 +18,7 @@ struct http_server {
     struct list conns;        /* struct conn */
     struct list proxied;      /* struct proxied */
     struct list idle;         /* struct conn that have nothing under way, longest first */
+    struct list incoming;     /* struct conn whose request has not come whole, first begun first */
     struct list unread;       /* struct conn that have not taken their answers, longest first */
     struct response response; /* requests are evaluated one at a time */
     struct h1 *spare_h1;      /* NULL: lent */

@@ -26,10 +26,12 @@ struct conn {
     struct timer timer;
     struct loop_task more; /* goes on with `input` in the next turn */
     uint64_t phase_since_ms;
-    struct list_link idle;    /* linked: nothing is under way */
-    struct list_link unread;  /* linked: the client has not taken all that was sent */
-    uint64_t unread_bytes;    /* then, of those */
-    uint64_t unread_since_ms; /* and since when */
+    struct list_link idle;     /* linked: nothing is under way */
+    struct list_link incoming; /* linked: a request has not come whole */
+    uint64_t incoming_bytes;   /* then, of that */
+    struct list_link unread;   /* linked: the client has not taken all that was sent */
+    uint64_t unread_bytes;     /* then, of those */
+    uint64_t unread_since_ms;  /* and since when */
     enum h1_phase phase;
     bool is_paused, is_closing, is_ended;
     bool closes_when_sent;

@@ -262,6 +262,11 @@ size_t h1_phase_bytes(const struct h1 *p)
     return 0;
 }
 
+size_t h1_held_bytes(const struct h1 *p)
+{
+    return p->head.size + p->body.size;
+}
+
 bool h1_take_continue(struct h1 *p)
 {
     bool due = p->expects_continue && h1_phase(p) == H1_BODY && p->body_taken == 0;

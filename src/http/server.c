@@ -148,6 +148,7 @@ struct http_server *http_server_new(struct loop *loop, struct service *service)
     list_init(&s->listeners);
     list_init(&s->conns);
     list_init(&s->proxied);
+    list_init(&s->incoming);
     list_init(&s->unread);
     list_init(&s->idle);
     response_init(&s->response, (size_t)service->limits.answer_bytes);

@@ -237,6 +237,54 @@ class NotReadingTogether(LargeAnswer):
         return received
 
 
+class Incoming(SlowCase):
+    """Bodies that have not come whole may take a megabyte in all."""
+    limits = {"IncomingBytes": 1000000}
+
+    def seen(self):
+        return self.metric("svc_incoming_bytes"), self.metric("svc_limit_hits_total", limit="IncomingBytes")
+
+    def begin(self):
+        before = self.seen()
+        connection = self.connect()
+        connection.sendall(HEAD % 400000 + b'{"Text":"' + b"x" * 200000)
+        harness.wait_until(lambda: self.seen() != before, "it has begun")
+        return connection
+
+    def test_who_began_first_is_refused(self):
+        connections = [self.begin() for _ in range(10)]
+        answer = connections[0].recv(65536)
+        self.assertTrue(answer.startswith(b"HTTP/1.1 503 "), answer)
+        self.assertIn(b"\r\nRetry-After: 1\r\n", answer)
+        self.assertIn(b"\r\nConnection: close\r\n", answer)
+        self.assertIn(b"IncomingBytes", answer)
+        self.assertEqual(connections[0].recv(1), b"", "it is closed")
+        self.assertTrue(0 < self.metric("svc_incoming_bytes") <= 1000000)
+        connections[-1].sendall(b"x" * (400000 - 200000 - 11) + b'"}')
+        self.assertTrue(connections[-1].recv(65536).startswith(b"HTTP/1.1 201 "))
+        hits = self.metric("svc_limit_hits_total", limit="IncomingBytes")
+        self.assertGreaterEqual(hits, 5)
+        for connection in connections:
+            connection.close()
+        self.wait_closed("request unfinished when the limit was reached", hits)
+        harness.wait_until(lambda: self.metric("svc_incoming_bytes") == 0, "nothing is left")
+
+    def test_one_alone(self):
+        """A body that is too much by itself is refused, and the next one is welcome."""
+        body = b'{"Text":"' + b"x" * 1000000 + b'"}'
+        connection = self.connect()
+        connection.sendall(HEAD % len(body) + body[:-1])
+        self.assertTrue(connection.recv(65536).startswith(b"HTTP/1.1 503 "))
+        self.assertEqual(self.post("/Shop.Message", {"Text": "x" * 1000}).status, 201)
+
+    def test_whole_requests_are_not_meant(self):
+        body = b'{"Text":"' + b"x" * 100000 + b'"}'
+        for _ in range(3):
+            answer = self.server.raw((HEAD % len(body) + body) * 10, half_close=True)
+            self.assertEqual(answer.count(b"HTTP/1.1 201 "), 10)
+        self.assertEqual(self.metric("svc_incoming_bytes"), 0)
+
+
 class Descriptors(SlowCase):
     limits = {"IdleSeconds": 60}
 

@@ -726,6 +726,24 @@ START_TEST(phases_and_their_bytes)
 }
 END_TEST
 
+START_TEST(memory_is_held_for_what_is_not_whole)
+{
+    static char piece[100000];
+    struct limits limits;
+    struct h1 *p = fed(&limits, SPAN(POST "Content-Length: 200000\r\n" END), H1_NEED_MORE);
+    size_t taken, before = h1_held_bytes(p);
+
+    ck_assert_uint_le(before, 4096);
+    ck_assert_int_eq(h1_feed(p, span_of(piece, sizeof(piece)), &taken), H1_NEED_MORE);
+    ck_assert_uint_ge(h1_held_bytes(p), sizeof(piece));
+    ck_assert_uint_le(h1_held_bytes(p), 2 * sizeof(piece) + before);
+    ck_assert_int_eq(h1_feed(p, span_of(piece, sizeof(piece)), &taken), H1_REQUEST);
+    h1_next(p);
+    ck_assert_uint_le(h1_held_bytes(p), 16384 + before);
+    h1_free(p);
+}
+END_TEST
+
 #define EXPECTING POST "Expect: 100-continue\r\n"
 
 START_TEST(continue_is_due_once)
@@ -1052,6 +1070,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, takes_one_request_at_a_time);
     tcase_add_test(tc, failed_takes_no_more);
     tcase_add_test(tc, phases_and_their_bytes);
+    tcase_add_test(tc, memory_is_held_for_what_is_not_whole);
     tcase_add_test(tc, continue_is_due_once);
     tcase_add_test(tc, continue_is_not_due);
     tcase_add_test(tc, long_targets);
