@@ -28,6 +28,18 @@ http {{
 }}
 """
 
+# Of HTTP/2 (RFC 9113): kinds of frames, flags, and `:status: 200` packed.
+DATA, HEADERS, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 5, 6, 7, 8, 9
+ACK, END_HEADERS, STATUS_200 = 1, 4, b"\x88"
+
+
+def number(value):
+    return value.to_bytes(4, "big")
+
+
+def frame(kind, flags=0, stream=0, payload=b""):
+    return number(len(payload))[1:] + bytes([kind, flags]) + number(stream) + payload
+
 
 class Tls(harness.ServerCase):
     env = hostile.ENVIRONMENT
@@ -162,26 +174,56 @@ class Floods(Tls):
         self.expect_bounded(f"https://127.0.0.1:{receiver.port}/", "far more bytes came")
         self.assertLess(receiver.sent, 64 << 20)
 
-    def test_frames_of_http2(self):
-        headers = b"\x00\x00\x01\x01\x00\x00\x00\x00\x01\x88"  # :status 200, without END_HEADERS
+    def http2(self, certificate, answer, again=None):
+        """Answers the first frames with some of its own, and goes on for ever with others."""
+        def speak(connection):
+            connection.recv(65536)
+            connection.sendall(frame(SETTINGS) + answer)
+            while again:
+                connection.sendall(again * 1000)
+            while connection.recv(65536):
+                pass
+        receiver = self.secured(certificate)
+        receiver.context.set_alpn_protocols(["h2"])
+        receiver.speak(speak)
+        return receiver
+
+    def test_frames_without_end(self):
         floods = {
-            "acknowledged pings": (b"", b"\x00\x00\x08\x06\x01\x00\x00\x00\x00" + bytes(8)),
-            "pings": (b"", b"\x00\x00\x08\x06\x00\x00\x00\x00\x00" + bytes(8)),
-            "settings": (b"", b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"),
-            "unknown frames": (b"", b"\x00\x10\x00\xee\x00\x00\x00\x00\x00" + bytes(4096)),
-            "continuations": (headers, b"\x00\x00\x04\x09\x00\x00\x00\x00\x01\x00\x01\x61\x00"),
+            "acknowledged pings": (b"", frame(PING, ACK, 0, bytes(8))),
+            "pings": (b"", frame(PING, 0, 0, bytes(8))),
+            "settings": (b"", frame(SETTINGS)),
+            "unknown frames": (b"", frame(0xee, 0, 0, bytes(4096))),
+            "continuations": (frame(HEADERS, 0, 1, STATUS_200), frame(CONTINUATION, 0, 1, b"\x00\x01\x61\x00")),
         }
+        certificate = self.authority.sign("good.test")
         for what, (first, again) in floods.items():
-            def speak(connection):
-                connection.recv(65536)
-                connection.sendall(b"\x00\x00\x00\x04\x00\x00\x00\x00\x00" + first)
-                while True:
-                    connection.sendall(again * 1000)
             with self.subTest(what):
-                receiver = self.secured(self.authority.sign("good.test"))
-                receiver.context.set_alpn_protocols(["h2"])
-                receiver.speak(speak)
+                receiver = self.http2(certificate, first, again)
                 self.expect_bounded(receiver.url(host="good.test"), "HTTP/2|nghttp2|sending data|far more bytes came")
+        hostile.expect_clean_end(self)
+
+    def test_frames_that_make_no_answer(self):
+        """Of each the attempt ends, with words, after a bounded number of connections."""
+        cases = {
+            "refused": frame(RST_STREAM, 0, 1, number(7)), "cancelled": frame(RST_STREAM, 0, 1, number(8)),
+            "cancelled in the body": frame(HEADERS, END_HEADERS, 1, STATUS_200) + frame(RST_STREAM, 0, 1, number(8)),
+            "wants HTTP/1.1": frame(RST_STREAM, 0, 1, number(13)), "goes away": frame(GOAWAY, 0, 0, bytes(8)),
+            "interim answers": frame(HEADERS, END_HEADERS, 1, b"\x08\x03103") * 40,
+            "speaks HTTP/1.1": b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            "a body at first": frame(DATA, 1, 1, b"hello"), "a large frame": frame(DATA, 0, 1, bytes(60000)),
+            "another stream": frame(HEADERS, 5, 99, STATUS_200), "packed badly": frame(HEADERS, 5, 1, b"\xff" * 40),
+            "a push": frame(PUSH_PROMISE, END_HEADERS, 1, number(2) + b"\x82\x84\x86"),
+            "too large a window": frame(WINDOW_UPDATE, 0, 0, number(0x7fffffff)) * 3,
+        }
+        certificate = self.authority.sign("good.test")
+        for what, answer in cases.items():
+            with self.subTest(what):
+                receiver = self.http2(certificate, answer)
+                entry = self.attempt(receiver.url(host="good.test"), TimeoutSeconds=1)
+                self.assertEqual((entry["StatusCode"], entry["IsSuccess"]), (None, False), entry)
+                self.assertGreater(len(entry["Error"]), len("good.test:12345: "))
+                self.assertLessEqual(len(receiver.resumed), 6)
         hostile.expect_clean_end(self)
 
 
