@@ -41,7 +41,8 @@ struct client *clients_begin(struct clients *c, const struct in6_addr *ip);
 void clients_end(struct clients *c, struct client *client);
 
 /* Failed sign-ins are taken from a bucket of FailedSignInsPerMinute, which fills again within a
- * minute. Returns for how many seconds there is none left; 0: it may try. */
+ * minute. Returns for how many seconds there is none left; 0: it may try. The log names who has
+ * emptied it. */
 unsigned clients_sign_in_wait_s(const struct clients *c, const struct in6_addr *ip);
 void clients_sign_in_failed(struct clients *c, const struct in6_addr *ip);
 

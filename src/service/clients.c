@@ -6,13 +6,14 @@
 
 #include "io/timer.h"
 
+#include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
 
 #include <string.h>
 
-enum { MINUTE_MS = 60000, NETWORK_BYTES = 8 };
+enum { MINUTE_MS = 60000, COMPLAINT_MS = 1000, NETWORK_BYTES = 8 };
 
 struct client {
     struct in6_addr network; /* the key */
@@ -28,6 +29,7 @@ struct clients {
     struct list failed;
     struct timer forget;
     size_t requests; /* of all, also of those without an address */
+    uint64_t silent_until_ms;
 };
 
 static struct span network_key(const void *item)
@@ -220,6 +222,17 @@ unsigned clients_sign_in_wait_s(const struct clients *c, const struct in6_addr *
                : (unsigned)((client->full_at_ms - open_at_ms + 999) / 1000);
 }
 
+/* One line a second at most, however many addresses guess. */
+static void complain(struct clients *c, const struct in6_addr *ip, uint64_t now_ms)
+{
+    char text[INET6_ADDRSTRLEN];
+
+    if (now_ms < c->silent_until_ms)
+        return;
+    c->silent_until_ms = now_ms + COMPLAINT_MS;
+    log_warn("access", "%s: too many wrong API keys", ip_text(ip, text));
+}
+
 void clients_sign_in_failed(struct clients *c, const struct in6_addr *ip)
 {
     uint64_t now_ms = loop_now_ms(c->loop);
@@ -236,4 +249,6 @@ void clients_sign_in_failed(struct clients *c, const struct in6_addr *ip)
         forget_failures(c, first_failed(c));
     if (!timer_running(&c->forget))
         timer_start(c->loop, &c->forget, client->full_at_ms - now_ms);
+    if (clients_sign_in_wait_s(c, ip) > 0)
+        complain(c, ip, now_ms);
 }

@@ -210,6 +210,8 @@ class SignInsThroughAProxy(SignInCase):
         self.assertEqual(self.ask("192.0.2.1", None).status, 401, "no key is no guess")
         self.assertEqual(self.hits("FailedSignInsPerMinute"), 2)
         self.assertEqual(self.metric("svc_client_addresses"), 1)
+        harness.wait_until(lambda: any("192.0.2.1: too many wrong API keys" in line
+                                       for line in self.server.log), "the log names it")
         self.assertEqual(self.get("/Svc.Admin.Error").status, 204, "refusals are not stored")
 
     def test_what_does_not_count(self):
