@@ -60,8 +60,8 @@ struct fetch_socket {
     struct list_link opened;       /* in its list */
     struct list_link rested;       /* in the fetcher's list */
     unsigned reads;                /* since a transfer last ended on it */
-    unsigned messages;             /* of TLS, since the loop last called */
     uint64_t bytes_before;         /* that the socket had had at the first look since then */
+    unsigned messages;             /* of TLS, since the loop last called */
     int wanted;  /* UV_READABLE, UV_WRITABLE: what libcurl waits for; 0: it is idle */
     int watched; /* what libuv watches for */
 };

@@ -249,6 +249,41 @@ START_TEST(addresses_in_turn)
 }
 END_TEST
 
+/* Listens at the receiver's port, but its queue is full: whoever connects is not answered. */
+static void listen_mute(int fds[4])
+{
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+
+    address.sin6_port = htons((uint16_t)receiver.port);
+    for (size_t i = 0; i < 4; i++)
+        fds[i] = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    (void)!bind(fds[0], (struct sockaddr *)&address, sizeof(address));
+    (void)!listen(fds[0], 0);
+    for (size_t i = 1; i < 4; i++)
+        (void)!connect(fds[i], (struct sockaddr *)&address, sizeof(address));
+}
+
+/* It loses the race, and libcurl closes its socket itself. (Without IPv6 there is no race.) */
+START_TEST(a_silent_address_beside_another)
+{
+    int fds[4];
+
+    begin_with("::1 both.test\n127.0.0.1 both.test\n", &(struct fetch_options){0});
+    listen_mute(fds);
+    for (unsigned i = 0; i < 3; i++) {
+        struct job job;
+
+        job_run(&job, "http://both.test:%u/");
+        expect_ok(&job, 204);
+        receiver_drop_all(&receiver);
+        loop_run_once(&loop);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    end();
+}
+END_TEST
+
 /* The hosts file is looked at again after a second: the test moves the clock. */
 static void move_name(const char *hosts)
 {
@@ -654,6 +689,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, name_not_resolved);
     tcase_add_test(tc, address_refused);
     tcase_add_test(tc, addresses_in_turn);
+    tcase_add_test(tc, a_silent_address_beside_another);
     tcase_add_test(tc, a_name_that_moves);
     tcase_add_test(tc, a_name_that_moves_to_a_refused_address);
     tcase_add_test(tc, many_names);
