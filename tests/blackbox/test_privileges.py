@@ -86,6 +86,8 @@ class Starts(unittest.TestCase):
 
     def write(self, config, mode=0o644):
         path = os.path.join(self.directory, "config.json")
+        if os.path.exists(path):
+            os.remove(path)  # it may be one that only root could write again
         with open(path, "w", encoding="utf-8") as file:
             json.dump(dict({"DataDirectory": self.data}, **config), file)
         os.chmod(path, mode)
