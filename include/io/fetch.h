@@ -1,7 +1,8 @@
-/* Outgoing HTTP requests: libcurl's multi interface on the loop, names from `resolve`, addresses
- * checked by `egress` when the socket is opened, keep-alive, HTTP/2 over TLS where offered.
- * Redirects are not followed, signals and libcurl's own resolver are not used, compressed answers
- * are not unpacked. (design: performance.md, "libcurl"; architecture.md, "Deliveries".)
+/* Outgoing HTTP requests: libcurl's multi interface on the loop, and for http:// without a proxy a
+ * shorter way of our own (src/io/fetch_plain.h); names from `resolve`, addresses checked by
+ * `egress` when the socket is opened, keep-alive, HTTP/2 over TLS where offered. Redirects are not
+ * followed, signals and libcurl's own resolver are not used, compressed answers are not unpacked.
+ * (design: performance.md, "libcurl"; architecture.md, "Deliveries".)
  *
  * Connections are kept open and used again, for five minutes at most. The egress rules are applied
  * to the address that a connection is opened to, of all that the name has in their order: refused
@@ -38,6 +39,7 @@ struct fetch_options {
     const char *proxy;
     const char *ca_file;    /* also for a proxy's certificate; NULL: the system's */
     const char *user_agent; /* NULL: svcd/<version> */
+    bool only_libcurl;      /* for comparison: else http:// without a proxy goes a shorter way */
 };
 
 #define FETCH_ERRORS(X)                                                                            \

@@ -23,6 +23,7 @@ struct loop {
     uint64_t alarm_ms;           /* the deadline that the alarm is armed for */
     struct heap timers;          /* struct timer */
     uint64_t timers_started;     /* ever: the next one's serial */
+    uint64_t turns;              /* that have ended, or are ending */
     struct list hooks;           /* struct loop_hook */
     struct list_link *next_hook; /* while hooks run: the one to run after this */
     struct list tasks;           /* struct loop_task */

@@ -3,6 +3,8 @@
  * or cancelled. What runs in a turn's task is bounded by starts_per_turn, and hosts take turns, so
  * that neither a burst nor one fast peer holds up the loop. Nothing is begun inside a completion.
  *
+ * Requests to http:// go the way of fetch_plain.c instead of libcurl's, in the same states.
+ *
  * Possible failure modes: the URL or a header cannot be used, the name is not resolved (no request
  * is made); the time is up, in any state; libcurl reports one (fetch_answer.c). Each ends in
  * `complete`, the only place that calls on_done. */
@@ -70,6 +72,7 @@ static struct fetch_transfer *transfer_new(struct fetcher *f)
     timer_init(&t->deadline, on_deadline);
     buf_init(&t->memory, BUF_NO_CAP);
     buf_init(&t->pin_text, BUF_NO_CAP);
+    fetch_plain_begin(t);
     list_push_back(&f->transfers[FETCH_IDLE], &t->link);
     return t;
 }
@@ -155,7 +158,9 @@ static void release(struct fetch_transfer *t)
 
     resolve_cancel(f->resolver, &t->query);
     timer_stop(f->loop, &t->deadline);
-    if (t->state == FETCH_RUNNING)
+    if (t->is_plain)
+        fetch_plain_stop(t);
+    else if (t->state == FETCH_RUNNING)
         fetch_easy_stop(t);
     fetch_socket_forget(t);
     move(t, FETCH_IDLE);
@@ -189,14 +194,21 @@ void fetch_finish(struct fetch_transfer *t, CURLcode code)
     complete(t, &result);
 }
 
-static const char *phase_text(const struct fetch_transfer *t)
+static bool is_connected(const struct fetch_transfer *t)
 {
     curl_off_t sent_us = 0;
 
+    if (t->is_plain)
+        return t->is_reused || t->connected_ns != 0;
+    curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
+    return sent_us != 0;
+}
+
+static const char *phase_text(const struct fetch_transfer *t)
+{
     if (t->state != FETCH_RUNNING)
         return t->state == FETCH_RESOLVING ? "resolving the name" : "waiting for its turn";
-    curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
-    if (sent_us == 0)
+    if (!is_connected(t))
         return "connecting";
     return t->answer.complete_head ? "reading the answer" : "waiting for the answer";
 }
@@ -220,6 +232,11 @@ static void on_deadline(struct timer *timer)
 
 static void launch(struct fetch_transfer *t)
 {
+    if (t->is_plain) {
+        move(t, FETCH_RUNNING);
+        fetch_plain_launch(t);
+        return;
+    }
     if (fetch_easy_launch(t))
         move(t, FETCH_RUNNING);
     else
@@ -239,7 +256,10 @@ static bool take_addresses(struct fetch_transfer *t, const struct resolve_result
         fail(t, FETCH_NAME, addresses->error);
         return false;
     }
-    fetch_easy_pin(t, target_of(t), addresses);
+    if (t->is_plain)
+        fetch_plain_pin(t, target_of(t), addresses);
+    else
+        fetch_easy_pin(t, target_of(t), addresses);
     move(t, FETCH_READY);
     return true;
 }
@@ -257,7 +277,7 @@ static void resolve(struct fetch_transfer *t)
     const struct fetch_target *target = target_of(t);
     struct resolve_result addresses;
 
-    if (target->literal) {
+    if (target->literal && !t->is_plain) {
         t->resolved_ns = t->begun_ns;
         move(t, FETCH_READY);
         launch(t);
@@ -278,7 +298,9 @@ static void engage(struct fetch_transfer *t, struct fetch_host *host, struct fet
     host->busy++;
     host_place(f, host);
     t->begun_ns = clock_mono_ns();
-    t->resolved_ns = t->launched_ns = 0;
+    t->resolved_ns = t->launched_ns = t->connected_ns = t->first_byte_ns = 0;
+    t->is_reused = false;
+    t->is_plain = fetch_plain_suits(f, fetch->url);
     t->pinned = false;
     t->allowed_addresses = 0;
     t->no_socket = NULL;
@@ -294,7 +316,7 @@ static const char *open_handle(struct fetch_transfer *t)
 {
     struct err *e;
 
-    if (t->easy != NULL)
+    if (t->easy != NULL || t->is_plain)
         return NULL;
     e = fetch_easy_open(t);
     if (e == NULL)
@@ -312,7 +334,7 @@ static void begin(struct fetcher *f, struct fetch_host *host)
     engage(t, host, CONTAINER_OF(list_pop_front(&host->queue), struct fetch, link));
     why = host->usable ? open_handle(t) : "the URL cannot be used";
     if (why == NULL)
-        why = fetch_easy_prepare(t);
+        why = t->is_plain ? fetch_plain_prepare(t) : fetch_easy_prepare(t);
     if (why == NULL && f->proxy != NULL) {
         /* The proxy connects to it: no other check would see the address. */
         why = fetch_target_refused(f->rules, &host->target, t->refused);
@@ -445,7 +467,9 @@ static struct fetcher *fetcher_make(struct loop *loop, struct resolver *resolver
     f->proxy = copy(options->proxy);
     f->ca_file = copy(options->ca_file);
     f->user_agent = copy(options->user_agent != NULL ? options->user_agent : "svcd/" SVCD_VERSION);
+    f->only_libcurl = options->only_libcurl;
     map_init(&f->hosts, host_key);
+    fetch_plain_attach(f);
     list_init(&f->ready);
     for (size_t i = 0; i < FETCH_STATE_COUNT; i++)
         list_init(&f->transfers[i]);
@@ -516,6 +540,7 @@ void fetcher_free(struct fetcher *f)
     drop_all(f);
     while ((link = list_first(&f->transfers[FETCH_IDLE])) != NULL)
         transfer_free(CONTAINER_OF(link, struct fetch_transfer, link));
+    fetch_plain_detach(f);
     curl_multi_cleanup(f->multi);
     curl_share_cleanup(f->share);
     curl_global_cleanup();

@@ -36,21 +36,26 @@ void fetch_answer_done(struct fetch_answer *a)
     buf_done(&a->body);
 }
 
+void fetch_answer_begin(struct fetch_answer *a, int status)
+{
+    a->in_head = true;
+    a->retry_after_s = -1;
+    if (status >= 200)
+        a->status = status;
+    else if (++a->interim > INTERIM_MOST)
+        a->stop = FETCH_TOO_MANY_INTERIM;
+}
+
 /* `HTTP/1.1 200 OK`, `HTTP/2 200`; libcurl has looked at it before. */
-static void begin_head(struct fetch_answer *a, struct span line)
+static void read_status_line(struct fetch_answer *a, struct span line)
 {
     size_t space = span_find_char(line, ' ', 0);
     uint64_t status;
 
     if (!span_to_u64(span_sub(line, space + 1, space + 4), &status))
         return;
-    a->in_head = true;
     a->http2 = span_starts(line, SPAN("HTTP/2"));
-    a->retry_after_s = -1;
-    if (status >= 200)
-        a->status = (int)status;
-    else if (++a->interim > INTERIM_MOST)
-        a->stop = FETCH_TOO_MANY_INTERIM;
+    fetch_answer_begin(a, (int)status);
 }
 
 /* RFC 9110, section 10.2.3: seconds, or a date in one of three forms that all begin with the name
@@ -94,11 +99,12 @@ static bool is_packed(struct span codings)
 }
 
 /* Of several Retry-After the longest: never less than asked. */
-static void read_header(struct fetch_answer *a, struct span line)
+void fetch_answer_field(struct fetch_answer *a, struct span name, struct span value)
 {
-    struct span value = line;
-    struct span name = span_split(&value, ':');
-
+    if (a->complete_head)
+        return; /* a trailer */
+    if (span_find_char(value, '\0', 0) < value.n)
+        a->stop = FETCH_NUL;
     if (span_ieq(name, SPAN("Retry-After")))
         a->retry_after_s = MAX(a->retry_after_s, parse_retry_after(span_trim(value)));
     else if (span_ieq(name, SPAN("Transfer-Encoding")) && is_packed(value))
@@ -112,37 +118,60 @@ static struct span without_line_end(struct span line)
     return line;
 }
 
+void fetch_answer_end_head(struct fetch_answer *a)
+{
+    a->in_head = false;
+    a->complete_head = a->status != 0;
+}
+
+void fetch_answer_measure(struct fetch_answer *a, size_t n)
+{
+    a->head_bytes += n;
+    if (a->head_bytes > HEAD_BYTES)
+        a->stop = FETCH_HEAD_TOO_LONG;
+}
+
+static void read_header(struct fetch_answer *a, struct span line)
+{
+    struct span value = line;
+    struct span name = span_split(&value, ':');
+
+    fetch_answer_field(a, name, value);
+}
+
 size_t fetch_answer_on_head(char *p, size_t size, size_t n, void *data)
 {
     struct fetch_answer *a = &MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, data)->answer;
     struct span line = without_line_end(span_of(p, size * n));
 
-    a->head_bytes += size * n;
-    if (a->head_bytes > HEAD_BYTES)
-        a->stop = FETCH_HEAD_TOO_LONG;
-    else if (a->complete_head)
+    fetch_answer_measure(a, size * n);
+    if (a->stop != FETCH_GOES_ON)
+        return 0;
+    if (a->complete_head)
         return size * n;
-    else if (!a->in_head)
-        begin_head(a, line);
+    if (!a->in_head)
+        read_status_line(a, line);
     else if (line.n > 0)
         read_header(a, line);
-    else {
-        a->in_head = false;
-        a->complete_head = a->status != 0;
-    }
+    else
+        fetch_answer_end_head(a);
     return a->stop == FETCH_GOES_ON ? size * n : 0;
+}
+
+void fetch_answer_body(struct fetch_answer *a, struct span bytes)
+{
+    a->body_bytes += bytes.n;
+    buf_add(&a->body, span_sub(bytes, 0, a->body.max - a->body.n));
+    if (a->body_bytes > a->read_bytes)
+        a->stop = FETCH_BODY_READ;
 }
 
 size_t fetch_answer_on_body(char *p, size_t size, size_t n, void *data)
 {
     struct fetch_answer *a = &MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, data)->answer;
-    struct span bytes = span_of(p, size * n);
 
-    a->body_bytes += bytes.n;
-    buf_add(&a->body, span_sub(bytes, 0, a->body.max - a->body.n));
-    if (a->body_bytes > a->read_bytes)
-        a->stop = FETCH_BODY_READ;
-    return a->stop == FETCH_GOES_ON ? bytes.n : 0;
+    fetch_answer_body(a, span_of(p, size * n));
+    return a->stop == FETCH_GOES_ON ? size * n : 0;
 }
 
 /* The verdict. */
@@ -220,6 +249,8 @@ static const char *verdict_text(const struct fetch_transfer *t, enum fetch_error
         return "more than 16 interim answers (1xx)";
     if (t->answer.stop == FETCH_PACKED)
         return "the answer has a Transfer-Encoding that was not asked for";
+    if (t->answer.stop == FETCH_NUL)
+        return "a header of the answer holds a Nul byte";
     if (t->answer.stop == FETCH_NOISE)
         return "far more bytes came than an answer may have";
     if (error == FETCH_REFUSED_ADDRESS)
@@ -259,6 +290,13 @@ static void add_phases(const struct fetch_transfer *t, struct fetch_result *out_
     out_result->first_byte_ms = phase_ms(t, CURLINFO_STARTTRANSFER_TIME_T);
 }
 
+static void add_plain_phases(const struct fetch_transfer *t, struct fetch_result *out_result)
+{
+    out_result->reused = t->is_reused && t->answer.complete_head;
+    out_result->connect_ms = ms_between(t->begun_ns, t->connected_ns);
+    out_result->first_byte_ms = ms_between(t->begun_ns, t->first_byte_ns);
+}
+
 static void describe(const struct fetch_transfer *t, struct fetch_result *out_result)
 {
     const struct fetch_answer *a = &t->answer;
@@ -272,7 +310,9 @@ static void describe(const struct fetch_transfer *t, struct fetch_result *out_re
         .total_ms = ms_between(t->begun_ns, clock_mono_ns()),
         .dns_ms = ms_between(t->begun_ns, t->resolved_ns),
     };
-    if (t->state == FETCH_RUNNING)
+    if (t->state == FETCH_RUNNING && t->is_plain)
+        add_plain_phases(t, out_result);
+    else if (t->state == FETCH_RUNNING)
         add_phases(t, out_result);
 }
 

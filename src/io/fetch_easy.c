@@ -223,7 +223,7 @@ static struct curl_slist *list_of(struct request *r)
     return r->first;
 }
 
-static bool breaks_line(struct span s)
+bool fetch_breaks_line(struct span s)
 {
     for (size_t i = 0; i < s.n; i++)
         if (s.p[i] == '\r' || s.p[i] == '\n' || s.p[i] == '\0')
@@ -238,7 +238,7 @@ static bool add_headers(struct request *r, const struct fetch *fetch)
     for (size_t i = 0; i < fetch->header_count; i++) {
         const struct fetch_header *h = &fetch->headers[i];
 
-        if (breaks_line(h->name) || breaks_line(h->value))
+        if (fetch_breaks_line(h->name) || fetch_breaks_line(h->value))
             return false;
         add_header(r, h->name, h->value.n > 0 ? SPAN(": ") : SPAN(";"), h->value);
         has_type = has_type || span_ieq(h->name, content_type);
@@ -250,8 +250,7 @@ static bool add_headers(struct request *r, const struct fetch *fetch)
     return true;
 }
 
-/* RFC 9110, section 8.6: with these methods a missing body is an empty one. */
-static bool means_a_body(struct span method)
+bool fetch_means_a_body(struct span method)
 {
     return span_eq(method, SPAN("POST")) || span_eq(method, SPAN("PUT")) ||
            span_eq(method, SPAN("PATCH"));
@@ -266,7 +265,7 @@ static void set_body(struct fetch_transfer *t)
 
     if (span_eq(fetch->method, SPAN("HEAD"))) {
         curl_easy_setopt(t->easy, CURLOPT_NOBODY, 1L);
-    } else if (fetch->body == NULL && !means_a_body(fetch->method)) {
+    } else if (fetch->body == NULL && !fetch_means_a_body(fetch->method)) {
         curl_easy_setopt(t->easy, CURLOPT_HTTPGET, 1L);
     } else {
         curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, body.n > 0 ? body.p : "");

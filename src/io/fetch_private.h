@@ -1,6 +1,7 @@
 /* What the files of the module fetch share.
  *
  *   fetch.c         queues, limits, the life of an attempt, who is called when
+ *   fetch_plain.c   http:// without a proxy: see fetch_plain.h
  *   fetch_easy.c    an attempt as libcurl sees it: the easy handle and its request
  *   fetch_answer.c  what comes back: head, body, and what it all amounted to
  *   fetch_socket.c  libcurl's sockets and its timer on the loop
@@ -51,7 +52,7 @@ enum fetch_state {
     FETCH_IDLE,      /* has a handle, waits for work */
     FETCH_RESOLVING, /* waits for the resolver */
     FETCH_READY,     /* waits for its place in a turn */
-    FETCH_RUNNING,   /* is libcurl's */
+    FETCH_RUNNING,   /* is libcurl's, or fetch_plain's */
     FETCH_STATE_COUNT
 };
 
@@ -62,6 +63,7 @@ enum fetch_stop {
     FETCH_HEAD_TOO_LONG,
     FETCH_TOO_MANY_INTERIM,
     FETCH_PACKED,
+    FETCH_NUL,
     FETCH_NOISE /* see fetch_socket.c */
 };
 
@@ -79,6 +81,12 @@ struct fetch_answer {
     enum fetch_stop stop;
 };
 
+/* To be tried in this order. An IPv4 address is in the front part of its item. */
+struct fetch_addresses {
+    struct sockaddr_in6 items[RESOLVE_MAX_ADDRESSES];
+    unsigned count, next;
+};
+
 /* One attempt. Transfers are reused, with their easy handles. */
 struct fetch_transfer {
     unsigned kind;
@@ -90,9 +98,16 @@ struct fetch_transfer {
     struct resolve_query query;
     struct timer deadline; /* of the whole attempt */
     uint64_t begun_ns, resolved_ns, launched_ns;
+    bool is_plain; /* goes the way of fetch_plain.c, and the next members are in use: */
+    bool sends_body;
+    bool is_reused; /* its connection had been used before */
+    struct fetch_addresses addresses;
+    struct list conns;       /* struct plain_conn: the one in use, or those that are being made */
+    struct timer connecting; /* until the next address, or the end of trying */
+    uint64_t tried_ns, connected_ns, first_byte_ns;
     CURL *easy;
     bool prunes;       /* see fetch_easy_launch */
-    struct buf memory; /* of what the request points to */
+    struct buf memory; /* of what the request points to; a plain request's head */
     bool pinned;       /* `pin` is for libcurl to know the target's addresses by */
     struct curl_slist pin;
     struct buf pin_text;            /* of `pin` */
@@ -106,6 +121,14 @@ struct fetch_transfer {
     struct fetch_answer answer;
 };
 
+/* The connections of fetch_plain.c. */
+struct fetch_plain {
+    struct list idle;   /* struct plain_conn, longest first */
+    struct map origins; /* struct plain_origin */
+    struct timer sweep;
+    size_t open; /* idle or not */
+};
+
 struct fetcher {
     unsigned kind;
     struct loop *loop;
@@ -113,7 +136,9 @@ struct fetcher {
     const struct egress_rules *rules;
     unsigned connect_timeout_ms, max_connections, max_connections_per_host, starts_per_turn;
     char *proxy, *ca_file, *user_agent; /* NULL: see struct fetch_options */
-    struct fetch_target proxy_target;   /* valid with a proxy */
+    bool only_libcurl;
+    struct fetch_plain plain;
+    struct fetch_target proxy_target; /* valid with a proxy */
     size_t active;
     struct map hosts;                         /* struct fetch_host by origin */
     struct list ready;                        /* hosts with a queue and room, in turns */
@@ -138,6 +163,22 @@ void fetch_wake(struct fetcher *f);
 /* libcurl is done with it. */
 void fetch_finish(struct fetch_transfer *t, CURLcode code);
 
+/* fetch_plain.c, fetch_plain_pool.c */
+
+bool fetch_plain_suits(const struct fetcher *f, struct span url);
+void fetch_plain_attach(struct fetcher *f);
+void fetch_plain_detach(struct fetcher *f);
+/* A transfer is made. */
+void fetch_plain_begin(struct fetch_transfer *t);
+/* As fetch_easy_prepare and _pin. */
+const char *fetch_plain_prepare(struct fetch_transfer *t);
+void fetch_plain_pin(struct fetch_transfer *t, const struct fetch_target *target,
+                     const struct resolve_result *addresses);
+/* The transfer is running, and may be over before this returns. */
+void fetch_plain_launch(struct fetch_transfer *t);
+/* Closes its connections. */
+void fetch_plain_stop(struct fetch_transfer *t);
+
 /* fetch_easy.c */
 
 /* ERR_UNKNOWN: libcurl has not got what is needed. */
@@ -151,11 +192,23 @@ void fetch_easy_pin(struct fetch_transfer *t, const struct fetch_target *target,
 bool fetch_easy_launch(struct fetch_transfer *t);
 /* Takes it back from libcurl. */
 void fetch_easy_stop(struct fetch_transfer *t);
+/* It cannot be in a request's header. */
+bool fetch_breaks_line(struct span s);
+/* RFC 9110, section 8.6: with this method a missing body is an empty one. */
+bool fetch_means_a_body(struct span method);
 
 /* fetch_answer.c */
 
 void fetch_answer_init(struct fetch_answer *a, const struct fetch *fetch);
 void fetch_answer_done(struct fetch_answer *a);
+/* The parts of an answer as they come: a head, interim or final, its fields, its end; the body.
+ * Then `stop` says whether to go on. */
+void fetch_answer_begin(struct fetch_answer *a, int status);
+void fetch_answer_field(struct fetch_answer *a, struct span name, struct span value);
+void fetch_answer_end_head(struct fetch_answer *a);
+void fetch_answer_body(struct fetch_answer *a, struct span bytes);
+/* So many bytes more of heads and trailers. */
+void fetch_answer_measure(struct fetch_answer *a, size_t n);
 /* CURLOPT_HEADERFUNCTION and CURLOPT_WRITEFUNCTION, with the transfer as their data. */
 size_t fetch_answer_on_head(char *p, size_t size, size_t n, void *data);
 size_t fetch_answer_on_body(char *p, size_t size, size_t n, void *data);

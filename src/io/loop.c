@@ -31,6 +31,7 @@ static void on_turn_end(uv_prepare_t *turn_end)
     struct list_link mark = {NULL, NULL}; /* divides this turn's tasks from those of the next */
     struct list_link *link;
 
+    loop->turns++;
     timer_fire_due(loop);
     list_push_back(&loop->tasks, &mark);
     run_hooks(loop);

@@ -82,9 +82,11 @@ class Server:
         self.process = subprocess.Popen([*self.wrapper, SVCD, "--config", path],
                                         stderr=subprocess.PIPE, env=self.env)
         self.port = None
-        threading.Thread(target=self._read_log, args=(self.process,), daemon=True).start()
+        reader = threading.Thread(target=self._read_log, args=(self.process,), daemon=True)
+        reader.start()
         wait_until(lambda: self.port or self.process.poll() is not None, "the server listens")
         if self.port is None:
+            reader.join(DEADLINE_S)
             raise AssertionError("the server ended:\n" + "\n".join(self.log))
         return self
 

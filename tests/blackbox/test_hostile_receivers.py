@@ -90,10 +90,12 @@ CASES = {
     "never reads": (lambda c: time.sleep(TIMEOUT_S * 2), None, TIMED_OUT + "waiting for the answer", True),
     "interim answers": (answering(b"", lambda c: c.repeat(b"HTTP/1.1 103 Early Hints\r\n\r\n")), None,
                         "more than 16 interim answers", False),
-    "speaks no HTTP": (answering(b"SSH-2.0-OpenSSH_9.2\r\n"), None, "HTTP/0.9", False),
+    "speaks no HTTP": (answering(b"SSH-2.0-OpenSSH_9.2\r\n"), None, "not HTTP", False),
     "NUL in a header": (answering(HEAD + b"X: a\0b\r\nContent-Length: 0\r\n\r\n"), None, "Nul byte", False),
-    "odd bytes in headers": (answering(b"HTTP/1.1 200 \xff\xfe\x01\r\nX\xff: \x01\x7f\xff\r\n"
+    "odd bytes in headers": (answering(b"HTTP/1.1 200 \xff\xfe\x01\r\nX: \x01\x7f\xff\r\n"
                                        b"Content-Length: 0\r\n\r\n"), 200, None, False),
+    "odd bytes in a name": (answering(HEAD + b"X\xff: y\r\nContent-Length: 0\r\n\r\n"), None,
+                            "Invalid header token", False),
     "redirects to itself": (answering(with_length(b"302 Found", headers=b"Location: /hook\r\n")), 302,
                             "302 Found", False),
     "redirects elsewhere": (answering(with_length(b"307 Go", headers=b"Location: http://169.254.169.254/\r\n")),

@@ -62,6 +62,7 @@ class AtRunTime(harness.ServerCase):
             answer = self.post("/City", {"Nme": "x"})
             self.assertEqual(answer.json()["ErrorCode"], "UnknownProperty")
             if not restarted:
+                self.settle()
                 self.server.kill()
                 self.server.start()
         self.assertTrue(receiver.nothing())

@@ -45,6 +45,7 @@ CASES = [
     ("accept4", False, ["EMFILE", "ENFILE", "ECONNABORTED"]),
     ("read", False, ["EINTR", "EAGAIN", "ECONNRESET", "short"]), ("recv", False, ["EAGAIN", "ECONNRESET", "short"]),
     ("recv", True, ["EINTR", "EIO"]), ("sendmsg", True, ["EAGAIN", "EPIPE"]),
+    ("sendmsg", False, ["EINTR", "EAGAIN", "ECONNRESET", "EPIPE"]),
     ("send", False, ["EINTR", "EAGAIN", "ECONNRESET", "EPIPE", "short"]),
     ("socket", False, ["EMFILE", "ENOMEM"]), ("connect", False, ["ECONNREFUSED", "ENETUNREACH"]),
     ("epoll_ctl", False, ["ENOMEM"]), ("epoll_wait", False, ["EINTR"]),

@@ -1,4 +1,7 @@
 /* Requests as they arrive. */
+#ifndef THROUGH_LIBCURL
+#define THROUGH_LIBCURL true
+#endif
 #include "receiver.h"
 
 struct request_case {
