@@ -6,7 +6,7 @@ Each writer keeps a ledger: what was acknowledged must be there; what was sent b
 there, whole, or not. Writers insert single entities, arrays of three (all or none), delete, and raise
 events, each with an Id: those that were not answered are raised again after the restart, and some that
 were, and there must be one event each. `kill.py --kills 1000` is the long form. The last line counts the
-kills that held and those that did not."""
+kills that held, with the checks at the end of each fifty, and what did not."""
 import argparse
 import asyncio
 import json
@@ -17,6 +17,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "blackbox"))
 import harness  # pylint: disable=wrong-import-position
+
+
+KILLS_OF_AN_EPOCH = 50  # then another server, lest the checks take longer than the writes
 
 
 class Ledger:
@@ -166,6 +169,63 @@ def check_events(server, ledger):
         yield f"{len(found)} events are there, {len(ledger.events)} were acknowledged"
 
 
+class Epoch:
+    """Some kills of one server, over one journal."""
+
+    def __init__(self, options, number):
+        self.options, self.seed = options, options.seed + number * KILLS_OF_AN_EPOCH
+        self.rng = random.Random(self.seed)
+        self.ledger, self.arrived = Ledger(), set()
+        self.held = self.failed = 0
+
+    def note(self, what, problems):
+        self.held += not problems
+        self.failed += bool(problems)
+        for problem in problems[:10]:
+            print(f"seed {self.seed}, {what}: {problem}")
+
+    def kill_once(self, server, kill):
+        problems = []
+        asyncio.run(round_of_writes(server, self.ledger, self.options.writers, self.rng.uniform(0.02, 0.4),
+                                    self.seed + kill, problems))
+        server.start()
+        problems += check(server, self.ledger)
+        problems += repeat(server, self.ledger, self.rng)
+        self.note(f"kill {kill}", problems)
+
+    def check_end(self, server):
+        try:
+            harness.wait_until(lambda: self.arrived.issuperset(self.ledger.events.values()),
+                               "every event arrives", 120)
+            self.note("deliveries", [])
+        except AssertionError:
+            missing = set(self.ledger.events.values()) - self.arrived
+            self.note("deliveries", [f"{len(missing)} of {len(self.ledger.events)} events did not arrive"])
+        self.note("events", list(check_events(server, self.ledger)))
+
+    def run(self, kills):
+        receiver = harness.Receiver(lambda request: self.arrived.add(request.headers["webhook-id"]))
+        config = harness.load_config(harness.SHOP)
+        config["Retention"] = {"Events": 1000000, "WebhookLogEntries": 1000}
+        server = harness.Server(config)
+        try:
+            server.start()
+            server.request("POST", "/Svc.Admin.Webhook", {
+                "Destination": receiver.url(), "EventSelector": "/Shop.OrderPlaced",
+                "Delivery": {"RetrySchedule": [0.1] * 30}})
+            for kill in range(kills):
+                self.kill_once(server, kill)
+            self.check_end(server)
+        except AssertionError as problem:
+            self.note("the run", [f"{problem}; the last lines of its log: {server.log[-5:]}"])
+        finally:
+            receiver.close()
+            server.remove()
+        ledger = self.ledger
+        print(f"{kills} kills: {len(ledger.present)} entities, {len(ledger.deleted)} deleted, "
+              f"{len(ledger.groups)} groups, {len(ledger.events)} events acknowledged", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
@@ -173,47 +233,11 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
     print(f"seed {options.seed}")
-    rng = random.Random(options.seed)
-    arrived = set()
-    receiver = harness.Receiver(lambda request: arrived.add(request.headers["webhook-id"]))
-    config = harness.load_config(harness.SHOP)
-    config["Retention"] = {"Events": 1000000, "WebhookLogEntries": 1000}
-    server = harness.Server(config)
-    ledger = Ledger()
     held = failed = 0
-    try:
-        server.start()
-        server.request("POST", "/Svc.Admin.Webhook", {
-            "Destination": receiver.url(), "EventSelector": "/Shop.OrderPlaced",
-            "Delivery": {"RetrySchedule": [0.1] * 30}})
-        for kill in range(options.kills):
-            problems = []
-            asyncio.run(round_of_writes(server, ledger, options.writers, rng.uniform(0.02, 0.4),
-                                        options.seed + kill, problems))
-            server.start()
-            problems += check(server, ledger)
-            problems += repeat(server, ledger, rng)
-            held += not problems
-            failed += bool(problems)
-            for problem in problems[:10]:
-                print(f"kill {kill}: {problem}")
-        try:
-            harness.wait_until(lambda: arrived.issuperset(ledger.events.values()), "every event arrives", 120)
-            held += 1
-        except AssertionError:
-            failed += 1
-            missing = set(ledger.events.values()) - arrived
-            print(f"{len(missing)} of {len(ledger.events)} events did not arrive")
-        problems = list(check_events(server, ledger))
-        held += not problems
-        failed += bool(problems)
-        for problem in problems[:10]:
-            print(problem)
-        print(f"{len(ledger.present)} entities, {len(ledger.deleted)} deleted, "
-              f"{len(ledger.groups)} groups, {len(ledger.events)} events acknowledged")
-    finally:
-        receiver.close()
-        server.remove()
+    for number, first in enumerate(range(0, options.kills, KILLS_OF_AN_EPOCH)):
+        epoch = Epoch(options, number)
+        epoch.run(min(KILLS_OF_AN_EPOCH, options.kills - first))
+        held, failed = held + epoch.held, failed + epoch.failed
     print(f"{held} passed, {failed} failed")
     return 1 if failed else 0
 
