@@ -61,9 +61,9 @@ static struct err *become(const struct passwd *user, const char *name)
 static bool clear_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct now[_LINUX_CAPABILITY_U32S_3], none[_LINUX_CAPABILITY_U32S_3];
+    struct __user_cap_data_struct now[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
-    memset(none, 0, sizeof(none));
     if (syscall(SYS_capget, &header, now) != 0)
         return false;
     /* What has none needs no leave to set them, which a sandbox may not give. */

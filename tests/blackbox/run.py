@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the black-box tests: `run.py [-v] [-j N] [NAME-PART...]`. SVCD names the binary. The last line
-counts what ran."""
+"""Runs the black-box tests: `run.py [-v] [-j N] [-x NAME-PART]... [NAME-PART...]`. SVCD names the
+binary. The last line counts what ran."""
 import argparse
 import concurrent.futures
 import os
@@ -29,12 +29,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-v", "--verbose", action="store_true")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("-x", "--without", action="append", default=[],
+                        help="leave out tests whose name contains this")
     parser.add_argument("parts", nargs="*", help="run tests whose name contains one of these")
     options = parser.parse_args()
     sys.path.insert(0, HERE)
     tests = list(flatten(unittest.defaultTestLoader.discover(HERE, "test_*.py")))
     if options.parts:
         tests = [t for t in tests if any(part in t.id() for part in options.parts)]
+    tests = [t for t in tests if not any(part in t.id() for part in options.without)]
     passed = failed = skipped = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for name, problems, skips in pool.map(run_one, tests):
