@@ -145,8 +145,8 @@ const char *fetch_plain_prepare(struct fetch_transfer *t)
     return NULL;
 }
 
-/* Sends what of the request has not been sent. */
-static void plain_send(struct plain_conn *c)
+/* Sends what of the request has not been sent. False: that failed, and the connection is gone. */
+static bool plain_send(struct plain_conn *c)
 {
     struct fetch_transfer *t = c->t;
     struct span head = buf_span(&t->memory);
@@ -159,20 +159,19 @@ static void plain_send(struct plain_conn *c)
     ssize_t n = sendmsg(c->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        c->send_failed = true; /* an answer may have come before */
-        plain_watch(c, UV_READABLE);
-        return;
+        plain_read(c, true); /* an answer may have come before */
+        return false;
     }
     c->sent += n > 0 ? (size_t)n : 0;
     plain_watch(c, c->sent < head.n + body.n ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+    return true;
 }
 
 bool plain_has_sent(const struct plain_conn *c)
 {
     const struct fetch_transfer *t = c->t;
 
-    return !c->send_failed &&
-           c->sent == t->memory.n + (t->sends_body ? blob_span(t->fetch->body).n : 0);
+    return c->sent == t->memory.n + (t->sends_body ? blob_span(t->fetch->body).n : 0);
 }
 
 /* Beginning. ------------------------------------------------------------------------------- */
@@ -181,10 +180,9 @@ static void use(struct plain_conn *c, struct fetch_transfer *t)
 {
     c->t = t;
     c->state = BUSY;
-    c->send_failed = false;
     c->sent = 0;
     plain_expect(c);
-    plain_send(c);
+    (void)plain_send(c);
 }
 
 static void connected(struct plain_conn *c)
@@ -239,8 +237,8 @@ void plain_on_poll(uv_poll_t *poll, int status, int events)
         return;
     }
     /* An error of the socket shows when it is read. */
-    if ((events & UV_WRITABLE) != 0 && status == 0)
-        plain_send(c);
+    if ((events & UV_WRITABLE) != 0 && status == 0 && !plain_send(c))
+        return;
     if ((events & UV_READABLE) != 0 || status != 0)
         plain_read(c, status != 0);
 }

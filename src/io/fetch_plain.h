@@ -28,7 +28,6 @@ struct plain_conn {
     bool has_body;   /* the last chunk has come */
     bool is_done;    /* the answer is complete */
     bool is_unclear; /* must not be used again */
-    bool send_failed;
     size_t sent;
     uint64_t received;
     llhttp_t parser;
