@@ -308,8 +308,11 @@ static void forget_flights(struct ledger *l)
     }
 }
 
+/* A journal that is there is opened on a full disk too; a new one needs room. */
 static void come_back(struct world *w, uint64_t least)
 {
+    if (least == 0)
+        sim_disk_set_full(false);
     boot(w);
     check_recovered(w, least);
     forget_flights(w->ledger);
