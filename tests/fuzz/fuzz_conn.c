@@ -5,6 +5,7 @@
  * pieces: both answer what one answers that gets them whole. No answer leaves before what it says
  * is committed, all that was asked for is answered, and everything ends. */
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "fuzzing.h"
 #include "http/server.h"
@@ -416,6 +417,7 @@ static void make_world(void)
     struct service *s = NEW(struct service);
 
     clock_fake(1, 1);
+    log_configure(LOG_ERROR, LOG_TEXT);
     MUST(loop_init(&world.loop) == NULL);
     heap_init(&world.turn.waits, is_less);
     limits_init(&s->limits);
