@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 import unittest
 
 import harness
@@ -108,6 +107,12 @@ class CommandLine(unittest.TestCase):
 
 
 class Signals(harness.ServerCase):
+    def drain(self):
+        """SIGTERM, once what was sent before has been read: this request came later."""
+        self.assertEqual(self.get("/Svc.Health").status, 200)
+        self.server.process.send_signal(signal.SIGTERM)
+        harness.wait_until(lambda: any("draining" in line for line in self.server.log), "it drains")
+
     def test_the_data_directory_is_locked(self):
         result = run("--data", self.server.data, "--listen", "127.0.0.1:0")
         self.assertEqual(result.returncode, 2, result.stderr)
@@ -120,9 +125,7 @@ class Signals(harness.ServerCase):
                 f"Content-Length: {len(body)}\r\n\r\n").encode()
         with socket.create_connection(("127.0.0.1", self.server.port)) as s:
             s.sendall(head + body[:4])
-            time.sleep(0.1)
-            self.server.process.send_signal(signal.SIGTERM)
-            time.sleep(0.1)
+            self.drain()
             s.sendall(body[4:])
             answer = b""
             while part := s.recv(65536):
@@ -134,9 +137,7 @@ class Signals(harness.ServerCase):
     def test_a_second_signal_exits_at_once(self):
         with socket.create_connection(("127.0.0.1", self.server.port)) as s:
             s.sendall(b"POST /Shop.Message HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
-            time.sleep(0.1)
-            self.server.process.send_signal(signal.SIGTERM)
-            time.sleep(0.1)
+            self.drain()
             self.assertIsNone(self.server.process.poll(), "it waits for the request")
             self.server.process.send_signal(signal.SIGTERM)
             self.assertEqual(self.server.process.wait(timeout=10), 1)
