@@ -150,7 +150,9 @@ class FromRoot(Starts):
         process = subprocess.Popen([harness.SVCD, "--config", self.write({"User": "nobody"}),
                                     "--listen", f"unix:{path}"], stderr=subprocess.DEVNULL)
         try:
-            harness.wait_until(lambda: os.path.exists(path), "the socket is there")
+            with socket.socket(socket.AF_UNIX) as client:
+                harness.wait_until(lambda: os.path.exists(path) and client.connect_ex(path) == 0,
+                                   "the socket listens")
             self.assertEqual(os.stat(path).st_uid, NOBODY.pw_uid)
         finally:
             process.terminate()
