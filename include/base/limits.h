@@ -47,7 +47,9 @@
     X(incoming_bytes, "IncomingBytes", 268435456, 65536, INT64_MAX, "bytes",                       \
       "requests of all clients that have not come whole; past that, the first begun is refused")   \
     X(unread_bytes, "UnreadBytes", 268435456, 65536, INT64_MAX, "bytes",                           \
-      "those of all clients; past that, who has read nothing for longest is closed")               \
+      "those of all clients; past that, who has read nothing for longest is closed; of those "     \
+      "that "                                                                                      \
+      "wait for the disk as much, then requests are answered 503")                                 \
     X(answer_bytes, "AnswerBytes", 67108864, 65536, 1073741824, "bytes", "largest answer")         \
     X(aggregated_requests, "AggregatedRequests", 32, 1, 10000, "requests",                         \
       "requests in a template of Svc.Aggregator")

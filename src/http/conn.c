@@ -78,6 +78,10 @@ static void find_client(const struct conn *c, struct request *request, struct in
 
 static void evaluate(struct http_server *s, const struct request *request)
 {
+    if (s->held_bytes > (uint64_t)s->service->limits.unread_bytes) {
+        refusal_answer(s, REFUSAL_HELD);
+        return;
+    }
     switch (clients_may_request(s->service->clients, request->client)) {
     case CLIENTS_WELCOME:
         request_run(s->service, request, &s->response);

@@ -27,6 +27,7 @@ struct http_server {
     struct buf date;
     int64_t date_s;
     size_t connections, refused;     /* the latter among the former */
+    uint64_t held_bytes;             /* of answers that wait for a commit */
     const struct ip_ranges *proxies; /* that are trusted, besides UNIX sockets */
     uint64_t silent_until_ms;        /* about what clients do */
     bool is_draining, is_closing;
@@ -54,7 +55,8 @@ enum refusal {
     REFUSAL_CONNECTIONS,
     REFUSAL_CONNECTIONS_OF_ONE,
     REFUSAL_REQUESTS,
-    REFUSAL_REQUESTS_OF_ONE
+    REFUSAL_REQUESTS_OF_ONE,
+    REFUSAL_HELD
 };
 /* Counts it and fills the server's response. */
 void refusal_answer(struct http_server *server, enum refusal refusal);

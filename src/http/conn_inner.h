@@ -31,6 +31,7 @@ struct conn {
     uint64_t incoming_bytes;   /* then, of that */
     struct list_link unread;   /* linked: the client has not taken all that was sent */
     uint64_t unread_bytes;     /* then, of those */
+    uint64_t held_bytes;       /* of the output, as the server counts them */
     uint64_t unread_since_ms;  /* and since when */
     enum h1_phase phase;
     bool is_paused, is_closing, is_ended;

@@ -1,6 +1,7 @@
 /* Answers, as conn.c says. A client need not take them as fast as they come: what the kernel does
  * not take is held, up to OutputBytes a connection, and UnreadBytes for all. Past the latter those
- * are closed that have taken nothing for longest: `unread` of the server has them in that order. */
+ * are closed that have taken nothing for longest: `unread` of the server has them in that order.
+ * What waits for a commit is bounded by the same number: then requests are refused (conn.c). */
 #include "http/conn_inner.h"
 
 #include "base/clock.h"
@@ -119,6 +120,12 @@ static void note_unread(struct conn *c, uint64_t bytes)
         close_longest_unread(s);
 }
 
+static void note_held(struct conn *c)
+{
+    c->server->held_bytes += c->output.n - c->held_bytes;
+    c->held_bytes = c->output.n;
+}
+
 /* The first bytes of the output, and what comes behind them. */
 static void send_ready(struct conn *c, size_t ready, struct span behind)
 {
@@ -130,6 +137,7 @@ static void send_ready(struct conn *c, size_t ready, struct span behind)
     buf_drop_front(&c->output, ready);
     for (size_t i = 0; i < c->mark_count; i++)
         c->marks[i].end -= ready;
+    note_held(c);
     if (c->output.n == 0)
         buf_shrink(&c->output, KEPT_OUTPUT_BYTES);
 }
@@ -213,6 +221,7 @@ void conn_add_reply(struct conn *c, const struct response *response, const struc
         return;
     }
     buf_add(&c->output, body);
+    note_held(c);
     if (waits)
         add_mark(c, response->serial, asked);
 }
@@ -224,5 +233,6 @@ void conn_drop_output(struct conn *c)
     conn_note_taken(c);
     leave_idle(c);
     buf_done(&c->output);
+    note_held(c);
     mem_free(c->marks);
 }

@@ -102,12 +102,17 @@ static bool is_closing(const struct tcp_conn *conn)
 
 /* --- Closing --- */
 
-static void free_output(struct tcp_conn *conn)
+static void empty_output(struct tcp_conn *conn)
 {
     if (conn->output == NULL)
         return;
     buf_done(&conn->output->sending);
     buf_done(&conn->output->waiting);
+}
+
+static void free_output(struct tcp_conn *conn)
+{
+    empty_output(conn);
     mem_free(TAKE(conn->output));
 }
 
@@ -131,6 +136,8 @@ void tcp_close(struct tcp_conn *conn, enum tcp_close_reason reason)
         conn->reason = reason;
     timer_stop(conn->loop, &conn->linger);
     uv_close(&conn->uv.handle, on_closed);
+    /* Now: a turn may close many that hold much, and libuv does not look at it any more. */
+    empty_output(conn);
 }
 
 static void fail(struct tcp_conn *conn, int status)
