@@ -122,7 +122,7 @@ static void check_rate(struct hook *hook)
  * taken back what a loss of power left. */
 static bool has_ended(const struct pair *pair)
 {
-    return pair->now.is_ended || (pair->was_late && pair->is_accepted);
+    return pair->now.is_ended || pair->was_late;
 }
 
 /* In an ordered webhook whatever came earlier has ended. */
@@ -299,6 +299,6 @@ void receivers_check_end(struct world *w)
         if (hook->is_local)
             MUST(w->has_been_full || clients_count_in_sink(w, l->events[pair->event].n) > 0);
         else
-            MUST(has_ended(pair) || pair->was_late);
+            MUST(has_ended(pair));
     }
 }

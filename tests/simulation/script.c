@@ -126,6 +126,7 @@ static void be_well(struct world *w)
     clock_advance(2000 * MS);
     world_turn(w);
     world_settle(w);
+    receivers_look(w);
     clients_resume_all(w);
     for (unsigned turns = 0; deliveries_pending(w->service->deliveries) > 0; turns++) {
         MUST(turns < WELL_TURNS_MOST && hours < WELL_HOURS_MOST);
@@ -135,6 +136,7 @@ static void be_well(struct world *w)
         if (sim_network_count() > 0) {
             receivers_answer(w, true);
         } else if (turns % 8 == 0) {
+            clients_resume_all(w); /* an outcome that was recorded late may have paused one */
             clock_advance(HOUR);
             hours++;
         }
