@@ -132,12 +132,22 @@ static struct err *read_origins(struct config *c, const struct option *o, const 
 static struct err *read_list(struct config *c, const struct option *o, const cJSON *value)
 {
     const cJSON *element;
-    struct span list = {NULL, 0};
+    struct buf list;
 
     TRY(check_strings(o, value));
-    cJSON_ArrayForEach(element, value) list = arena_printf(
-        &c->arena, "%.*s%s%s", SPAN_FMT(list), list.p == NULL ? "" : ",", element->valuestring);
-    *(const char **)target_of(c, o) = list.p;
+    if (cJSON_GetArraySize(value) == 0) {
+        *(const char **)target_of(c, o) = NULL;
+        return NULL;
+    }
+    buf_init(&list, BUF_NO_CAP);
+    cJSON_ArrayForEach(element, value)
+    {
+        if (element != value->child)
+            buf_add_char(&list, ',');
+        buf_add_str(&list, element->valuestring);
+    }
+    *(const char **)target_of(c, o) = arena_copy(&c->arena, buf_span(&list)).p;
+    buf_done(&list);
     return NULL;
 }
 
