@@ -1,13 +1,17 @@
 """Clients that are slow, silent or gone: each costs a bounded time and memory, and hears why."""
+import json
 import os
 import resource
 import socket
+import subprocess
+import sys
 import time
 import unittest
 
 import harness
 
 GET = b"GET /Shop.Message HTTP/1.1\r\nHost: x\r\n\r\n"
+CROWD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/bench/slow_clients.py")
 CLOSING = b"GET /Shop.Message HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 HEAD = b"POST /Shop.Message HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
@@ -287,6 +291,45 @@ class Incoming(SlowCase):
             answer = self.server.raw((HEAD % len(body) + body) * 10, half_close=True)
             self.assertEqual(answer.count(b"HTTP/1.1 201 "), 10)
         self.assertEqual(self.metric("svc_incoming_bytes"), 0)
+
+
+class Crowd(SlowCase):
+    """Clients of every slow kind at once, as tools/bench measures them."""
+    limits = {}
+    count = 400
+
+    def crowd(self):
+        crowd = subprocess.Popen([sys.executable, CROWD, str(self.server.port), "/Shop.Message",
+                                  "--clients", str(self.count)],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: crowd.poll() is None and (crowd.kill(), crowd.communicate()))
+        self.assertEqual(crowd.stdout.readline(), "ready\n")
+        return crowd
+
+    def test_who_is_beside_them_is_served(self):
+        for _ in range(10):
+            self.assertEqual(self.post("/Shop.Message", {"Text": "x" * 10000}).status, 201)
+        heap = self.metric("svc_heap_bytes")
+        crowd = self.crowd()
+        good = self.connect()
+        for _ in range(200):
+            good.sendall(GET)
+            self.assertEqual(len(self.read_answer(good)), 10)
+        self.assertGreater(self.metric("svc_connections_open"), self.count * 3 / 4)
+        # The kernel has the answers; what a connection of each kind holds is a few kB.
+        self.assertLess(self.metric("svc_heap_bytes") - heap, self.count * 20000)
+        counts = json.loads(crowd.communicate("\n", timeout=harness.DEADLINE_S)[0])
+        self.assertGreater(counts["bytes dripped"], 0)
+        self.assertNotIn("refused", counts)
+        harness.wait_until(lambda: self.metric("svc_connections_open") == 2, "they are gone")
+
+    def read_answer(self, connection):
+        answer = b""
+        while not answer.endswith(b"]"):
+            part = connection.recv(65536)
+            self.assertNotEqual(part, b"")
+            answer += part
+        return json.loads(answer.partition(b"\r\n\r\n")[2])
 
 
 class Descriptors(SlowCase):
