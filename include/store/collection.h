@@ -29,7 +29,7 @@ size_t collection_count(const struct collection *c);
 /* Serial of the last change to any of its entities: what a list waits for. */
 uint64_t collection_version(const struct collection *c);
 /* NULL when there is none. */
-struct entity *collection_find(const struct collection *c, const struct uuid *id);
+struct entity *collection_find(struct collection *c, const struct uuid *id);
 struct entity *collection_first(const struct collection *c);
 struct entity *collection_next(const struct collection *c, const struct entity *e);
 

@@ -116,6 +116,27 @@ static void place(struct map_table *t, struct map_slot filled)
     t->used++;
 }
 
+/* A run is as long as two cache lines, often enough. */
+static void prefetch_home(const struct map_table *t, uint64_t hash)
+{
+    size_t home = home_of(t, hash);
+
+    if (t->size == 0)
+        return;
+    __builtin_prefetch(&t->slots[home], 1);
+    __builtin_prefetch(&t->slots[(home + 64 / sizeof(struct map_slot)) & (t->size - 1)], 1);
+}
+
+/* The places of items in a large table are anywhere in it: those that the next change moves are
+ * fetched ahead, all at once. */
+static void prefetch_next_moves(const struct map *m)
+{
+    size_t end = MIN(m->moved + 2 * ITEMS_MOVED, m->old.size);
+
+    for (size_t i = m->moved; i < end; i++)
+        prefetch_home(&m->now, m->old.slots[i].hash);
+}
+
 static void move_some(struct map *m)
 {
     size_t end = MIN(m->moved + SLOTS_WALKED, m->old.size);
@@ -129,6 +150,7 @@ static void move_some(struct map *m)
         place(&m->now, *slot);
         m->old.used--;
     }
+    prefetch_next_moves(m);
 }
 
 /* The kernel takes its time to take back a large block, so that goes by slices as well. */
@@ -166,10 +188,9 @@ static void fit(struct map *m, size_t coming)
         set_size(m, size / 2);
 }
 
-void *map_put(struct map *m, void *item)
+static void *put_hashed(struct map *m, void *item, uint64_t hash)
 {
     struct span key = m->key_of(item);
-    uint64_t hash = hash_bytes(key);
     struct map_slot *slot;
     void *before;
 
@@ -186,9 +207,27 @@ void *map_put(struct map *m, void *item)
     return before;
 }
 
+void *map_put(struct map *m, void *item)
+{
+    return put_hashed(m, item, hash_bytes(m->key_of(item)));
+}
+
 void map_add(struct map *m, void *item)
 {
     MUST(map_put(m, item) == NULL);
+}
+
+void map_add_many(struct map *m, void *const *items, size_t count)
+{
+    uint64_t hashes[MAP_MANY];
+
+    MUST(count <= MAP_MANY);
+    for (size_t i = 0; i < count; i++) {
+        hashes[i] = hash_bytes(m->key_of(items[i]));
+        prefetch_home(&m->now, hashes[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        MUST(put_hashed(m, items[i], hashes[i]) == NULL);
 }
 
 /* True when an item whose home is `home` may stand at `to`, though it stands at `at` now: when the

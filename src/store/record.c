@@ -55,7 +55,7 @@ static struct span read_bytes32(struct reader *r)
     return reader_bytes(r, reader_le32(r));
 }
 
-static void read_raw(struct reader *r, void *out, size_t n)
+static inline void read_raw(struct reader *r, void *out, size_t n)
 {
     struct span bytes = reader_bytes(r, n);
 

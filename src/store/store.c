@@ -19,8 +19,9 @@ struct store {
     struct handler handlers[RECORD_KIND_END]; /* by kind */
     unsigned order[RECORD_KIND_END];          /* kinds in the order of registration */
     unsigned order_count;
-    struct map collections; /* by folded name */
-    struct list in_order;   /* the same, in the order in which they were made */
+    struct map collections;    /* by folded name */
+    struct list in_order;      /* the same, in the order in which they were made */
+    struct collection *recent; /* the one that was last asked for: often the next, too */
     bool is_loaded;
 };
 
@@ -197,7 +198,7 @@ size_t store_live_count(const struct store *s)
     return list_count(&s->live);
 }
 
-struct collection *store_collection(struct store *s, struct span resource)
+static struct collection *collection_get(struct store *s, struct span resource)
 {
     struct collection *c;
     struct buf folded;
@@ -216,6 +217,13 @@ struct collection *store_collection(struct store *s, struct span resource)
     }
     buf_done(&folded);
     return c;
+}
+
+struct collection *store_collection(struct store *s, struct span resource)
+{
+    if (s->recent == NULL || !span_eq(collection_name(s->recent), resource))
+        s->recent = collection_get(s, resource);
+    return s->recent;
 }
 
 void store_each_collection(struct store *s, void (*visit)(struct collection *c, void *arg),

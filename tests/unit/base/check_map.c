@@ -286,13 +286,53 @@ START_TEST(a_map_may_be_copied_in_its_own_order)
 }
 END_TEST
 
+/* With single ones between them, and with some removed again while the table grows. */
+START_TEST(many_at_once_are_as_one_by_one)
+{
+    struct map m;
+    size_t added = 0;
+
+    name_items();
+    map_init(&m, key_of_item);
+    while (added < ITEMS) {
+        void *many[MAP_MANY];
+        size_t count = MIN(rng_below(MAP_MANY + 1), ITEMS - added);
+
+        for (size_t i = 0; i < count; i++) {
+            items[added].present = true;
+            many[i] = &items[added++];
+        }
+        map_add_many(&m, many, count);
+        if (added < ITEMS)
+            change(&m, &items[added++], true);
+        if (items[added / 2].present && rng_below(2) == 0)
+            change(&m, &items[added / 2], false);
+    }
+    check_all(&m, ITEMS);
+    map_done(&m);
+}
+END_TEST
+
+START_TEST(adding_a_key_twice_among_many_aborts)
+{
+    struct map m;
+    void *many[] = {&items[0], &items[1], &items[0]};
+
+    name_items();
+    map_init(&m, key_of_item);
+    map_add_many(&m, many, ARRAY_LEN(many));
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, an_empty_map);
     tcase_add_test(tc, any_bytes_are_a_key);
     tcase_add_test(tc, put_replaces_before_and_after_the_move);
     tcase_add_test_raise_signal(tc, adding_a_key_twice_aborts, SIGABRT);
+    tcase_add_test_raise_signal(tc, adding_a_key_twice_among_many_aborts, SIGABRT);
     tcase_add_test(tc, behaves_like_an_array_of_flags);
+    tcase_add_test(tc, many_at_once_are_as_one_by_one);
     tcase_add_test(tc, grows_and_shrinks_a_few_slots_at_a_time);
     tcase_add_test(tc, emptied_old_slots_are_given_back_unseen);
     tcase_add_test(tc, churn_does_not_wear_the_map_out);
