@@ -63,32 +63,40 @@ static bool is_removed(const struct map_slot *slot)
     return slot->item == slot;
 }
 
-/* The slot of t with that key, at or after `from` in the table; NULL when there is none. */
-static struct map_slot *find_slot(const struct map *m, const struct map_table *t, size_t from,
-                                  uint64_t hash, struct span key)
+/* The slot of `now` with that key, or the free one where it belongs. */
+static struct map_slot *seek_now(const struct map *m, uint64_t hash, struct span key)
 {
-    size_t i;
+    const struct map_table *t = &m->now;
+    size_t i = home_of(t, hash);
 
-    if (t->used == 0)
-        return NULL;
-    for (i = home_of(t, hash); t->slots[i].item != NULL; i = next_of(t, i)) {
-        struct map_slot *slot = &t->slots[i];
-
-        if (i >= from && slot->hash == hash && !is_removed(slot) &&
-            span_eq(m->key_of(slot->item), key))
-            return slot;
-    }
-    return NULL;
+    while (t->slots[i].item != NULL &&
+           (t->slots[i].hash != hash || !span_eq(m->key_of(t->slots[i].item), key)))
+        i = next_of(t, i);
+    return &t->slots[i];
 }
 
 static struct map_slot *find_now(const struct map *m, uint64_t hash, struct span key)
 {
-    return find_slot(m, &m->now, 0, hash, key);
+    struct map_slot *slot = m->now.used > 0 ? seek_now(m, hash, key) : NULL;
+
+    return slot != NULL && slot->item != NULL ? slot : NULL;
 }
 
+/* Slots that were moved, and removed ones, are passed over. */
 static struct map_slot *find_old(const struct map *m, uint64_t hash, struct span key)
 {
-    return find_slot(m, &m->old, m->moved, hash, key);
+    const struct map_table *t = &m->old;
+
+    if (t->used == 0)
+        return NULL;
+    for (size_t i = home_of(t, hash); t->slots[i].item != NULL; i = next_of(t, i)) {
+        struct map_slot *slot = &t->slots[i];
+
+        if (i >= m->moved && slot->hash == hash && !is_removed(slot) &&
+            span_eq(m->key_of(slot->item), key))
+            return slot;
+    }
+    return NULL;
 }
 
 void *map_find(const struct map *m, struct span key)
@@ -191,15 +199,16 @@ static void fit(struct map *m, size_t coming)
 static void *put_hashed(struct map *m, void *item, uint64_t hash)
 {
     struct span key = m->key_of(item);
-    struct map_slot *slot;
+    struct map_slot *free_slot, *slot;
     void *before;
 
     fit(m, 1);
-    slot = find_now(m, hash, key);
-    if (slot == NULL)
+    free_slot = slot = seek_now(m, hash, key);
+    if (slot->item == NULL)
         slot = find_old(m, hash, key);
     if (slot == NULL) {
-        place(&m->now, (struct map_slot){hash, item});
+        *free_slot = (struct map_slot){hash, item};
+        m->now.used++;
         return NULL;
     }
     before = slot->item;

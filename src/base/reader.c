@@ -1,5 +1,8 @@
 #include "base/reader.h"
 
+#include <endian.h>
+#include <string.h>
+
 void reader_init(struct reader *r, struct span bytes)
 {
     *r = (struct reader){.rest = bytes};
@@ -19,14 +22,14 @@ struct span reader_bytes(struct reader *r, size_t n)
     return taken;
 }
 
-static uint64_t read_le(struct reader *r, size_t n)
+static inline uint64_t read_le(struct reader *r, size_t n)
 {
     struct span bytes = reader_bytes(r, n);
     uint64_t value = 0;
 
-    for (size_t i = 0; i < bytes.n; i++)
-        value |= (uint64_t)(unsigned char)bytes.p[i] << (8 * i);
-    return value;
+    if (bytes.n == n)
+        memcpy(&value, bytes.p, n);
+    return le64toh(value);
 }
 
 uint8_t reader_u8(struct reader *r)

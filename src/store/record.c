@@ -91,18 +91,15 @@ void record_add_entity(struct buf *b, const struct record_entity *r)
 
 struct err *record_read_entity(struct span body, struct record_entity *out)
 {
-    struct record_entity e;
     struct reader r;
 
     reader_init(&r, body);
-    e.resource = read_text16(&r);
-    e.id = read_uuid(&r);
-    e.object_no = reader_le64(&r);
-    e.version = reader_le64(&r);
-    e.json = read_bytes32(&r);
-    TRY(check(&r, RECORD_ENTITY));
-    *out = e;
-    return NULL;
+    out->resource = read_text16(&r);
+    out->id = read_uuid(&r);
+    out->object_no = reader_le64(&r);
+    out->version = reader_le64(&r);
+    out->json = read_bytes32(&r);
+    return check(&r, RECORD_ENTITY);
 }
 
 void record_add_entity_gone(struct buf *b, const struct record_entity_gone *r)
