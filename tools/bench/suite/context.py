@@ -8,6 +8,7 @@ import sys
 from . import SCENARIOS, machine, peers, report
 
 ROOT = os.path.dirname(os.path.dirname(peers.BENCH))
+OPTIMIZED = os.path.join(ROOT, "build", "optimized")
 PACKAGES = "wrk nginx-light h2o redis-server nodejs node-undici linux-perf strace".split()
 PROVIDES = {"nginx-light": "nginx", "nodejs": "node", "linux-perf": "perf",
             "redis-server": "redis-server", "node-undici": "/usr/share/nodejs/undici/index.js"}
@@ -48,9 +49,12 @@ def install():
 
 
 def build(directory):
-    """The server and the benchmark's programs, as a release."""
+    """The server, as tools/release makes it or as a plain release in another directory, and the
+    benchmark's programs."""
     options = ["-Dtests=false", "--buildtype=release", "-Db_lto=true"]
-    if os.path.exists(os.path.join(directory, "build.ninja")):
+    if os.path.abspath(directory) == OPTIMIZED:
+        subprocess.run([os.path.join(ROOT, "tools", "release")], check=True, stdout=sys.stderr)
+    elif os.path.exists(os.path.join(directory, "build.ninja")):
         subprocess.run(["meson", "configure", directory, *options], check=True)
     else:
         subprocess.run(["meson", "setup", directory, ROOT, *options], check=True,
@@ -66,8 +70,8 @@ def parser(text):
     result.add_argument("--seconds", type=int, default=5, help="of each run (default 5)")
     result.add_argument("--count", type=int, default=1000000,
                         help="webhooks and pending deliveries to hold (default a million)")
-    result.add_argument("--build", default=os.path.join(ROOT, "build", "release"),
-                        help="build directory (default build/release)")
+    result.add_argument("--build", default=OPTIMIZED,
+                        help="build directory (default build/optimized, by tools/release)")
     result.add_argument("--output", default=os.path.join(ROOT, "build", "bench"),
                         help="where results.json and plots go (default build/bench)")
     return result
