@@ -7,22 +7,28 @@
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
+#include "base/arena.h"
 #include "base/macros.h"
 #include "base/span.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 struct buf {
     char *p;
     size_t n;
     size_t size;
     size_t max;
+    struct arena *arena; /* NULL: the bytes are the buffer's own */
     bool over;
 };
 
 #define BUF_NO_CAP ((size_t)1 << 40)
 
 void buf_init(struct buf *b, size_t max);
+/* Over memory of the arena, without a cap: what was appended stays valid as long as the arena's
+ * other memory, and buf_done is not needed. */
+void buf_init_arena(struct buf *b, struct arena *a);
 /* Frees the bytes; the buffer is empty and usable again with the same cap. NULL is allowed. */
 void buf_done(struct buf *b);
 /* Empties and clears `over`; keeps the memory. */
@@ -35,8 +41,30 @@ struct span buf_span(const struct buf *b);
 /* The content with a NUL behind it, which is not counted in n. */
 const char *buf_text(struct buf *b);
 
-void buf_add(struct buf *b, struct span s);
-void buf_add_char(struct buf *b, char c);
+/* The short way, for most appends, is in place; the long way makes room first. */
+void buf_add_long(struct buf *b, struct span s);
+
+static inline void buf_add(struct buf *b, struct span s)
+{
+    if (s.n == 0)
+        return;
+    if (s.n > b->size - b->n) {
+        buf_add_long(b, s);
+        return;
+    }
+    memcpy(b->p + b->n, s.p, s.n);
+    b->n += s.n;
+}
+
+static inline void buf_add_char(struct buf *b, char c)
+{
+    if (b->n == b->size) {
+        buf_add_long(b, (struct span){&c, 1});
+        return;
+    }
+    b->p[b->n++] = c;
+}
+
 void buf_add_str(struct buf *b, const char *text);
 /* Text of unknown origin as valid UTF-8: every byte that is not becomes U+FFFD. */
 void buf_add_utf8(struct buf *b, struct span s);
@@ -51,7 +79,7 @@ void buf_commit(struct buf *b, size_t n);
 /* Drops bytes from the front, or everything from `n` on. */
 void buf_drop_front(struct buf *b, size_t n);
 void buf_truncate(struct buf *b, size_t n);
-/* Hands the bytes to the caller (mem_free), leaving b empty. NULL when empty. */
+/* Hands the bytes to the caller (mem_free), leaving b empty. NULL when empty. Not of an arena. */
 char *buf_take(struct buf *b, size_t *out_n);
 
 /* Little-endian binary, for records. */

@@ -92,6 +92,8 @@ uint64_t json_hash(struct json_value v);
 void json_add_string(struct buf *b, struct span text); /* quoted and escaped; bad UTF-8 as U+FFFD */
 /* "name": with a comma before it unless it follows '{' or '['. */
 void json_add_name(struct buf *b, struct span name);
+/* The same for a name that is known to need no escape. */
+void json_add_plain_name(struct buf *b, struct span name);
 /* The value's text without insignificant blanks, everything else as written. An absent value, here
  * and in the following, is written as null. */
 void json_add_compact(struct buf *b, struct json_value v);

@@ -1,5 +1,6 @@
 /* Members of a JSON object, written one after the other: name and value of the kinds that the
- * service writes. Each puts a comma before itself unless it follows '{'. */
+ * service writes. Each puts a comma before itself unless it follows '{'. Names are our own: of
+ * characters that need no escape. */
 #ifndef BASE_MEMBER_H
 #define BASE_MEMBER_H
 

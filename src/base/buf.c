@@ -6,6 +6,7 @@
 #include "base/must.h"
 #include "base/text.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,12 +17,18 @@ void buf_init(struct buf *b, size_t max)
     *b = (struct buf){.max = max};
 }
 
+void buf_init_arena(struct buf *b, struct arena *a)
+{
+    *b = (struct buf){.max = BUF_NO_CAP, .arena = a};
+}
+
 void buf_done(struct buf *b)
 {
     if (b == NULL)
         return;
-    mem_free(b->p);
-    buf_init(b, b->max);
+    if (b->arena == NULL)
+        mem_free(b->p);
+    *b = (struct buf){.max = b->max, .arena = b->arena};
 }
 
 void buf_clear(struct buf *b)
@@ -32,7 +39,8 @@ void buf_clear(struct buf *b)
 
 static void set_size(struct buf *b, size_t size)
 {
-    b->p = mem_resize(b->p, size + 1);
+    b->p = b->arena == NULL ? mem_resize(b->p, size + 1)
+                            : arena_grow(b->arena, b->p, b->p == NULL ? 0 : b->size + 1, size + 1);
     b->size = size;
 }
 
@@ -85,22 +93,14 @@ void buf_commit(struct buf *b, size_t n)
     b->n += n;
 }
 
-void buf_add(struct buf *b, struct span s)
+void buf_add_long(struct buf *b, struct span s)
 {
-    char *to;
+    char *to = buf_reserve(b, s.n);
 
-    if (s.n == 0)
-        return;
-    to = buf_reserve(b, s.n);
     if (to == NULL)
         return;
     memcpy(to, s.p, s.n);
     b->n += s.n;
-}
-
-void buf_add_char(struct buf *b, char c)
-{
-    buf_add(b, span_of(&c, 1));
 }
 
 void buf_add_str(struct buf *b, const char *text)
@@ -213,26 +213,20 @@ char *buf_take(struct buf *b, size_t *out_n)
     return bytes;
 }
 
-static void add_le(struct buf *b, uint64_t v, size_t n)
-{
-    char bytes[8];
-
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = (char)(v >> (8 * i));
-    buf_add(b, span_of(bytes, n));
-}
-
 void buf_add_le16(struct buf *b, uint16_t v)
 {
-    add_le(b, v, 2);
+    v = htole16(v);
+    buf_add(b, span_of((const char *)&v, sizeof(v)));
 }
 
 void buf_add_le32(struct buf *b, uint32_t v)
 {
-    add_le(b, v, 4);
+    v = htole32(v);
+    buf_add(b, span_of((const char *)&v, sizeof(v)));
 }
 
 void buf_add_le64(struct buf *b, uint64_t v)
 {
-    add_le(b, v, 8);
+    v = htole64(v);
+    buf_add(b, span_of((const char *)&v, sizeof(v)));
 }

@@ -62,6 +62,20 @@ void json_add_name(struct buf *b, struct span name)
     buf_add_char(b, ':');
 }
 
+void json_add_plain_name(struct buf *b, struct span name)
+{
+    char *to;
+
+    add_comma(b);
+    to = buf_reserve(b, name.n + 3);
+    if (to == NULL)
+        return;
+    *to++ = '"';
+    memcpy(to, name.p, name.n);
+    memcpy(to + name.n, "\":", 2);
+    buf_commit(b, name.n + 3);
+}
+
 /* ---- from parsed values ---- */
 
 /* Goes through a value: alternately the text before a scalar and that scalar. */

@@ -5,13 +5,13 @@
 
 void member_add_text(struct buf *b, struct span name, struct span text)
 {
-    json_add_name(b, name);
+    json_add_plain_name(b, name);
     json_add_string(b, text);
 }
 
 void member_add_text_or_null(struct buf *b, struct span name, struct span text)
 {
-    json_add_name(b, name);
+    json_add_plain_name(b, name);
     if (text.n == 0)
         buf_add(b, SPAN("null"));
     else
@@ -20,13 +20,13 @@ void member_add_text_or_null(struct buf *b, struct span name, struct span text)
 
 void member_add_u64(struct buf *b, struct span name, uint64_t number)
 {
-    json_add_name(b, name);
+    json_add_plain_name(b, name);
     buf_add_u64(b, number);
 }
 
 void member_add_u64_or_null(struct buf *b, struct span name, uint64_t number)
 {
-    json_add_name(b, name);
+    json_add_plain_name(b, name);
     if (number == 0)
         buf_add(b, SPAN("null"));
     else
@@ -35,13 +35,13 @@ void member_add_u64_or_null(struct buf *b, struct span name, uint64_t number)
 
 void member_add_bool(struct buf *b, struct span name, bool value)
 {
-    json_add_name(b, name);
+    json_add_plain_name(b, name);
     buf_add(b, value ? SPAN("true") : SPAN("false"));
 }
 
 void member_add_uuid(struct buf *b, struct span name, const struct uuid *id)
 {
-    json_add_name(b, name);
+    json_add_plain_name(b, name);
     buf_add_char(b, '"');
     uuid_add(b, id);
     buf_add_char(b, '"');
@@ -49,7 +49,7 @@ void member_add_uuid(struct buf *b, struct span name, const struct uuid *id)
 
 void member_add_time(struct buf *b, struct span name, int64_t unix_ns)
 {
-    json_add_name(b, name);
+    json_add_plain_name(b, name);
     if (unix_ns == 0) {
         buf_add(b, SPAN("null"));
         return;

@@ -14,10 +14,9 @@ static struct span array_of_lines(struct call *call)
 {
     struct span rest = call->request->body;
     struct buf b;
-    struct span copy;
     bool first = true;
 
-    buf_init(&b, call->request->body.n * 2 + 2);
+    buf_init_arena(&b, call->arena);
     buf_add_char(&b, '[');
     while (rest.p != NULL) {
         struct span line = span_split(&rest, '\n');
@@ -30,9 +29,7 @@ static struct span array_of_lines(struct call *call)
         buf_add_char(&b, '\n');
     }
     buf_add_char(&b, ']');
-    copy = arena_copy(call->arena, buf_span(&b));
-    buf_done(&b);
-    return copy;
+    return buf_span(&b);
 }
 
 struct err *crud_body(struct call *call, struct json_doc *out_doc)
@@ -61,10 +58,16 @@ struct err *crud_check_several(const struct call *call, size_t count)
 
 static void add_info(struct call *call, size_t count, const char *verb)
 {
-    response_add_header(call->response, SPAN("Svc-info"),
-                        arena_printf(call->arena, "%zu %s %s '%.*s'", count,
-                                     count == 1 ? "entity" : "entities", verb,
-                                     SPAN_FMT(call->resource->name)));
+    struct buf info;
+
+    buf_init_arena(&info, call->arena);
+    buf_add_u64(&info, count);
+    buf_add(&info, count == 1 ? SPAN(" entity ") : SPAN(" entities "));
+    buf_add_str(&info, verb);
+    buf_add(&info, SPAN(" '"));
+    buf_add(&info, call->resource->name);
+    buf_add_char(&info, '\'');
+    response_add_header(call->response, SPAN("Svc-info"), buf_span(&info));
 }
 
 struct err *crud_answer_changed(struct call *call, int status, const char *verb,
@@ -106,10 +109,9 @@ static struct err *store_draft(struct call *call, struct draft *draft, const str
     struct buf text;
     struct span json;
 
-    buf_init(&text, BUF_NO_CAP);
+    buf_init_arena(&text, call->arena);
     schema_encode(&text, draft, &id, object_no);
-    json = arena_copy(call->arena, buf_span(&text));
-    buf_done(&text);
+    json = buf_span(&text);
     change_put_entity(change, call->resource->name, &id, object_no, json);
     if (ops->stored != NULL)
         TRY(ops->stored(call, old != NULL ? METHOD_PATCH : METHOD_POST, json));
@@ -227,20 +229,27 @@ static struct span id_of(struct span json)
 struct span crud_link(const struct call *call, struct span target)
 {
     struct span base = call->service->base_path;
+    struct buf link;
 
-    return arena_printf(call->arena, "%.*s%.*s",
-                        SPAN_FMT(span_eq(base, SPAN("/")) ? SPAN("") : base), SPAN_FMT(target));
+    buf_init_arena(&link, call->arena);
+    if (!span_eq(base, SPAN("/")))
+        buf_add(&link, base);
+    buf_add(&link, target);
+    return buf_span(&link);
 }
 
 static void add_location(struct call *call, const struct posted *posted)
 {
-    struct span target;
+    struct buf target;
 
     if (posted->inserted != 1 || posted->count != 1)
         return;
-    target = arena_printf(call->arena, "/%.*s/Id=%.*s", SPAN_FMT(call->resource->name),
-                          SPAN_FMT(id_of(posted->texts[0])));
-    response_add_header(call->response, SPAN("Location"), crud_link(call, target));
+    buf_init_arena(&target, call->arena);
+    buf_add_char(&target, '/');
+    buf_add(&target, call->resource->name);
+    buf_add(&target, SPAN("/Id="));
+    buf_add(&target, id_of(posted->texts[0]));
+    response_add_header(call->response, SPAN("Location"), crud_link(call, buf_span(&target)));
 }
 
 struct err *crud_insert(struct call *call)

@@ -36,13 +36,10 @@ static struct span place_text(const struct place *outer, struct span name, struc
 static struct span compact(struct json_value v, struct arena *a)
 {
     struct buf b;
-    struct span text;
 
-    buf_init(&b, BUF_NO_CAP);
+    buf_init_arena(&b, a);
     json_add_compact(&b, v);
-    text = arena_copy(a, buf_span(&b));
-    buf_done(&b);
-    return text;
+    return buf_span(&b);
 }
 
 static bool is_entity_name(struct span name)
@@ -171,7 +168,7 @@ static struct err *decode_elements(const struct shape *shape, struct json_value 
     struct err *e = NULL;
     size_t index = 0;
 
-    buf_init(&b, BUF_NO_CAP);
+    buf_init_arena(&b, a);
     buf_add_char(&b, '[');
     for (struct json_value v = json_first(array); json_exists(v) && e == NULL;
          v = json_next(array, v), index++) {
@@ -184,8 +181,7 @@ static struct err *decode_elements(const struct shape *shape, struct json_value 
         buf_add(&b, element);
     }
     buf_add_char(&b, ']');
-    *out_json = arena_copy(a, buf_span(&b));
-    buf_done(&b);
+    *out_json = buf_span(&b);
     return e;
 }
 
@@ -255,10 +251,9 @@ static void merge(const struct property *p, struct json_value *value, struct jso
     if ((p->flags & PROPERTY_WHOLE) != 0 || json_type(*value) != JSON_OBJECT ||
         json_type(old) != JSON_OBJECT)
         return;
-    buf_init(&b, BUF_NO_CAP);
+    buf_init_arena(&b, a);
     json_add_merged(&b, old, *value, true, a);
-    *value = entity_parse(arena_copy(a, buf_span(&b)), a);
-    buf_done(&b);
+    *value = entity_parse(buf_span(&b), a);
 }
 
 static struct err *decode_property(const struct property *p, struct json_value input,
@@ -281,13 +276,23 @@ static struct err *decode_property(const struct property *p, struct json_value i
     return (p->flags & PROPERTY_ENTITY) != 0 ? NULL : check_required(p, *out_json, NULL, a);
 }
 
+static bool has_entity_members(struct json_value object, struct arena *a)
+{
+    for (struct json_member m = json_first_member(object); json_exists(m.name);
+         m = json_next_member(object, m))
+        if (is_entity_name(json_string(m.name, a)))
+            return true;
+    return false;
+}
+
 /* The members as they came, but for Id and ObjectNo. */
 static struct span without_entity_members(struct json_value object, struct arena *a)
 {
     struct buf b;
-    struct span text;
 
-    buf_init(&b, BUF_NO_CAP);
+    if (!has_entity_members(object, a))
+        return compact(object, a);
+    buf_init_arena(&b, a);
     buf_add_char(&b, '{');
     for (struct json_member m = json_first_member(object); json_exists(m.name);
          m = json_next_member(object, m)) {
@@ -300,9 +305,7 @@ static struct span without_entity_members(struct json_value object, struct arena
         json_add_compact(&b, m.value);
     }
     buf_add_char(&b, '}');
-    text = arena_copy(a, buf_span(&b));
-    buf_done(&b);
-    return text;
+    return buf_span(&b);
 }
 
 static struct span decode_dynamic(struct json_value input, struct json_value old,
@@ -313,11 +316,9 @@ static struct span decode_dynamic(struct json_value input, struct json_value old
 
     if (mode != SCHEMA_PATCH)
         return text;
-    buf_init(&b, BUF_NO_CAP);
+    buf_init_arena(&b, a);
     json_add_merged(&b, old, entity_parse(text, a), false, a);
-    text = arena_copy(a, buf_span(&b));
-    buf_done(&b);
-    return without_entity_members(entity_parse(text, a), a);
+    return without_entity_members(entity_parse(buf_span(&b), a), a);
 }
 
 struct err *schema_decode(const struct shape *shape, struct json_value input, struct json_value old,

@@ -1,8 +1,10 @@
 #include "testing.h"
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "base/rng.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -240,6 +242,40 @@ START_TEST(bad_utf8_is_replaced)
 }
 END_TEST
 
+/* Two buffers grow at once, with other memory of the arena between: none overwrites another, and
+ * the bytes outlive buf_done. */
+START_TEST(grows_in_an_arena)
+{
+    enum { PIECES = 2000 };
+    struct buf even, odd;
+    struct span kept;
+    struct arena a;
+    size_t blocks = mem_blocks();
+
+    arena_init(&a);
+    buf_init_arena(&even, &a);
+    buf_init_arena(&odd, &a);
+    for (int i = 0; i < PIECES; i++) {
+        buf_add_le32(i % 2 == 0 ? &even : &odd, (uint32_t)i);
+        if (i % 64 == 0)
+            memset(arena_alloc(&a, 32), 0xff, 32);
+    }
+    kept = buf_span(&even);
+    ck_assert_uint_eq(kept.n, PIECES / 2 * sizeof(uint32_t));
+    buf_done(&even);
+    ck_assert_ptr_null(even.p);
+    buf_add(&even, SPAN("again"));
+    ck_span_eq(buf_span(&even), "again");
+    for (uint32_t i = 0; i < PIECES; i++) {
+        const char *at = (i % 2 == 0 ? kept.p : odd.p) + i / 2 * sizeof(i);
+
+        ck_assert_mem_eq(at, (&(uint32_t){htole32(i)}), sizeof(i));
+    }
+    arena_done(&a);
+    ck_assert_uint_eq(mem_blocks(), blocks);
+}
+END_TEST
+
 /* Random appends and drops, done to a plain array too. */
 START_TEST(behaves_like_an_array)
 {
@@ -289,5 +325,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, take_moves_the_bytes_out);
     tcase_add_test(tc, little_endian);
     tcase_add_test(tc, bad_utf8_is_replaced);
+    tcase_add_test(tc, grows_in_an_arena);
     tcase_add_test(tc, behaves_like_an_array);
 }
