@@ -94,15 +94,16 @@ static struct arena_chunk *link_behind(struct arena_chunk *last, struct arena_ch
     return chunk;
 }
 
-/* The chunk that n more bytes go to. */
+/* The chunk that n more bytes go to: they do not fit into the last. */
 static struct arena_chunk *chunk_for(struct arena *a, size_t n)
 {
     size_t next_bytes;
 
-    if (a->first == NULL)
+    if (a->first == NULL) {
         a->first = a->last = chunk_of_block(FIRST_CHUNK);
-    if (n <= a->last->size - a->last->used)
-        return a->last;
+        if (n <= a->last->size)
+            return a->last;
+    }
     next_bytes = MIN(2 * block_bytes(a->last), CHUNK_MOST);
     if (n > (next_bytes - sizeof(struct arena_chunk)) / 2)
         return link_behind(a->last, chunk_new(n));
@@ -119,8 +120,12 @@ static size_t rounded(size_t n)
 void *arena_alloc(struct arena *a, size_t n)
 {
     size_t bytes = rounded(n);
-    struct arena_chunk *chunk = chunk_for(a, bytes);
-    char *p = chunk->data + chunk->used;
+    struct arena_chunk *chunk = a->last;
+    char *p;
+
+    if (chunk == NULL || bytes > chunk->size - chunk->used)
+        chunk = chunk_for(a, bytes);
+    p = chunk->data + chunk->used;
 
     chunk->used += bytes;
     a->used_bytes += bytes;

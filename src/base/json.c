@@ -62,29 +62,30 @@ static bool is_class(char c, unsigned class)
     return (classes[(unsigned char)c] & class) != 0;
 }
 
-#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
+typedef signed char bytes16 __attribute__((vector_size(16)));
 
-/* Eight bytes at once: the high bit of the first byte that is not plain is set, and nothing below
- * it. (Borrows may set bits above it.) A byte less than 0x20 or one that is zero after the XOR
- * borrows into its high bit; 0x80 and above have it set. */
-static uint64_t not_plain(const char *p)
+/* Sixteen bytes at once: 0xff where one is not plain, 0 elsewhere. As signed numbers control
+ * characters and everything beyond ASCII are less than a blank. */
+static inline bytes16 not_plain(const char *p)
 {
-    uint64_t word;
+    bytes16 b;
 
-    memcpy(&word, p, sizeof(word));
-    word = le64toh(word);
-    return (word | (word - EACH_BYTE(0x20)) | ((word ^ EACH_BYTE('"')) - EACH_BYTE(1)) |
-            ((word ^ EACH_BYTE('\\')) - EACH_BYTE(1))) &
-           EACH_BYTE(0x80);
+    memcpy(&b, p, sizeof(b));
+    return (b < ' ') | (b == '"') | (b == '\\');
 }
 
+/* Strings are most of what is read. */
 static inline const char *skip_plain(const char *p, const char *end)
 {
-    for (; end - p >= 8; p += 8) {
-        uint64_t marks = not_plain(p);
+    for (; end - p >= 16; p += 16) {
+        bytes16 marks = not_plain(p);
+        uint64_t halves[2];
 
-        if (marks != 0)
-            return p + ((unsigned)__builtin_ctzll(marks) >> 3);
+        memcpy(halves, &marks, sizeof(halves));
+        if (halves[0] != 0)
+            return p + ((unsigned)__builtin_ctzll(le64toh(halves[0])) >> 3);
+        if (halves[1] != 0)
+            return p + 8 + ((unsigned)__builtin_ctzll(le64toh(halves[1])) >> 3);
     }
     while (p < end && is_class(*p, PLAIN))
         p++;

@@ -174,11 +174,17 @@ struct json_member json_next_member(struct json_value object, struct json_member
     return member_at(object, m.value.node->next);
 }
 
+/* Most names are not the one looked for, and most of those are not as long. */
+static bool may_be(struct json_value string, struct span wanted)
+{
+    return string.node->escaped || string.node->end - string.node->start == wanted.n + 2;
+}
+
 struct json_value json_member(struct json_value v, struct span name)
 {
     struct json_member m = json_first_member(v);
 
-    while (json_exists(m.name) && !string_is(m.name, name, false))
+    while (json_exists(m.name) && !(may_be(m.name, name) && string_is(m.name, name, false)))
         m = json_next_member(v, m);
     return m.value;
 }
@@ -189,7 +195,7 @@ struct json_value json_member_fold(struct json_value v, struct span name)
 
     for (struct json_member m = json_first_member(v); json_exists(m.name);
          m = json_next_member(v, m)) {
-        if (!string_is(m.name, name, true))
+        if (!may_be(m.name, name) || !string_is(m.name, name, true))
             continue;
         if (string_is(m.name, name, false))
             return m.value;

@@ -225,10 +225,11 @@ static struct curl_slist *list_of(struct request *r)
 
 bool fetch_breaks_line(struct span s)
 {
-    for (size_t i = 0; i < s.n; i++)
-        if (s.p[i] == '\r' || s.p[i] == '\n' || s.p[i] == '\0')
-            return true;
-    return false;
+    bool found = false;
+
+    for (size_t i = 0; i < s.n; i++) /* to the end: so the compiler takes many bytes at once */
+        found |= s.p[i] == '\r' || s.p[i] == '\n' || s.p[i] == '\0';
+    return found;
 }
 
 static bool add_headers(struct request *r, const struct fetch *fetch)

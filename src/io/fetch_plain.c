@@ -90,9 +90,9 @@ static bool has_header(const struct fetch *fetch, struct span name)
 static void add_header(struct buf *b, struct span name, struct span value)
 {
     buf_add(b, name);
-    buf_add_str(b, value.n > 0 ? ": " : ":");
+    buf_add(b, value.n > 0 ? SPAN(": ") : SPAN(":"));
     buf_add(b, value);
-    buf_add_str(b, "\r\n");
+    buf_add(b, SPAN("\r\n"));
 }
 
 static void add_request_line(struct buf *b, const struct fetch *fetch, struct span origin)
@@ -104,7 +104,7 @@ static void add_request_line(struct buf *b, const struct fetch *fetch, struct sp
     if (!span_starts(target, SPAN("/")))
         buf_add_char(b, '/');
     buf_add(b, span_sub(target, 0, span_find_char(target, '#', 0)));
-    buf_add_str(b, " HTTP/1.1\r\n");
+    buf_add(b, SPAN(" HTTP/1.1\r\n"));
 }
 
 static void add_defaults(struct buf *b, const struct fetch_transfer *t, struct span origin)
@@ -137,11 +137,11 @@ const char *fetch_plain_prepare(struct fetch_transfer *t)
     }
     t->sends_body = fetch->body != NULL && !span_eq(fetch->method, SPAN("HEAD"));
     if (t->sends_body || fetch_means_a_body(fetch->method)) {
-        buf_add_str(b, "Content-Length: ");
+        buf_add(b, SPAN("Content-Length: "));
         buf_add_u64(b, t->sends_body ? blob_span(fetch->body).n : 0);
-        buf_add_str(b, "\r\n");
+        buf_add(b, SPAN("\r\n"));
     }
-    buf_add_str(b, "\r\n");
+    buf_add(b, SPAN("\r\n"));
     return NULL;
 }
 

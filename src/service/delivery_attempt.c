@@ -257,18 +257,15 @@ static struct err *add_signature(struct attempt *attempt, struct span id, int64_
     struct delivery_settings *settings = attempt->settings;
     const struct webhook_settings *webhook = &settings->webhook;
     struct buf b;
-    struct err *e;
 
     if (webhook->secret_count == 0)
         return NULL;
     if (settings->signer == NULL)
         TRY(signer_new(webhook->secrets, webhook->secret_count, &settings->signer));
-    buf_init(&b, 65536);
-    e = signer_add(settings->signer, &b, id, timestamp_s, blob_span(attempt->body));
-    if (e == NULL)
-        add_header(attempt, SPAN("webhook-signature"), arena_copy(&attempt->arena, buf_span(&b)));
-    buf_done(&b);
-    return e;
+    buf_init_arena(&b, &attempt->arena);
+    TRY(signer_add(settings->signer, &b, id, timestamp_s, blob_span(attempt->body)));
+    add_header(attempt, SPAN("webhook-signature"), buf_span(&b));
+    return NULL;
 }
 
 static struct err *add_headers(struct attempt *attempt)

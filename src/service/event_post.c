@@ -152,7 +152,7 @@ static void add_answer(struct posting *p, const struct record_once *answer)
 {
     struct buf b;
 
-    buf_init(&b, BUF_NO_CAP);
+    buf_init_arena(&b, p->call->arena);
     buf_add_char(&b, '{');
     member_add_uuid(&b, SPAN("Id"), &answer->event);
     member_add_text(&b, SPAN("Resource"), answer->resource);
@@ -160,8 +160,7 @@ static void add_answer(struct posting *p, const struct record_once *answer)
     member_add_u64(&b, SPAN("Webhooks"), answer->webhooks);
     member_add_u64(&b, SPAN("ObjectNo"), answer->event_no);
     buf_add_char(&b, '}');
-    p->answers[p->count++] = arena_copy(p->call->arena, buf_span(&b));
-    buf_done(&b);
+    p->answers[p->count++] = buf_span(&b);
 }
 
 static struct err *raise_draft(struct posting *p, const struct event_draft *draft,

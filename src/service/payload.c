@@ -3,12 +3,24 @@
 #include "base/map.h"
 #include "store/entity.h"
 
+static struct span array_of(struct span object, struct arena *a)
+{
+    struct buf b;
+
+    buf_init_arena(&b, a);
+    buf_reserve(&b, object.n + 2);
+    buf_add_char(&b, '[');
+    buf_add(&b, object);
+    buf_add_char(&b, ']');
+    return buf_span(&b);
+}
+
 struct err *payload_from_json(struct json_value value, struct arena *a, struct span *out_array)
 {
     uint32_t place = 0;
 
     if (json_type(value) == JSON_OBJECT) {
-        *out_array = arena_printf(a, "[%.*s]", SPAN_FMT(json_text(value)));
+        *out_array = array_of(json_text(value), a);
         return NULL;
     }
     if (json_type(value) != JSON_ARRAY)

@@ -77,9 +77,8 @@ void webhook_log_add(struct change *change, const struct webhook_log_entry *entr
     uint64_t object_no = change_next_serial(change);
     struct buf json;
 
-    buf_init(&json, BUF_NO_CAP);
+    buf_init_arena(&json, change->arena);
     buf_reserve(&json, USUAL_BYTES);
     add_json(&json, entry, &id, object_no);
     change_put_entity(change, res_webhook_log.name, &id, object_no, buf_span(&json));
-    buf_done(&json);
 }

@@ -14,7 +14,6 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
-#include <stdio.h>
 
 enum {
     SHA256_BYTES = 32,
@@ -263,10 +262,14 @@ static struct err *add_signature(struct buf *b, struct key *key, const struct sp
 struct err *signer_add(struct signer *signer, struct buf *b, struct span id, int64_t timestamp_s,
                        struct span body)
 {
-    char time[32];
-    int time_bytes = snprintf(time, sizeof(time), ".%lld.", (long long)timestamp_s);
-    struct span parts[] = {id, span_of(time, (size_t)time_bytes), body};
+    char room[32];
+    struct buf time = {.p = room, .size = sizeof(room), .max = sizeof(room)};
+    struct span parts[] = {id, {NULL, 0}, body};
 
+    buf_add_char(&time, '.');
+    buf_add_i64(&time, timestamp_s);
+    buf_add_char(&time, '.');
+    parts[1] = buf_span(&time);
     for (size_t i = 0; i < signer->count; i++) {
         if (i > 0)
             buf_add_char(b, ' ');
