@@ -28,6 +28,7 @@ struct json_doc {
     struct span text;
     struct json_node *nodes;
     uint32_t node_count;
+    bool is_compact; /* no insignificant blanks anywhere */
 };
 
 #define JSON_DEPTH_MOST 1000 /* comparing and merging recurse that deep */

@@ -29,6 +29,7 @@ struct parser {
     uint32_t count, size; /* of nodes: in use, allocated */
     uint32_t open;        /* the innermost open container, or NONE */
     uint32_t depth;       /* number of open containers */
+    bool has_blanks;      /* outside of strings */
     struct json_limits limits;
 };
 
@@ -119,10 +120,10 @@ static bool is_at_class(const struct parser *s, const char *p, unsigned class)
     return p < s->end && is_class(*p, class);
 }
 
-static const char *skip_blanks(const struct parser *s, const char *p)
+static const char *skip_blanks(struct parser *s, const char *p)
 {
-    while (is_at_class(s, p, BLANK))
-        p++;
+    for (; is_at_class(s, p, BLANK); p++)
+        s->has_blanks = true;
     return p;
 }
 
@@ -417,6 +418,6 @@ struct err *json_parse(struct span text, const struct json_limits *limits, struc
     s.end = text.n > 0 ? text.p + text.n : text.p;
     if (!parse_document(&s))
         return failure(&s);
-    *out_doc = (struct json_doc){text, s.nodes, s.count};
+    *out_doc = (struct json_doc){text, s.nodes, s.count, !s.has_blanks};
     return NULL;
 }

@@ -123,7 +123,7 @@ static bool is_blank(char c)
     return c <= ' ';
 }
 
-/* What lies between two blanks is copied at once: all of it, when the text is compact already. */
+/* What lies between two blanks is copied at once. */
 void json_add_compact(struct buf *b, struct json_value v)
 {
     struct span text = json_text(v), gap, scalar;
@@ -133,6 +133,10 @@ void json_add_compact(struct buf *b, struct json_value v)
 
     if (!json_exists(v)) {
         buf_add(b, SPAN("null"));
+        return;
+    }
+    if (v.doc->is_compact) {
+        buf_add(b, text);
         return;
     }
     for (w = walk_through(v); more;) {

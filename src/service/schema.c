@@ -37,6 +37,8 @@ static struct span compact(struct json_value v, struct arena *a)
 {
     struct buf b;
 
+    if (json_exists(v) && v.doc->is_compact)
+        return json_text(v);
     buf_init_arena(&b, a);
     json_add_compact(&b, v);
     return buf_span(&b);

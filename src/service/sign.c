@@ -14,7 +14,6 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
-
 enum {
     SHA256_BYTES = 32,
     SEED_BYTES = 32,
