@@ -30,6 +30,13 @@ struct literal {
  * message names property, type and literal. Enumeration values come out in declared spelling. */
 struct err *literal_parse(struct span text, const struct path *path,
                           struct literal *out_literal) MUST_USE;
+/* The literal that this value equals: false for objects and arrays, which equal none. The text is
+ * the value's, or for enumerations the declared one. */
+bool literal_of_value(const struct path *path, const struct value *value,
+                      struct literal *out_literal);
+/* Appends a key, the same for all literals that equal the same values of a property. Keys one
+ * behind the other cannot be taken for others. */
+void literal_add_key(struct buf *b, const struct literal *literal);
 /* The spelling that parses to this literal again. */
 void literal_add(struct buf *b, const struct literal *literal);
 /* Does `value op literal` hold? `!=` is the negation of `=` for every pair. */

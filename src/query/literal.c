@@ -132,6 +132,76 @@ void literal_add(struct buf *b, const struct literal *literal)
         buf_add_char(b, '\'');
 }
 
+/* ---- from values ---- */
+
+static void read_stored_string(const struct path *path, struct literal *literal)
+{
+    struct span declared = {NULL, 0};
+
+    literal->kind = LITERAL_STRING;
+    if (path->type == TYPE_DATETIME && datetime_parse(literal->text, &literal->instant))
+        literal->kind = LITERAL_DATETIME;
+    if (is_enumeration(path))
+        declared = enumeration_find(path->property->values, literal->text);
+    if (declared.n > 0)
+        literal->text = declared;
+}
+
+bool literal_of_value(const struct path *path, const struct value *value,
+                      struct literal *out_literal)
+{
+    struct literal literal = {.kind = LITERAL_NULL, .quoted = true, .text = value->text};
+
+    switch (value->kind) {
+    case VALUE_NULL:
+        break;
+    case VALUE_BOOLEAN:
+        literal.kind = LITERAL_BOOLEAN;
+        literal.boolean = value->boolean;
+        break;
+    case VALUE_NUMBER:
+        literal.kind = LITERAL_NUMBER;
+        break;
+    case VALUE_STRING:
+        read_stored_string(path, &literal);
+        break;
+    case VALUE_OBJECT:
+    case VALUE_ARRAY:
+        return false;
+    }
+    *out_literal = literal;
+    return true;
+}
+
+/* A letter for the kind, then the one spelling of all that are equal, whose end is known: by its
+ * length, or by a comma, which no number has. */
+void literal_add_key(struct buf *b, const struct literal *literal)
+{
+    switch (literal->kind) {
+    case LITERAL_NULL:
+        buf_add_char(b, 'z');
+        break;
+    case LITERAL_BOOLEAN:
+        buf_add_char(b, literal->boolean ? 't' : 'f');
+        break;
+    case LITERAL_NUMBER:
+        buf_add_char(b, 'n');
+        decimal_add_canonical(b, literal->text);
+        buf_add_char(b, ',');
+        break;
+    case LITERAL_STRING:
+        buf_add_char(b, 's');
+        buf_add_le64(b, literal->text.n);
+        buf_add(b, literal->text);
+        break;
+    case LITERAL_DATETIME:
+        buf_add_char(b, 'd');
+        buf_add_le64(b, (uint64_t)literal->instant.seconds);
+        buf_add_le32(b, literal->instant.nanos);
+        break;
+    }
+}
+
 /* ---- evaluation ---- */
 
 /* How a value stands to a literal; bits, so that an operator can name several. */

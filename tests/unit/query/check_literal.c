@@ -410,6 +410,87 @@ static void ck_same_literal(const struct literal *a, const struct literal *b)
     ck_assert_int_eq(datetime_cmp(a->instant, b->instant), 0);
 }
 
+/* The key of a value, and of another behind it; absent for what equals nothing. */
+static struct span key_of(const char *value_json, const struct path *path, const char *next_json)
+{
+    const char *texts[] = {value_json, next_json};
+    struct path self = path_of("v", DYNAMIC);
+    struct span copy;
+    struct buf key;
+
+    buf_init(&key, BUF_NO_CAP);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct json_value root = sample_json(arena_printf(&arena, "{\"v\":%s}", texts[i]), &arena);
+        struct value value = path_read(&self, root, &arena);
+        struct literal literal;
+
+        if (!literal_of_value(path, &value, &literal)) {
+            buf_done(&key);
+            return (struct span){NULL, 0};
+        }
+        ck_assert(literal_holds(&value, URI_EQ, &literal) || span_eq(literal.text, SPAN("Staff")));
+        literal_add_key(&key, &literal);
+    }
+    copy = arena_copy(&arena, buf_span(&key));
+    buf_done(&key);
+    return copy;
+}
+
+/* Does a equal b, asked of the literal of b? */
+static bool equals(const char *a_json, const struct path *path, const char *b_json)
+{
+    struct path self = path_of("v", DYNAMIC);
+    struct value a =
+        path_read(&self, sample_json(arena_printf(&arena, "{\"v\":%s}", a_json), &arena), &arena);
+    struct value b =
+        path_read(&self, sample_json(arena_printf(&arena, "{\"v\":%s}", b_json), &arena), &arena);
+    struct literal literal;
+
+    return literal_of_value(path, &b, &literal) && literal_holds(&a, URI_EQ, &literal);
+}
+
+START_TEST(equal_values_have_one_key)
+{
+    static const struct {
+        enum sample shape;
+        const char *property;
+    } of[] = {{DYNAMIC, "x"}, {PERSON, "Born"}, {PERSON, "Name"}, {PERSON, "Age"}};
+
+    for (size_t p = 0; p < ARRAY_LEN(of); p++) {
+        struct path path = path_of(of[p].property, of[p].shape);
+
+        for (size_t i = 0; i < ARRAY_LEN(value_pool); i++)
+            for (size_t j = 0; j < ARRAY_LEN(value_pool); j++) {
+                struct span a = key_of(value_pool[i], &path, "5");
+                struct span b = key_of(value_pool[j], &path, "5");
+
+                ck_assert_msg((a.n > 0 && span_eq(a, b)) ==
+                                  equals(value_pool[i], &path, value_pool[j]),
+                              "%s: %s and %s", of[p].property, value_pool[i], value_pool[j]);
+            }
+    }
+}
+END_TEST
+
+START_TEST(keys_in_a_row_are_not_taken_for_others)
+{
+    struct path path = path_of("x", DYNAMIC);
+
+    ck_assert(!span_eq(key_of("\"a\"", &path, "\"bc\""), key_of("\"ab\"", &path, "\"c\"")));
+    ck_assert(!span_eq(key_of("1", &path, "10"), key_of("11", &path, "0")));
+    ck_assert(!span_eq(key_of("\"\"", &path, "null"), key_of("null", &path, "\"\"")));
+}
+END_TEST
+
+START_TEST(a_key_of_an_enumeration_is_of_the_declared_spelling)
+{
+    struct path path = path_of("Kind", PERSON);
+
+    ck_assert(span_eq(key_of("\"sTAFF\"", &path, "1"), key_of("\"Staff\"", &path, "1")));
+    ck_assert(!span_eq(key_of("\"Boss\"", &path, "1"), key_of("\"boss\"", &path, "1")));
+}
+END_TEST
+
 START_TEST(a_spelling_parses_to_the_same_literal)
 {
     for (int i = 0; i < 20000; i++) {
@@ -470,6 +551,9 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, refusals);
     tcase_add_test(tc, evaluation);
     tcase_add_test(tc, operators_agree_for_every_pair);
+    tcase_add_test(tc, equal_values_have_one_key);
+    tcase_add_test(tc, keys_in_a_row_are_not_taken_for_others);
+    tcase_add_test(tc, a_key_of_an_enumeration_is_of_the_declared_spelling);
     tcase_add_test(tc, a_spelling_parses_to_the_same_literal);
     tcase_add_test(tc, spelling);
 }
