@@ -2,6 +2,19 @@
 #include "base/json.h"
 #include "service/builtin.h"
 #include "service/crud.h"
+#include "store/entity.h"
+
+/* As written, but for a plus sign and zeros in front, which numbers in conditions may have. */
+static void add_number(struct buf *b, struct span text)
+{
+    size_t at = text.p[0] == '+' || text.p[0] == '-';
+
+    if (text.p[0] == '-')
+        buf_add_char(b, '-');
+    while (at + 1 < text.n && text.p[at] == '0' && text.p[at + 1] >= '0' && text.p[at + 1] <= '9')
+        at++;
+    buf_add(b, span_sub(text, at, text.n));
+}
 
 static void add_literal(struct buf *b, const struct literal *literal)
 {
@@ -13,7 +26,7 @@ static void add_literal(struct buf *b, const struct literal *literal)
         buf_add_str(b, literal->boolean ? "true" : "false");
         break;
     case LITERAL_NUMBER:
-        buf_add(b, literal->text);
+        add_number(b, literal->text);
         break;
     case LITERAL_STRING:
     case LITERAL_DATETIME:
@@ -44,7 +57,18 @@ struct echo_source {
     struct span json; /* absent once it was given */
 };
 
-/* The object is the one entity there is, so that meta-conditions work on it. */
+static struct err *check_unique(struct span json, struct arena *a)
+{
+    struct err *e = json_check_unique(entity_parse(json, a), false, a);
+
+    if (e == NULL)
+        return NULL;
+    err_free(e);
+    return ERR(ERR_INVALID_CONDITION_SYNTAX, "Svc.Echo: a name is there twice");
+}
+
+/* The object is the one entity there is, so that meta-conditions work on it. It need not satisfy
+ * the conditions, which it is made of. */
 static bool next(struct query_source *source, struct query_item *out_item)
 {
     struct echo_source *s = CONTAINER_OF(source, struct echo_source, source);
@@ -67,10 +91,15 @@ static struct err *open_source(struct call *call)
     s->json = arena_copy(call->arena, buf_span(&b));
     buf_done(&b);
     TRY(e);
+    TRY(check_unique(s->json, call->arena));
     s->source.next = next;
+    s->source.holds = true;
     call->source = &s->source;
     return NULL;
 }
+
+/* No property is declared: what looks like a number is one, whatever it is called. */
+static const struct shape shape = {.dynamic = true};
 
 static const struct resource_ops ops = {.open = open_source};
 
@@ -79,6 +108,6 @@ const struct resource_definition res_echo = {
     .description = SPAN_INIT("Answers with its conditions as an object"),
     .kind = KIND_ENTITY,
     .methods = METHOD_BIT(METHOD_GET),
-    .shape = &schema_dynamic,
+    .shape = &shape,
     .ops = &ops,
 };
