@@ -3,6 +3,8 @@
 #include "base/map.h"
 #include "store/entity.h"
 
+#include <string.h>
+
 static struct span array_of(struct span object, struct arena *a)
 {
     struct buf b;
@@ -53,6 +55,7 @@ struct table {
     size_t count, size;
     struct json_value *rows;
     size_t row_count;
+    struct json_value *cells; /* of one row, a column each */
 };
 
 static void note_columns(struct table *t, struct json_value row, struct arena *a)
@@ -121,7 +124,10 @@ static void add_value(struct buf *b, struct json_value v, struct arena *a)
 
 static void add_row(struct buf *b, const struct table *t, struct json_value row, struct arena *a)
 {
-    struct json_value *cells = ARENA_ARRAY(a, struct json_value, t->count);
+    struct json_value *cells = t->cells;
+    size_t start = b->n;
+
+    memset(cells, 0, t->count * sizeof(*cells));
 
     for (struct json_member m = json_first_member(row); json_exists(m.name);
          m = json_next_member(row, m)) {
@@ -134,6 +140,8 @@ static void add_row(struct buf *b, const struct table *t, struct json_value row,
             buf_add_char(b, ',');
         add_value(b, cells[i], a);
     }
+    if (t->count == 1 && b->n == start) /* readers skip empty lines */
+        buf_add_str(b, "\"\"");
     buf_add_str(b, "\r\n");
 }
 
@@ -148,7 +156,8 @@ static void add_csv(struct buf *b, const struct span *items, size_t count, struc
         add_field(b, t.columns[i]->name);
     }
     buf_add_str(b, "\r\n");
-    for (size_t i = 0; i < t.row_count; i++)
+    t.cells = ARENA_ARRAY(a, struct json_value, t.count);
+    for (size_t i = 0; i < t.row_count && !buf_over(b); i++)
         add_row(b, &t, t.rows[i], a);
     map_done(&t.by_name);
 }
@@ -188,8 +197,10 @@ static void add_indented(struct buf *b, const struct span *items, size_t count, 
 void payload_add_list(struct buf *b, const struct span *items, size_t count, enum format format,
                       unsigned indent, struct arena *a)
 {
-    if (format == FORMAT_CSV)
+    if (format == FORMAT_CSV && count > 0)
         add_csv(b, items, count, a);
+    else if (format == FORMAT_CSV)
+        return; /* no entities, no names of columns */
     else if (format == FORMAT_NDJSON)
         add_lines(b, items, count);
     else if (indent > 0)

@@ -1,5 +1,6 @@
 #include "testing.h"
 
+#include "base/mem.h"
 #include "service/payload.h"
 
 static struct arena arena;
@@ -111,6 +112,25 @@ START_TEST(a_list_beyond_the_cap_is_noticed)
 }
 END_TEST
 
+/* As many columns as rows, each with one value: there are 25 million fields of which nearly all are
+ * empty, in a list that may be a megabyte long. */
+START_TEST(a_sparse_list_costs_what_it_may_be_long)
+{
+    enum { ROWS = 5000, CAP = 1 << 20, MEMORY_MOST = 16 << 20 };
+    struct span *rows = ARENA_ARRAY(&arena, struct span, ROWS);
+    size_t before = mem_bytes();
+    struct buf b;
+
+    for (int i = 0; i < ROWS; i++)
+        rows[i] = arena_printf(&arena, "{\"a%d\":1}", i);
+    buf_init(&b, CAP);
+    payload_add_list(&b, rows, ROWS, FORMAT_CSV, 0, &arena);
+    ck_assert(buf_over(&b));
+    ck_assert_uint_lt(mem_bytes() - before, MEMORY_MOST);
+    buf_done(&b);
+}
+END_TEST
+
 START_TEST(payloads_in_other_formats)
 {
     struct buf b;
@@ -133,5 +153,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, lists_in_every_format);
     tcase_add_test(tc, a_list_for_people);
     tcase_add_test(tc, a_list_beyond_the_cap_is_noticed);
+    tcase_add_test(tc, a_sparse_list_costs_what_it_may_be_long);
     tcase_add_test(tc, payloads_in_other_formats);
 }
