@@ -227,15 +227,16 @@ struct range {
     unsigned weight;
 };
 
-/* `0`, `0.123`, `1`, `1.000`. */
+/* `0`, `0.123`, `1`, `1.000`; `.2` as well, which clients in use send. */
 static bool parse_weight(struct span text, unsigned *out_weight)
 {
-    unsigned weight = 0, unit = WEIGHT_ONE;
+    size_t point = text.n > 1 && text.p[0] == '.' ? 0 : 1;
+    unsigned weight = 0, unit = point == 0 ? WEIGHT_ONE / 10 : WEIGHT_ONE;
 
-    if (text.n == 0 || text.n > 5 || (text.n > 1 && text.p[1] != '.'))
+    if (text.n == 0 || text.n > point + 4 || (text.n > point && text.p[point] != '.'))
         return false;
     for (size_t i = 0; i < text.n; i++) {
-        if (i == 1)
+        if (i == point)
             continue;
         if (text.p[i] < '0' || text.p[i] > '9')
             return false;
@@ -270,11 +271,20 @@ static bool apply_parameter(struct range *range, const struct parameter *p)
     return true;
 }
 
+/* A star alone is any type: what the clients of whole platforms send by default. */
+static bool take_range_type(struct cursor *c, struct range *range)
+{
+    if (!take_token(c, &range->type))
+        return false;
+    range->subtype = range->type;
+    return take(c, '/') ? take_token(c, &range->subtype) : span_eq(range->type, SPAN("*"));
+}
+
 static bool take_range(struct cursor *c, struct range *out_range)
 {
     struct range range = {.indent = NO_INDENT, .weight = WEIGHT_ONE};
     struct parameter parameter;
-    bool bad = !take_media_type(c, &range.type, &range.subtype);
+    bool bad = !take_range_type(c, &range);
 
     while (!bad && take_parameter(c, &parameter, &bad))
         bad = !apply_parameter(&range, &parameter);
