@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HEAD_BYTES ((size_t)64 * 1024) /* of all heads and trailers of one fetch */
 #define RETRY_AFTER_MOST_S (INT64_C(365) * 24 * 3600)
 #define NS_PER_S 1000000000
 #define NS_PER_MS 1000000u
@@ -124,13 +123,6 @@ void fetch_answer_end_head(struct fetch_answer *a)
     a->complete_head = a->status != 0;
 }
 
-void fetch_answer_measure(struct fetch_answer *a, size_t n)
-{
-    a->head_bytes += n;
-    if (a->head_bytes > HEAD_BYTES)
-        a->stop = FETCH_HEAD_TOO_LONG;
-}
-
 static void read_header(struct fetch_answer *a, struct span line)
 {
     struct span value = line;
@@ -144,7 +136,9 @@ size_t fetch_answer_on_head(char *p, size_t size, size_t n, void *data)
     struct fetch_answer *a = &MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, data)->answer;
     struct span line = without_line_end(span_of(p, size * n));
 
-    fetch_answer_measure(a, size * n);
+    a->head_bytes += size * n;
+    if (a->head_bytes > FETCH_HEAD_BYTES)
+        a->stop = FETCH_HEAD_TOO_LONG;
     if (a->stop != FETCH_GOES_ON)
         return 0;
     if (a->complete_head)

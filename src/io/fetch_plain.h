@@ -29,11 +29,10 @@ struct plain_conn {
     bool is_done;    /* the answer is complete */
     bool is_unclear; /* must not be used again */
     size_t sent;
-    uint64_t received;
+    uint64_t received, trailers_at;
     llhttp_t parser;
-    bool in_value; /* `line` is a whole field, or the beginning of one */
-    size_t name_bytes;
-    struct buf line; /* the field being read */
+    struct buf line;   /* the field being read, name and value */
+    size_t name_bytes; /* of these */
 };
 
 /* The idle connections of one. It exists while there are any. */

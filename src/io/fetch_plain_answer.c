@@ -29,52 +29,45 @@ static int go_on(llhttp_t *parser)
     return answer_of(parser)->stop == FETCH_GOES_ON ? 0 : HPE_USER;
 }
 
-/* A field is whole when the next begins, or the head ends. */
-static void take_field(struct plain_conn *c)
-{
-    struct span line = buf_span(&c->line);
-
-    if (c->in_value)
-        fetch_answer_field(&c->t->answer, span_sub(line, 0, c->name_bytes),
-                           span_sub(line, c->name_bytes, line.n));
-    buf_clear(&c->line);
-    c->in_value = false;
-    c->name_bytes = 0;
-}
-
 static void begin_head(struct plain_conn *c)
 {
     if (!c->t->answer.in_head && !c->t->answer.complete_head)
         fetch_answer_begin(&c->t->answer, c->parser.status_code);
 }
 
+static int on_status(llhttp_t *parser)
+{
+    begin_head(conn_of(parser));
+    return go_on(parser);
+}
+
 static int on_name(llhttp_t *parser, const char *p, size_t n)
 {
     struct plain_conn *c = conn_of(parser);
 
-    begin_head(c);
-    if (c->in_value)
-        take_field(c);
-    fetch_answer_measure(&c->t->answer, n);
-    buf_add(&c->line, span_of(p, n));
+    if (!c->t->answer.complete_head) /* trailers matter to nobody */
+        buf_add(&c->line, span_of(p, n));
     c->name_bytes = c->line.n;
-    return go_on(parser);
+    return 0;
 }
 
 static int on_value(llhttp_t *parser, const char *p, size_t n)
 {
     struct plain_conn *c = conn_of(parser);
 
-    c->in_value = true;
-    fetch_answer_measure(&c->t->answer, n + strlen(": \r\n"));
-    buf_add(&c->line, span_of(p, n));
-    return go_on(parser);
+    if (!c->t->answer.complete_head)
+        buf_add(&c->line, span_of(p, n));
+    return 0;
 }
 
-static int on_reason(llhttp_t *parser, const char *p, size_t n)
+static int on_field(llhttp_t *parser)
 {
-    (void)p;
-    fetch_answer_measure(answer_of(parser), n);
+    struct plain_conn *c = conn_of(parser);
+    struct span line = buf_span(&c->line);
+
+    fetch_answer_field(&c->t->answer, span_sub(line, 0, c->name_bytes),
+                       span_sub(line, c->name_bytes, line.n));
+    buf_clear(&c->line);
     return go_on(parser);
 }
 
@@ -91,7 +84,6 @@ static int on_head(llhttp_t *parser)
     struct plain_conn *c = conn_of(parser);
 
     begin_head(c);
-    take_field(c);
     if (c->t->answer.stop != FETCH_GOES_ON)
         return -1;
     fetch_answer_end_head(&c->t->answer);
@@ -104,18 +96,17 @@ static int on_body(llhttp_t *parser, const char *p, size_t n)
     return go_on(parser);
 }
 
-/* The last chunk: what may follow are trailers, and they matter to nobody. */
+/* Behind the last chunk may follow trailers, which matter to nobody, but have a limit. */
 static int on_chunk(llhttp_t *parser)
 {
     conn_of(parser)->has_body = parser->content_length == 0;
-    return 0;
+    return parser->content_length == 0 ? HPE_PAUSED : 0;
 }
 
 static int on_complete(llhttp_t *parser)
 {
     struct plain_conn *c = conn_of(parser);
 
-    take_field(c); /* of a trailer */
     if (parser->status_code < 200)
         return parser->status_code == 101 ? HPE_USER : 0;
     c->is_done = true;
@@ -123,9 +114,10 @@ static int on_complete(llhttp_t *parser)
 }
 
 static const llhttp_settings_t settings = {
-    .on_status = on_reason,
+    .on_status_complete = on_status,
     .on_header_field = on_name,
     .on_header_value = on_value,
+    .on_header_value_complete = on_field,
     .on_headers_complete = on_head,
     .on_body = on_body,
     .on_chunk_header = on_chunk,
@@ -134,8 +126,8 @@ static const llhttp_settings_t settings = {
 
 void plain_expect(struct plain_conn *c)
 {
-    c->has_bytes = c->has_body = c->is_done = c->is_unclear = c->in_value = false;
-    c->received = 0;
+    c->has_bytes = c->has_body = c->is_done = c->is_unclear = false;
+    c->received = c->trailers_at = 0;
     c->name_bytes = 0;
     buf_clear(&c->line);
     llhttp_init(&c->parser, HTTP_RESPONSE, &settings);
@@ -172,35 +164,73 @@ static void refuse(struct plain_conn *c, llhttp_errno_t code)
     plain_finish(t, is_switch ? CURLE_RECV_ERROR : CURLE_WEIRD_SERVER_REPLY, why);
 }
 
-/* False: the connection is not the request's any more. */
-static bool feed(struct plain_conn *c, struct span bytes)
+/* How many bytes may have come by now. Heads come first, trailers last. */
+static uint64_t most_bytes(const struct plain_conn *c)
+{
+    const struct fetch_answer *a = &c->t->answer;
+
+    if (c->has_body)
+        return c->trailers_at + FETCH_HEAD_BYTES;
+    return a->complete_head ? NOISE_BYTES + NOISE_FACTOR * (uint64_t)a->read_bytes
+                            : FETCH_HEAD_BYTES;
+}
+
+/* An unreadable body: chunks that llhttp does not take, or trailers. The status counts. */
+static void complete_unreadable(struct plain_conn *c)
+{
+    c->t->answer.stop = c->has_body ? FETCH_GOES_ON : FETCH_BODY_READ;
+    c->is_unclear = true;
+    complete(c);
+}
+
+/* Takes what was understood off `bytes`. False: the connection is not the request's any more. */
+static bool feed(struct plain_conn *c, struct span *bytes)
 {
     struct fetch_answer *a = &c->t->answer;
-    llhttp_errno_t code;
+    struct span piece = span_sub(*bytes, 0, (size_t)MIN(most_bytes(c) - c->received, bytes->n));
+    llhttp_errno_t code = llhttp_execute(&c->parser, piece.p, piece.n);
+
+    if (code == HPE_PAUSED)
+        piece.n = (size_t)(llhttp_get_error_pos(&c->parser) - piece.p);
+    *bytes = span_sub(*bytes, piece.n, bytes->n);
+    c->received += piece.n;
+    if (c->is_done) {
+        c->is_unclear = code != HPE_PAUSED || bytes->n > 0;
+        complete(c);
+        return false;
+    }
+    if (code == HPE_PAUSED) {
+        c->trailers_at = c->received;
+        llhttp_resume(&c->parser);
+    } else if (code != HPE_OK && a->stop == FETCH_GOES_ON && a->complete_head) {
+        complete_unreadable(c);
+        return false;
+    } else if (code != HPE_OK) {
+        refuse(c, code);
+        return false;
+    }
+    return true;
+}
+
+/* In pieces that end where a limit is reached: an answer is the same however its bytes are cut.
+ * False: as above. */
+static bool feed_within_limits(struct plain_conn *c, struct span bytes)
+{
+    struct fetch_answer *a = &c->t->answer;
 
     if (!c->has_bytes)
         c->t->first_byte_ns = clock_mono_ns();
     c->has_bytes = true;
-    c->received += bytes.n;
-    if (c->received > NOISE_BYTES + NOISE_FACTOR * (uint64_t)a->read_bytes)
-        a->stop = FETCH_NOISE;
-    code = a->stop == FETCH_GOES_ON ? llhttp_execute(&c->parser, bytes.p, bytes.n) : HPE_USER;
-    if (c->is_done) {
-        c->is_unclear = code != HPE_PAUSED || llhttp_get_error_pos(&c->parser) != bytes.p + bytes.n;
-        complete(c);
-        return false;
+    while (bytes.n > 0) {
+        if (c->received == most_bytes(c)) {
+            a->stop = a->complete_head && !c->has_body ? FETCH_NOISE : FETCH_HEAD_TOO_LONG;
+            refuse(c, HPE_USER);
+            return false;
+        }
+        if (!feed(c, &bytes))
+            return false;
     }
-    if (code == HPE_OK)
-        return true;
-    if (a->stop == FETCH_GOES_ON && a->complete_head) {
-        /* An unreadable body: chunks that llhttp does not take, or trailers. The status counts. */
-        a->stop = c->has_body ? FETCH_GOES_ON : FETCH_BODY_READ;
-        c->is_unclear = true;
-        complete(c);
-    } else {
-        refuse(c, code);
-    }
-    return false;
+    return true;
 }
 
 static void end_of_input(struct plain_conn *c)
@@ -226,7 +256,7 @@ void plain_read(struct plain_conn *c, bool is_last)
             end_of_input(c);
         else if (n < 0 && (is_last || (errno != EAGAIN && errno != EINTR)))
             plain_lose(c, errno == EAGAIN ? ECONNRESET : errno);
-        if (n <= 0 || !feed(c, span_of(scratch, (size_t)n)) || is_all)
+        if (n <= 0 || !feed_within_limits(c, span_of(scratch, (size_t)n)) || is_all)
             return;
     }
 }

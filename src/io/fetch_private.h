@@ -67,13 +67,15 @@ enum fetch_stop {
     FETCH_NOISE /* see fetch_socket.c */
 };
 
+#define FETCH_HEAD_BYTES ((size_t)64 * 1024) /* of all heads and trailers of one fetch */
+
 struct fetch_answer {
     int status; /* of the final head, 0 before it */
     bool http2;
     bool in_head;
     bool complete_head; /* of the final answer */
     unsigned interim;   /* heads of status 1xx */
-    size_t head_bytes;  /* of all heads and trailers */
+    size_t head_bytes;  /* of all heads and trailers, as libcurl brings them */
     int64_t retry_after_s;
     struct buf body; /* the first bytes, up to its cap */
     uint64_t body_bytes;
@@ -207,8 +209,6 @@ void fetch_answer_begin(struct fetch_answer *a, int status);
 void fetch_answer_field(struct fetch_answer *a, struct span name, struct span value);
 void fetch_answer_end_head(struct fetch_answer *a);
 void fetch_answer_body(struct fetch_answer *a, struct span bytes);
-/* So many bytes more of heads and trailers. */
-void fetch_answer_measure(struct fetch_answer *a, size_t n);
 /* CURLOPT_HEADERFUNCTION and CURLOPT_WRITEFUNCTION, with the transfer as their data. */
 size_t fetch_answer_on_head(char *p, size_t size, size_t n, void *data);
 size_t fetch_answer_on_body(char *p, size_t size, size_t n, void *data);

@@ -1,12 +1,14 @@
 /* Answers of receivers, on the way that does without libcurl. The first two bytes of the input say
  * what was asked and how the others are cut into pieces; they come over a socket, and what an
  * answer leads to is taken down here instead of by fetch_plain. In pieces they are the same answer
- * as whole, within its bounds, and every answer comes to one end. */
+ * as whole, good or bad, to the word; they keep within its bounds, and come to one end. */
 #include "../../src/io/fetch_plain.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "fuzzing.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@ enum { KEEP_BYTES = 64, READ_BYTES = 256 };
 static struct {
     bool is_over, is_closed;
     CURLcode code;
+    uint64_t missing; /* bytes of a body, when the connection ended */
 } end;
 
 static void end_with(CURLcode code)
@@ -27,15 +30,15 @@ static void end_with(CURLcode code)
 
 void plain_finish(struct fetch_transfer *t, CURLcode code, const char *why)
 {
-    (void)t;
     MUST(why == NULL || why[0] != '\0');
+    snprintf(t->curl_text, sizeof(t->curl_text), "%s", why == NULL ? "" : why);
     end_with(code);
 }
 
 void plain_lose(struct plain_conn *c, int error)
 {
-    (void)c;
     MUST(error == 0);
+    end.missing = c->parser.content_length;
     end.is_closed = true;
     end_with(CURLE_GOT_NOTHING);
 }
@@ -69,20 +72,22 @@ struct asked {
 };
 
 /* Whether the connection is kept is not noted: bytes behind the answer may come with it or later.
- * Nor is what was understood of an answer that failed then, and which of its faults was seen. */
-static struct span note(const struct fetch_transfer *t, struct arena *a)
+ * Nor is how much came of a body after what is read of it. */
+static struct span note(struct fetch_transfer *t, struct arena *a)
 {
     const struct fetch_answer *answer = &t->answer;
-    bool is_good = end.code == CURLE_OK;
+    struct fetch_result result;
 
-    MUST(answer->body.n <= KEEP_BYTES && answer->body.n <= answer->body_bytes);
+    fetch_answer_judge(t, end.code, &result);
+    MUST(result.body.n <= KEEP_BYTES && result.body.n <= result.body_bytes);
     MUST(answer->status == 0 || (answer->status >= 200 && answer->status <= 999));
-    MUST(!is_good || answer->complete_head);
-    MUST(answer->retry_after_s >= -1);
-    if (!is_good)
-        return SPAN("failed");
-    return arena_printf(a, "%d %lld %d %.*s", answer->status, (long long)answer->retry_after_s,
-                        (int)answer->stop, SPAN_FMT(buf_span(&answer->body)));
+    MUST(result.status == 0 || answer->complete_head);
+    MUST(result.error != FETCH_OK || result.status != 0);
+    MUST(result.retry_after_s >= -1);
+    return arena_printf(a, "%d %d %lld %d %llu %s %.*s", (int)result.error, result.status,
+                        (long long)result.retry_after_s, result.truncated,
+                        (unsigned long long)end.missing, result.error == FETCH_OK ? "" : result.why,
+                        SPAN_FMT(result.body));
 }
 
 static void feed_pieces(struct plain_conn *c, int to, struct span bytes, size_t most,
@@ -112,7 +117,7 @@ static struct span run(struct asked *asked, struct span bytes, size_t most, uint
     int fds[2];
 
     MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-    end.is_over = end.is_closed = false;
+    memset(&end, 0, sizeof(end));
     t->kind = FETCH_KIND_TRANSFER;
     t->fetch = &asked->fetch;
     t->host = asked->host;
