@@ -44,7 +44,9 @@ struct delivery {
     struct list_link age_link;  /* among those that have ended, or that have not, oldest first */
     struct heap_node queued;    /* in its lane's `pending` or `waiting` */
     union {
-        uint64_t rank;           /* PENDING: place in the queue; WAITING: loop clock when due, ms */
+        /* PENDING: place in the queue; WAITING: loop clock when due, ms, or in an ordered lane the
+         * object_no. */
+        uint64_t rank;
         struct attempt *attempt; /* IN_FLIGHT */
     };
     struct event *event;
@@ -72,10 +74,11 @@ struct lane {
     struct list_link link; /* in the list of all lanes */
     struct uuid webhook_id;
     struct webhook *webhook;
-    bool is_dying;       /* the webhook was deleted, the deliveries are being dropped */
-    struct list all;     /* its deliveries, in the order in which they came */
-    struct heap pending; /* by rank */
-    struct heap waiting; /* by rank */
+    bool is_dying;                 /* the webhook was deleted, the deliveries are being dropped */
+    struct list all;               /* its deliveries, in the order in which they came */
+    struct heap pending;           /* by rank */
+    struct heap waiting;           /* by rank */
+    uint64_t head_no, head_due_ms; /* ordered: which waits first and when it is due, loop clock */
     uint32_t in_flight;
     /* What the webhook's Delivery says, read once for all attempts. */
     uint32_t max_in_flight;
@@ -110,7 +113,7 @@ size_t deliveries_in_flight(const struct deliveries *d);
 /* For event records being applied: one more delivery, PENDING. */
 void delivery_create(struct deliveries *d, const struct uuid *webhook_id, struct event *event,
                      uint64_t object_no, const struct store_origin *origin);
-/* Lanes and their deliveries, for listings. */
+/* Lanes and their deliveries, for listings. Those of deleted webhooks are not found any more. */
 struct lane *lane_find(const struct deliveries *d, const struct uuid *webhook_id);
 struct lane *lane_first(const struct deliveries *d);
 struct lane *lane_next(const struct deliveries *d, const struct lane *lane);
@@ -119,14 +122,16 @@ struct delivery *lane_next_delivery(const struct lane *lane, const struct delive
 /* The one that has waited for longest among those that have not ended; NULL: there is none. Looks
  * through those that have. */
 struct delivery *lane_oldest_pending(const struct lane *lane);
-/* The WAITING one that is due first, or NULL. */
+/* The WAITING one that is attempted first, or NULL. */
 struct delivery *lane_first_waiting(const struct lane *lane);
 /* Attempts that the lane may have under way now. */
 uint32_t lane_most_in_flight(const struct lane *lane);
 /* The host has as many attempts as it may. */
 bool lane_is_parked(const struct lane *lane);
-/* Starts that RatePerSecond allows now; below 1: none. For lanes that have a rate. */
-double lane_tokens(const struct lane *lane);
+/* How long RatePerSecond keeps the next attempt back; 0: not at all. */
+uint64_t lane_token_wait_ms(const struct lane *lane);
+/* What is next waits for its time: all of the lane does, or the first of an ordered one. */
+bool lane_head_waits(const struct lane *lane);
 /* Those that ended, oldest first; NULL at the end: for retention. */
 struct delivery *deliveries_oldest_ended(const struct deliveries *d);
 struct delivery *deliveries_next_ended(const struct deliveries *d, const struct delivery *delivery);
@@ -140,9 +145,13 @@ struct delivery *delivery_find(const struct deliveries *d, const struct uuid *id
 struct delivery *delivery_find_no(const struct deliveries *d, uint64_t object_no);
 void delivery_id(const struct delivery *delivery, struct uuid *out_id);
 void delivery_add_json(const struct delivery *delivery, struct buf *b);
-/* Adds to a change: sends again, with a fresh schedule / forgets it, cancelling an attempt. */
-void delivery_resend(struct change *change, const struct delivery *delivery);
+/* Adds to a change: sends again, with a fresh schedule / forgets it, cancelling an attempt. The
+ * first gives the delivery as it will be, for delivery_add_json. */
+struct delivery delivery_resend(struct change *change, const struct delivery *delivery);
 void delivery_forget(struct change *change, const struct delivery *delivery);
+/* Adds to a change: failures so far do not pause the webhook any more, and when it goes to another
+ * receiver, what the one before has asked for (Retry-After) does not hold it. */
+void lane_start_over(struct change *change, const struct lane *lane, bool is_other_receiver);
 uint64_t deliveries_version(const struct deliveries *d);
 /* The webhook's settings changed, or it was paused, resumed or deleted (webhook.c calls it). */
 void deliveries_webhook_changed(struct deliveries *d, struct webhook *w);

@@ -53,7 +53,7 @@ struct event_raised {
 };
 
 /* Adds the event's record to a change: matches, counts, bounds (ERR_OVERLOADED when the deliveries
- * would pass PendingDeliveries, ERR_INFINITE_LOOP beyond depth 16). */
+ * would pass PendingDeliveries, ERR_INFINITE_LOOP for the 17th of a chain). */
 struct err *event_raise(struct service *service, const struct event_draft *draft,
                         struct change *change, struct event_raised *out_raised) MUST_USE;
 

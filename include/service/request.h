@@ -25,8 +25,8 @@ struct request {
     struct span body;
     const struct in6_addr *client; /* whom limits per address count it for; NULL: nobody */
     bool is_local;                 /* made by the service itself; its target has no BasePath */
-    uint8_t depth;    /* events that caused one another before this request; local ones only */
-    unsigned nesting; /* 1 for a request of Svc.Aggregator's template, else 0 */
+    uint8_t depth;                 /* of a local one: see request_depth */
+    unsigned nesting;              /* 1 for a request of Svc.Aggregator's template, else 0 */
 };
 
 #define RESPONSE_MAX_HEADERS 24
@@ -49,6 +49,9 @@ void response_done(struct response *r);
 struct span request_header(const struct request *r, struct span name);
 /* Values of all headers of that name joined by ", ". */
 struct span request_header_all(const struct request *r, struct span name, struct arena *a);
+/* How many events caused one another before this request: a local one knows it, from others the
+ * header Svc-depth tells, which attempts carry. */
+uint8_t request_depth(const struct request *r);
 struct span response_header(const struct response *r, struct span name);
 /* Controls, CR and LF are replaced by blanks; `value` is copied into the arena. */
 void response_add_header(struct response *r, struct span name, struct span value);
@@ -88,7 +91,8 @@ struct call {
     struct span error_resource; /* for Error.ResourceName; absent: <unknown> */
 };
 
-/* Carries call->change out and notes what the answer waits for. */
+/* Carries call->change out and notes what the answer waits for. ERR_PAYLOAD_TOO_LARGE, and nothing
+ * has changed, when the answer passes AnswerBytes. */
 struct err *call_apply(struct call *call) MUST_USE;
 /* The answer shows something of this version. */
 void call_shows(struct call *call, uint64_t version);

@@ -70,8 +70,8 @@ static void add_info(struct call *call, size_t count, const char *verb)
     response_add_header(call->response, SPAN("Svc-info"), buf_span(&info));
 }
 
-struct err *crud_answer_changed(struct call *call, int status, const char *verb,
-                                const struct span *items, size_t count)
+void crud_answer_changed(struct call *call, int status, const char *verb, const struct span *items,
+                         size_t count)
 {
     struct response *response = call->response;
     struct span *visible;
@@ -80,7 +80,7 @@ struct err *crud_answer_changed(struct call *call, int status, const char *verb,
     add_info(call, count, verb);
     if (negotiate_prefers_minimal(request_header_all(call->request, SPAN("Prefer"), call->arena))) {
         response_add_header(response, SPAN("Preference-Applied"), SPAN("return=minimal"));
-        return NULL;
+        return;
     }
     visible = ARENA_ARRAY(call->arena, struct span, count);
     for (size_t i = 0; i < count; i++)
@@ -88,7 +88,6 @@ struct err *crud_answer_changed(struct call *call, int status, const char *verb,
     response->content_type = span_str(format_media_type(call->out.format));
     payload_add_list(&response->body, visible, count, call->out.format, call->out.indent,
                      call->arena);
-    return NULL;
 }
 
 static struct err *apply(struct call *call)
@@ -267,23 +266,29 @@ struct err *crud_insert(struct call *call)
         TRY(post_all(call, root, &posted));
     else
         TRY(post_one(call, root, &posted));
-    TRY(apply(call));
     add_location(call, &posted);
     if (posted.inserted == 0 && posted.count > 0)
-        return crud_answer_changed(call, 200, "updated in", posted.texts, posted.count);
-    return crud_answer_changed(call, posted.inserted > 0 ? 201 : 200, "inserted into", posted.texts,
-                               posted.count);
+        crud_answer_changed(call, 200, "updated in", posted.texts, posted.count);
+    else
+        crud_answer_changed(call, posted.inserted > 0 ? 201 : 200, "inserted into", posted.texts,
+                            posted.count);
+    return apply(call);
 }
 
+/* What webhooks send is always an array: to a local destination, an array of one is that one. */
 static struct err *body_object(struct call *call, struct json_value *out_object)
 {
     struct json_doc *doc = ARENA_NEW(call->arena, struct json_doc);
+    struct json_value root;
 
     TRY(crud_body(call, doc));
-    if (json_type(json_root(doc)) != JSON_OBJECT)
+    root = json_root(doc);
+    if (call->request->is_local && json_type(root) == JSON_ARRAY && json_count(root) == 1)
+        root = json_first(root);
+    if (json_type(root) != JSON_OBJECT)
         return ERR(ERR_INVALID_ENTITY, "%.*s takes one JSON object as its body",
                    SPAN_FMT(method_name(call->method)));
-    *out_object = json_root(doc);
+    *out_object = root;
     return NULL;
 }
 
@@ -306,8 +311,8 @@ struct err *crud_patch(struct call *call)
         TRY(crud_check_if_match(call, e));
         TRY(write_entity(call, input, e, SCHEMA_PATCH, &texts[i]));
     }
-    TRY(apply(call));
-    return crud_answer_changed(call, 200, "updated in", texts, found.count);
+    crud_answer_changed(call, 200, "updated in", texts, found.count);
+    return apply(call);
 }
 
 struct err *crud_put(struct call *call)
@@ -332,10 +337,10 @@ struct err *crud_put(struct call *call)
     posted = (struct posted){ARENA_ARRAY(call->arena, struct span, 1), 1, old == NULL};
     TRY(write_entity(call, input, old, old != NULL ? SCHEMA_REPLACE : SCHEMA_INSERT,
                      &posted.texts[0]));
-    TRY(apply(call));
     add_location(call, &posted);
-    return crud_answer_changed(call, old != NULL ? 200 : 201,
-                               old != NULL ? "updated in" : "inserted into", posted.texts, 1);
+    crud_answer_changed(call, old != NULL ? 200 : 201, old != NULL ? "updated in" : "inserted into",
+                        posted.texts, 1);
+    return apply(call);
 }
 
 static struct err *delete_one(struct call *call, const struct query_item *item)

@@ -51,6 +51,7 @@ static void leave_state(struct delivery *delivery)
     d->count[delivery->state]--;
     if (delivery->state == DELIVERY_IN_FLIGHT) {
         delivery->lane->in_flight--;
+        lanes_slot_freed(d);
     } else if (has_ended(delivery->state)) {
         list_remove(&d->ended, &delivery->age_link);
     } else {
@@ -277,6 +278,14 @@ void lane_add_record(struct change *change, const struct lane *lane, int64_t fai
     change_end(change, RECORD_LANE, 1);
 }
 
+void lane_start_over(struct change *change, const struct lane *lane, bool is_other_receiver)
+{
+    int64_t hold_until_unix_ns = is_other_receiver ? 0 : lane->hold_until_unix_ns;
+
+    if (lane->failing_since_unix_ns != 0 || lane->hold_until_unix_ns != hold_until_unix_ns)
+        lane_add_record(change, lane, 0, hold_until_unix_ns);
+}
+
 static struct err *move_lane(void *context, struct stored *stored, struct change *change)
 {
     const struct lane *lane = CONTAINER_OF(stored, struct lane, stored);
@@ -451,7 +460,7 @@ struct delivery *delivery_find(const struct deliveries *d, const struct uuid *id
     struct delivery *delivery = delivery_find_no(d, uuid_serial(id));
     struct uuid own;
 
-    if (delivery == NULL)
+    if (delivery == NULL || delivery->lane->is_dying)
         return NULL;
     delivery_id(delivery, &own);
     return uuid_eq(&own, id) ? delivery : NULL;
@@ -486,15 +495,18 @@ struct delivery *lane_oldest_pending(const struct lane *lane)
     return delivery;
 }
 
-void delivery_resend(struct change *change, const struct delivery *delivery)
+struct delivery delivery_resend(struct change *change, const struct delivery *delivery)
 {
-    struct record_delivery record = delivery_record(delivery);
+    struct record_delivery record;
+    struct delivery resent = *delivery;
 
-    record.state = DELIVERY_PENDING;
-    record.attempts = 0;
-    record.next_unix_ns = 0;
-    record.version = change_next_serial(change);
+    resent.state = DELIVERY_PENDING;
+    resent.attempts = 0;
+    resent.next_unix_ns = 0;
+    resent.version = change_next_serial(change);
+    record = delivery_record(&resent);
     delivery_add_record(change, &record);
+    return resent;
 }
 
 void delivery_forget(struct change *change, const struct delivery *delivery)

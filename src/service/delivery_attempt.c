@@ -285,6 +285,7 @@ static struct err *add_headers(struct attempt *attempt)
     add_header(attempt, SPAN("Svc-webhook-id"), uuid_span(attempt, &delivery->lane->webhook_id));
     add_header(attempt, SPAN("Svc-event"), delivery->event->resource);
     add_header(attempt, SPAN("Svc-attempt"), arena_u64(a, delivery->attempts + 1u));
+    add_header(attempt, SPAN("Svc-depth"), arena_u64(a, delivery->event->depth + 1u));
     add_header(attempt, SPAN("webhook-id"), event_id);
     add_header(attempt, SPAN("webhook-timestamp"), arena_u64(a, (uint64_t)timestamp_s));
     return add_signature(attempt, event_id, timestamp_s);
@@ -348,12 +349,22 @@ static void send_local(struct attempt *attempt)
     end_without_answer(attempt, response->status >= 400 ? error_of_response(attempt) : SPAN(""));
 }
 
+/* HEAD has no body: none is signed, counted, or said to be of a type. */
+static void drop_body(struct attempt *attempt)
+{
+    blob_unref(attempt->body);
+    attempt->body = NULL;
+    attempt->content_type = (struct span){NULL, 0};
+}
+
 static struct err *prepare(struct attempt *attempt, bool *out_ready)
 {
     if (attempt->settings->webhook.has_custom)
         body_of_custom_request(attempt, out_ready);
     else
         TRY(body_of_payload(attempt, out_ready));
+    if (span_eq(attempt->settings->webhook.method, SPAN("HEAD")))
+        drop_body(attempt);
     return *out_ready ? add_headers(attempt) : NULL;
 }
 
@@ -569,6 +580,6 @@ static void record_outcome(struct attempt *attempt)
         return;
     }
     attempt_put(attempt);
-    lane_attempt_ended(lane);
+    lane_update(lane);
     retention_wake(s);
 }

@@ -55,8 +55,8 @@ void lane_update(struct lane *lane);
  * all webhooks share, and one that comes back meets its backlog a little at a time: each success
  * doubles what it is trusted with, up to MaxInFlight, and each failure halves it. */
 void lane_note_outcome(struct lane *lane, bool is_success);
-/* A slot is free again: for this lane and, when all were taken, for the others. */
-void lane_attempt_ended(struct lane *lane);
+/* Of the slots that all webhooks share one is free again, however its attempt ended. */
+void lanes_slot_freed(struct deliveries *d);
 void lanes_init(struct deliveries *d);
 void lanes_done(struct deliveries *d);
 heap_less_fn lane_rank_less;

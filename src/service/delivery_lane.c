@@ -11,6 +11,11 @@
 enum { STARTS_PER_TURN = 32, DROPS_PER_TURN = 1000, READ_AGAIN_MS = 1, FIRST_WINDOW = 4 };
 
 #define NEVER UINT64_MAX
+/* The part of RatePerSecond by which the bucket of tokens is larger than one, and by which it fills
+ * more slowly: starts that timers bring late are made up for, and still no second has more of them
+ * than the rate says. */
+#define RATE_SLACK 0.01
+#define TOKEN_WAIT_MOST_MS 86400000.0
 
 static struct delivery *queued_at(struct heap_node *node)
 {
@@ -54,6 +59,15 @@ static uint64_t place_in_queue(const struct lane *lane, const struct delivery *d
                                      : delivery->version;
 }
 
+/* In an ordered lane only the head's time matters, and which is the head. */
+static void enqueue_waiting(struct lane *lane, struct delivery *delivery)
+{
+    if (lane->head_no == delivery->object_no)
+        lane->head_no = 0;
+    delivery->rank = lane->ordered ? delivery->object_no : ms_of_unix(lane, delivery->next_unix_ns);
+    heap_add(&lane->waiting, &delivery->queued);
+}
+
 void lane_enqueue(struct lane *lane, struct delivery *delivery)
 {
     if (delivery->state == DELIVERY_PENDING) {
@@ -61,8 +75,7 @@ void lane_enqueue(struct lane *lane, struct delivery *delivery)
         heap_add(&lane->pending, &delivery->queued);
     } else {
         MUST(delivery->state == DELIVERY_WAITING);
-        delivery->rank = ms_of_unix(lane, delivery->next_unix_ns);
-        heap_add(&lane->waiting, &delivery->queued);
+        enqueue_waiting(lane, delivery);
     }
 }
 
@@ -72,21 +85,51 @@ void lane_dequeue(struct lane *lane, struct delivery *delivery)
                 &delivery->queued);
 }
 
+/* When the first of those that wait is due. */
+static uint64_t due_ms(struct lane *lane)
+{
+    const struct delivery *first = lane_first_waiting(lane);
+
+    if (!lane->ordered)
+        return first->rank;
+    if (lane->head_no != first->object_no) {
+        lane->head_no = first->object_no;
+        lane->head_due_ms = ms_of_unix(lane, first->next_unix_ns);
+    }
+    return lane->head_due_ms;
+}
+
 /* Waiting ones whose time has come join the queue. */
 static void promote_due(struct lane *lane)
 {
     struct delivery *first;
 
-    while ((first = queued_at(heap_first(&lane->waiting))) != NULL && first->rank <= now_ms(lane))
+    while ((first = lane_first_waiting(lane)) != NULL && due_ms(lane) <= now_ms(lane))
         delivery_set_state(first, DELIVERY_PENDING);
 }
 
-double lane_tokens(const struct lane *lane)
+static double tokens_now(const struct lane *lane)
 {
-    double most = fmax(1, lane->rate_per_second);
-    double added = (double)(now_ms(lane) - lane->tokens_at_ms) / 1000 * lane->rate_per_second;
+    double passed_s = (double)(now_ms(lane) - lane->tokens_at_ms) / 1000;
+    double added = passed_s * lane->rate_per_second * (1 - RATE_SLACK);
 
-    return fmin(most, lane->tokens + added);
+    return fmin(1 + lane->rate_per_second * RATE_SLACK, lane->tokens + added);
+}
+
+static void take_token(struct lane *lane)
+{
+    if (lane->rate_per_second <= 0)
+        return;
+    lane->tokens = tokens_now(lane) - 1;
+    lane->tokens_at_ms = now_ms(lane);
+}
+
+uint64_t lane_token_wait_ms(const struct lane *lane)
+{
+    double rate = lane->rate_per_second * (1 - RATE_SLACK);
+    double missing = lane->rate_per_second > 0 ? 1 - tokens_now(lane) : 0;
+
+    return missing <= 0 ? 0 : (uint64_t)fmin(ceil(missing / rate * 1000), TOKEN_WAIT_MOST_MS);
 }
 
 uint32_t lane_most_in_flight(const struct lane *lane)
@@ -102,37 +145,30 @@ void lane_note_outcome(struct lane *lane, bool is_success)
         lane->window = MAX(lane_most_in_flight(lane) / 2, 1);
 }
 
-static void refill_tokens(struct lane *lane)
+bool lane_head_waits(const struct lane *lane)
 {
-    lane->tokens = lane_tokens(lane);
-    lane->tokens_at_ms = now_ms(lane);
-}
+    const struct delivery *waiting = queued_at(heap_first(&lane->waiting));
+    const struct delivery *pending = queued_at(heap_first(&lane->pending));
 
-static uint64_t next_token_ms(struct lane *lane)
-{
-    if (lane->rate_per_second <= 0)
-        return 0;
-    refill_tokens(lane);
-    if (lane->tokens >= 1)
-        return 0;
-    return now_ms(lane) + (uint64_t)ceil((1 - lane->tokens) / lane->rate_per_second * 1000);
+    if (waiting == NULL || pending == NULL)
+        return waiting != NULL;
+    return lane->ordered && waiting->object_no < pending->object_no;
 }
 
 /* When the lane may start its next delivery: a time that has passed, one to come, or NEVER (until
  * something changes). */
 static uint64_t next_start_ms(struct lane *lane)
 {
-    struct delivery *waiting;
-
     if (lane->webhook == NULL || lane->webhook->is_paused)
         return NEVER;
     promote_due(lane);
     if (lane->in_flight >= lane_most_in_flight(lane))
         return NEVER;
-    waiting = queued_at(heap_first(&lane->waiting));
-    if (heap_first(&lane->pending) == NULL || (lane->ordered && waiting != NULL))
-        return waiting == NULL ? NEVER : MAX(waiting->rank, lane->hold_until_ms);
-    return MAX(lane->hold_until_ms, next_token_ms(lane));
+    if (lane_head_waits(lane))
+        return MAX(due_ms(lane), lane->hold_until_ms);
+    if (heap_first(&lane->pending) == NULL)
+        return NEVER;
+    return MAX(lane->hold_until_ms, now_ms(lane) + lane_token_wait_ms(lane));
 }
 
 static void post_starter(struct deliveries *d)
@@ -239,8 +275,7 @@ static bool start_one(struct deliveries *d, struct lane *lane)
         join(lane, host_parked(lane->host));
         return false;
     }
-    if (lane->rate_per_second > 0)
-        lane->tokens -= 1;
+    take_token(lane);
     attempt_start(d, next);
     lane_update(lane);
     return true;
@@ -260,25 +295,27 @@ static void on_start(struct loop_task *task)
         started += start_one(d, lane);
         host_uncall(lane);
     }
-    /* With every slot taken, the end of an attempt comes here again (lane_attempt_ended). */
+    /* With every slot taken, the one that is free first comes here again (lanes_slot_freed). */
     if (started == STARTS_PER_TURN && !list_empty(&d->ready))
         post_starter(d);
 }
 
-void lane_attempt_ended(struct lane *lane)
+void lanes_slot_freed(struct deliveries *d)
 {
-    lane_update(lane);
-    if (!list_empty(&lane->deliveries->ready))
-        post_starter(lane->deliveries);
+    if (d->is_started && !list_empty(&d->ready))
+        post_starter(d);
 }
 
-/* The lane has become an ordered one: what had gone to the end of the queue takes its place. */
-static void put_in_order(struct lane *lane)
+/* The lane has become an ordered one, or is one no more. What had gone to the end of the queue
+ * takes its place. */
+static void rank_again(struct lane *lane)
 {
     LIST_EACH(&lane->all, at) {
         struct delivery *delivery = CONTAINER_OF(at, struct delivery, lane_link);
+        bool is_out_of_order = delivery->state == DELIVERY_PENDING && lane->ordered &&
+                               delivery->rank != delivery->object_no;
 
-        if (delivery->state != DELIVERY_PENDING || delivery->rank == delivery->object_no)
+        if (delivery->state != DELIVERY_WAITING && !is_out_of_order)
             continue;
         lane_dequeue(lane, delivery);
         lane_enqueue(lane, delivery);
@@ -313,8 +350,8 @@ void lane_configure(struct lane *lane)
     lane->hold_until_ms = ms_of_unix(lane, lane->hold_until_unix_ns);
     set_host(lane, &settings);
     arena_done(&a);
-    if (lane->ordered && !was_ordered)
-        put_in_order(lane);
+    if (lane->ordered != was_ordered)
+        rank_again(lane);
 }
 
 static struct span lane_key(const void *item)
@@ -326,7 +363,7 @@ static struct span lane_key(const void *item)
 
 struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id)
 {
-    struct lane *lane = lane_find(d, webhook_id);
+    struct lane *lane = map_find(&d->lanes_by_id, uuid_key(webhook_id));
 
     if (lane != NULL)
         return lane;
@@ -486,7 +523,9 @@ void deliveries_webhook_gone(struct deliveries *d, struct webhook *w)
 
 struct lane *lane_find(const struct deliveries *d, const struct uuid *webhook_id)
 {
-    return map_find(&d->lanes_by_id, uuid_key(webhook_id));
+    struct lane *lane = map_find(&d->lanes_by_id, uuid_key(webhook_id));
+
+    return lane == NULL || lane->is_dying ? NULL : lane;
 }
 
 struct lane *lane_first(const struct deliveries *d)

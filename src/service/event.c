@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { MAX_DEPTH = 16 };
+enum { LONGEST_CHAIN = 16 };
 
 struct events {
     struct service *service;
@@ -363,7 +363,7 @@ struct err *event_raise(struct service *service, const struct event_draft *draft
     };
     struct err *e;
 
-    if (draft->depth > MAX_DEPTH)
+    if (draft->depth >= LONGEST_CHAIN)
         return ERR(ERR_INFINITE_LOOP,
                    "'%.*s' would be the %uth event in a chain of events that cause one another",
                    SPAN_FMT(draft->resource->name), draft->depth + 1u);

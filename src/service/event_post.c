@@ -64,7 +64,7 @@ static struct err *draft_of_entities(struct call *call, struct resource *resourc
     TRY(payload_from_json(payload, call->arena, &draft.payload));
     TRY(check_entities(resource_payload_shape(&call->service->resources, resource), payload,
                        call->arena));
-    draft.depth = call->request->depth;
+    draft.depth = request_depth(call->request);
     *out_draft = draft;
     return NULL;
 }
@@ -73,7 +73,7 @@ static struct err *draft_of_bytes(struct call *call, struct resource *resource,
                                   struct event_draft *out_draft)
 {
     struct span type = request_header(call->request, SPAN("Content-Type"));
-    struct event_draft draft = {.resource = resource, .depth = call->request->depth};
+    struct event_draft draft = {.resource = resource, .depth = request_depth(call->request)};
 
     if (type.p == NULL)
         type = resource->content_type;
@@ -264,8 +264,8 @@ static struct err *post_all(struct posting *p)
 
     TRY(repeats_init(&p->repeats, p->call));
     TRY(resource == NULL ? post_described(p) : post_payload(p, resource->text));
-    TRY(call_apply(p->call));
-    return crud_answer_changed(p->call, 201, "inserted into", p->answers, p->count);
+    crud_answer_changed(p->call, 201, "inserted into", p->answers, p->count);
+    return call_apply(p->call);
 }
 
 struct err *event_post(struct call *call)

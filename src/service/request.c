@@ -114,8 +114,9 @@ static struct err *check_answer(const struct call *call)
     call->service->metrics.limit_hits[METRIC_ANSWER_BYTES]++;
     return ERR(ERR_PAYLOAD_TOO_LARGE,
                "the answer would be larger than the limit AnswerBytes (%zu bytes): ask for "
-               "fewer entities with limit and offset",
-               call->response->body.max);
+               "fewer entities with limit and offset%s",
+               call->response->body.max,
+               call->method == METHOD_GET ? "" : ", or for none with Prefer: return=minimal");
 }
 
 typedef struct err *method_fn(struct call *call);
@@ -238,6 +239,7 @@ struct err *call_apply(struct call *call)
 {
     uint64_t serial;
 
+    TRY(check_answer(call)); /* what is answered with an error must not happen */
     TRY(turn_apply(call->service->turn, &call->change, &serial));
     call_shows(call, serial);
     return NULL;

@@ -30,7 +30,7 @@ static struct err *raise_event(struct call *call, enum method verb, struct span 
         .resource = resource_named(&call->service->resources, name),
         .payload = arena_printf(call->arena, "[%.*s]", SPAN_FMT(json)),
         .entities = entity_parse(json, call->arena),
-        .depth = call->request->depth,
+        .depth = request_depth(call->request),
     };
     if (draft.resource == NULL)
         return NULL; /* its declaration was deleted since */

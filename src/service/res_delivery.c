@@ -85,17 +85,32 @@ static struct err *check_state(struct json_value input, struct arena *a)
     return ERR(ERR_INVALID_ENTITY, "State can only be written as \"Pending\": to send again");
 }
 
-static struct err *resend_all(struct call *call, const struct query_result *found)
+static struct span text_of(const struct delivery *delivery, struct arena *a)
+{
+    struct span text;
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    delivery_add_json(delivery, &b);
+    text = arena_copy(a, buf_span(&b));
+    buf_done(&b);
+    return text;
+}
+
+static struct err *resend_all(struct call *call, const struct query_result *found,
+                              struct span *out_texts)
 {
     for (size_t i = 0; i < found->count; i++) {
         const struct delivery *delivery = found->items[i].object;
+        struct delivery resent;
 
         if (delivery->state == DELIVERY_IN_FLIGHT)
             return ERR(ERR_CONFLICT, "delivery %llu is in flight: its attempt has to end first",
                        (unsigned long long)delivery->object_no);
-        delivery_resend(&call->change, delivery);
+        resent = delivery_resend(&call->change, delivery);
+        out_texts[i] = text_of(&resent, call->arena);
     }
-    return call_apply(call);
+    return NULL;
 }
 
 static struct err *patch(struct call *call)
@@ -111,17 +126,10 @@ static struct err *patch(struct call *call)
         return ERR(ERR_UNKNOWN_ENTITY, "no entity of '%.*s' matches",
                    SPAN_FMT(call->resource->name));
     TRY(crud_check_several(call, found.count));
-    TRY(resend_all(call, &found));
     texts = ARENA_ARRAY(call->arena, struct span, found.count);
-    for (size_t i = 0; i < found.count; i++) {
-        struct buf b;
-
-        buf_init(&b, BUF_NO_CAP);
-        delivery_add_json(found.items[i].object, &b);
-        texts[i] = arena_copy(call->arena, buf_span(&b));
-        buf_done(&b);
-    }
-    return crud_answer_changed(call, 200, "updated in", texts, found.count);
+    TRY(resend_all(call, &found, texts));
+    crud_answer_changed(call, 200, "updated in", texts, found.count);
+    return call_apply(call);
 }
 
 static void forget(struct change *change, const void *object)

@@ -39,6 +39,15 @@ struct span request_header_all(const struct request *r, struct span name, struct
     return all;
 }
 
+uint8_t request_depth(const struct request *r)
+{
+    uint64_t depth;
+
+    if (r->is_local || !span_to_u64(request_header(r, SPAN("Svc-depth")), &depth))
+        return r->depth;
+    return (uint8_t)MIN(depth, UINT8_MAX);
+}
+
 struct span response_header(const struct response *r, struct span name)
 {
     for (size_t i = 0; i < r->header_count; i++)

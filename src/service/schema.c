@@ -192,6 +192,10 @@ static struct err *decode_value(const struct property *p, struct json_value v,
 {
     const struct place inner = {outer, p->name};
 
+    if (json_type(v) == JSON_NULL && p->default_json.p != NULL) {
+        *out_json = p->default_json;
+        return NULL;
+    }
     TRY(check_type(p, v, outer, a));
     if (json_type(v) == JSON_STRING && p->values != NULL)
         return decode_enumerated(p, v, outer, a, out_json);

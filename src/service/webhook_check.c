@@ -75,6 +75,9 @@ static struct err *check_header_value(struct span name, struct json_value value,
     if (json_type(value) != JSON_STRING)
         return ERR(ERR_INVALID_ENTITY, "the value of '%.*s' is not a string", SPAN_FMT(name));
     text = json_string(value, a);
+    if (mask_is_secret_header(name) && mask_is(value, a))
+        return ERR(ERR_INVALID_ENTITY, "'%.*s' is " MASK ", but no value is stored to keep",
+                   SPAN_FMT(name));
     for (size_t i = 0; i < text.n; i++)
         if (text.p[i] == '\r' || text.p[i] == '\n' || text.p[i] == 0)
             return ERR(ERR_INVALID_ENTITY,
@@ -107,17 +110,19 @@ static struct err *check_headers(struct json_value headers, struct json_value ol
     for (struct json_member m = json_first_member(headers); json_exists(m.name);
          m = json_next_member(headers, m)) {
         struct span name = json_string(m.name, a);
+        struct json_value value;
         struct err *e;
 
         if (json_type(m.value) == JSON_NULL)
             continue;
-        e = check_header(name, m.value, a);
+        value = mask_restore(name, m.value, old, a);
+        e = check_header(name, value, a);
         if (e != NULL) {
             buf_done(&kept);
             return e;
         }
         json_add_name(&kept, name);
-        json_add_compact(&kept, mask_restore(name, m.value, old, a));
+        json_add_compact(&kept, value);
     }
     buf_add_char(&kept, '}');
     *out_json = arena_copy(a, buf_span(&kept));
@@ -346,6 +351,9 @@ static struct err *check_delivery(struct call *call, const struct draft *draft)
 
 static struct err *check_secret(struct json_value secret, struct arena *a)
 {
+    if (!json_exists(secret))
+        return ERR(ERR_INVALID_ENTITY,
+                   "a secret is " MASK ", but none is stored to keep in its place");
     if (json_type(secret) != JSON_STRING)
         return ERR(ERR_INVALID_ENTITY, "a secret is not a string");
     return sign_check_secret(json_string(secret, a));
@@ -406,6 +414,24 @@ static void set_read_only(struct call *call, struct draft *draft, const struct e
     buf_done(&time);
 }
 
+/* One that is resumed, or led to another receiver, begins anew. */
+static void start_over(struct call *call, const struct draft *draft, const struct entity *old)
+{
+    struct arena *a = call->arena;
+    const struct webhook *w = old == NULL ? NULL : old->attached;
+    struct span was, now;
+    bool is_resumed, is_other_receiver;
+
+    if (w == NULL || w->lane == NULL)
+        return;
+    was = json_string(old_member(old, SPAN("Destination"), a), a);
+    now = draft_string(draft, SPAN("Destination"), a);
+    is_resumed = w->is_paused && span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("false"));
+    is_other_receiver = !span_eq(fetch_url_origin(was), fetch_url_origin(now));
+    if (is_resumed || is_other_receiver)
+        lane_start_over(&call->change, w->lane, is_other_receiver);
+}
+
 struct err *webhook_check(struct call *call, struct draft *draft, const struct entity *old)
 {
     struct resource *event;
@@ -419,5 +445,6 @@ struct err *webhook_check(struct call *call, struct draft *draft, const struct e
     TRY(invalid("Signing", check_signing(call, draft, old)));
     TRY(invalid("Tags", check_tags(call, draft)));
     set_read_only(call, draft, old);
+    start_over(call, draft, old);
     return NULL;
 }

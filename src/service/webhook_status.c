@@ -83,14 +83,14 @@ static struct span reason_of_throttle(const struct service *s, const struct lane
 {
     if (lane->pending.count == 0)
         return span_of(NULL, 0);
-    if (lane->ordered && (lane->in_flight > 0 || lane->waiting.count > 0))
+    if (lane->ordered && (lane->in_flight > 0 || lane_head_waits(lane)))
         return SPAN("Ordered: the first delivery has to end before the next");
     if (lane->in_flight >= lane->max_in_flight)
         return arena_printf(a, "Delivery.MaxInFlight (%u) is reached", lane->max_in_flight);
     if (lane->in_flight >= lane_most_in_flight(lane))
         return arena_printf(a, "at most %u at once until the receiver has proved that it answers",
                             lane_most_in_flight(lane));
-    if (lane->rate_per_second > 0 && lane_tokens(lane) < 1)
+    if (lane_token_wait_ms(lane) > 0)
         return arena_printf(a, "Delivery.RatePerSecond (%g) is used up", lane->rate_per_second);
     if (lane_is_parked(lane))
         return SPAN("attempts of several webhooks to its host are under way, as many as may be");
@@ -126,14 +126,12 @@ static enum status_state find_state(const struct service *s, const struct webhoo
 /* When the next of those that are ready may start; 0: as soon as another has ended. */
 static int64_t next_pending_ns(const struct lane *lane)
 {
-    double missing = lane->rate_per_second > 0 ? 1 - lane_tokens(lane) : 0;
     int64_t at_ns = clock_unix_ns();
 
     if (lane->pending.count == 0 || lane->in_flight >= lane_most_in_flight(lane) ||
-        (lane->ordered && lane->waiting.count > 0))
+        lane_head_waits(lane))
         return 0;
-    if (missing > 0)
-        at_ns += (int64_t)(missing / lane->rate_per_second * 1e9);
+    at_ns += (int64_t)lane_token_wait_ms(lane) * 1000000;
     return MAX(at_ns, lane->hold_until_unix_ns);
 }
 

@@ -105,7 +105,7 @@ static void note_outcome(struct world *w, struct pair *pair, const struct fetch_
 
 static void check_rate(struct hook *hook)
 {
-    double rate = hook->now.rate_per_second, most = MAX(1, rate);
+    double rate = hook->now.rate_per_second, most = 1 + rate / 100;
 
     if (rate == 0)
         return;

@@ -1,0 +1,310 @@
+"""What webhooks promise at the edges: who gets a free slot, rates, order, chains, local receivers,
+masks, and that a refused change has not happened."""
+import datetime
+import time
+import unittest
+
+import harness
+import test_delivery
+
+MASK = "*******"
+SECRETS = ["whsec_" + "a" * 32, "whsec_" + "b" * 32]
+
+
+class Case(test_delivery.Case):
+    def changed(self, webhook, **members):
+        answer = self.server.request("PATCH", f"/Svc.Admin.Webhook/Id={webhook['Id']}", members)
+        self.assertEqual(answer.status, 200, answer)
+        return answer.json()[0]
+
+    def status(self, webhook):
+        return self.get(f"/Svc.Admin.Webhook/Id={webhook['Id']}/add=Status").json()[0]["Status"]
+
+    def log(self, webhook):
+        answer = self.get(f"/Svc.Admin.WebhookLog/WebhookId={webhook['Id']}")
+        return answer.json() if answer.status == 200 else []
+
+    def raise_several(self, count, **members):
+        events = [{"Resource": "Shop.OrderPlaced", "Payload": dict(members, No=number)}
+                  for number in range(count)]
+        self.assertEqual(self.post("/Svc.Event", events).status, 201)
+
+
+class Slots(Case):
+    """Of those that all webhooks share; every one is taken by attempts that hang."""
+
+    limits = {"MaxInFlight": 2}
+
+    def setUp(self):
+        super().setUp()
+        self.hanging = self.subscribe(self.receiver(lambda request: time.sleep(60)))
+        self.raise_several(2)
+        self.wait_for_state("InFlight", 2)
+        self.healthy = self.receiver()
+        self.subscribe(self.healthy, EventSelector="/Shop.OrderPlaced/Urgent=true")
+        self.raise_several(1, Urgent=True)
+
+    def test_a_deleted_webhook_gives_its_slots_back(self):
+        self.server.request("DELETE", f"/Svc.Admin.Webhook/Id={self.hanging['Id']}")
+        self.healthy.take()
+        self.wait_for_state("Delivered")
+
+    def test_so_do_deleted_deliveries(self):
+        mine = f"WebhookId={self.hanging['Id']}"
+        self.server.request("DELETE", f"/Svc.Admin.Delivery/{mine}&State=Pending")
+        self.server.request("DELETE", f"/Svc.Admin.Delivery/{mine}&State=InFlight/unsafe=true")
+        self.healthy.take()
+        self.wait_for_state("Delivered")
+
+
+class Rate(Case):
+    def starts(self, webhook):
+        texts = sorted(entry["Time"] for entry in self.log(webhook))
+        return [datetime.datetime.fromisoformat(text[:26]).timestamp() for text in texts]
+
+    def test_no_second_has_more_than_the_rate_says(self):
+        webhook = self.subscribe(self.receiver(), Delivery={"RatePerSecond": 10})
+        self.raise_several(15)
+        self.wait_for_state("Delivered", 15)
+        starts = self.starts(webhook)
+        for first, next_but_nine in zip(starts, starts[10:]):
+            self.assertGreater(next_but_nine - first, 0.9)
+
+    def test_a_rate_of_next_to_nothing(self):
+        receiver = self.receiver()
+        webhook = self.subscribe(receiver, Delivery={"RatePerSecond": 1e-300})
+        self.raise_several(3)
+        receiver.take()
+        self.assertTrue(receiver.nothing())
+        self.assertEqual(self.status(webhook)["State"], "Throttled")
+        self.changed(webhook, IsPaused=True)
+
+
+class Order(Case):
+    def test_only_the_first_blocks_the_others(self):
+        """Two deliveries wait for hours when the webhook becomes an ordered one; the first of them
+        holds back what comes after it, the second does not hold back the first."""
+        receiver = self.receiver(lambda request: 500)
+        webhook = self.subscribe(receiver, Delivery={"RetrySchedule": [10000]})
+        self.raise_several(2)
+        self.wait_for_state("Waiting", 2)
+        receiver.script = None
+        self.changed(webhook, Delivery={"Ordered": True})
+        self.raise_several(1)
+        self.resend(0)
+        self.wait_for_state("Delivered")
+        status = self.status(webhook)
+        self.assertEqual((status["Waiting"], status["Pending"]), (1, 1))
+        self.resend(1)
+        self.wait_for_state("Delivered", 3)
+        self.assertEqual([receiver.take().json()[0]["No"] for _ in range(5)][2:], [0, 1, 0])
+
+    def test_those_that_wait_keep_their_times(self):
+        """Also when the webhook is an ordered one for a while."""
+        receiver = self.receiver(lambda request: 500)
+        webhook = self.subscribe(receiver, Delivery={"RetrySchedule": [1]})
+        self.raise_several(3)
+        self.wait_for_state("Waiting", 3)
+        receiver.script = None
+        due = {delivery["Id"]: delivery["NextAttemptTime"] for delivery in self.deliveries()}
+        self.changed(webhook, Delivery={"Ordered": True})
+        self.changed(webhook, Delivery={"Ordered": False})
+        self.wait_for_state("Delivered", 3)
+        for entry in self.log(webhook)[3:]:
+            self.assertGreater(entry["Time"], due[entry["DeliveryId"]])
+
+    def test_what_is_sent_again_need_not_wait_for_a_later_one(self):
+        receiver = self.receiver()
+        webhook = self.subscribe(receiver, Delivery={"Ordered": True, "RetrySchedule": [10000]})
+        self.raise_several(1)
+        self.wait_for_state("Delivered")
+        receiver.script = lambda request: 500
+        self.raise_several(1)
+        self.wait_for_state("Waiting")
+        receiver.script = None
+        self.resend(0)
+        self.wait_for_state("Delivered")
+        self.assertEqual(self.status(webhook)["Waiting"], 1)
+
+    def resend(self, number):
+        delivery = self.deliveries("_/order_asc=ObjectNo")[number]
+        answer = self.server.request("PATCH", f"/Svc.Admin.Delivery/Id={delivery['Id']}",
+                                     {"State": "Pending"})
+        self.assertEqual(answer.status, 200, answer)
+        self.assertEqual(answer.json()[0]["State"], "Pending")
+        self.assertEqual(answer.json()[0]["Attempts"], 0)
+
+
+class NewChances(Case):
+    def test_one_that_is_resumed(self):
+        """It is not paused again by its first failure."""
+        receiver = self.receiver(lambda request: 500)
+        webhook = self.subscribe(receiver, Delivery={"RetrySchedule": [0.3] * 32,
+                                                     "DisableAfterDays": 0.5 / 86400})
+        self.raise_several(1)
+        harness.wait_until(lambda: self.status(webhook)["State"] == "Paused", "it is paused")
+        self.changed(webhook, IsPaused=False, Delivery={"DisableAfterDays": 1})
+        resumed = self.get("/Svc.Admin.Webhook").json()[0]
+        self.assertIsNone(resumed["ErrorMessage"])
+        before = len(self.log(webhook))
+        harness.wait_until(lambda: len(self.log(webhook)) > before, "it fails again")
+        since = self.status(webhook)["FailingSince"]
+        self.assertGreater(since, self.log(webhook)[before - 1]["Time"])
+
+    def test_one_that_is_led_elsewhere(self):
+        """What the receiver before it asked for was for that one."""
+        away, here = self.receiver(lambda request: (503, {"Retry-After": "9000"}, b"")), self.receiver()
+        webhook = self.subscribe(away)
+        self.raise_several(1)
+        self.wait_for_state("Waiting")
+        self.assertEqual(self.status(webhook)["State"], "HeldBack")
+        self.changed(webhook, Destination=away.url("/other"))
+        self.assertEqual(self.status(webhook)["State"], "HeldBack")
+        self.changed(webhook, Destination=here.url())
+        self.raise_several(1)
+        here.take()
+        self.wait_for_state("Delivered")
+
+
+class Chains(Case):
+    """Of more than 16 events that cause one another."""
+
+    def check(self, destination, last):
+        webhook = self.subscribe(self.receiver(), Destination=destination,
+                                 Delivery={"RetrySchedule": []})
+        self.raise_several(1)
+        self.wait_for_state(last)
+        self.wait_for_state("Delivered", 15)
+        self.assertEqual(len(self.get("/Svc.Event").json()), 16)
+        error, = self.get("/Svc.Admin.Error").json()
+        self.assertEqual(error["ErrorCode"], "InfiniteLoopDetected")
+        self.assertIn("17th", error["Message"])
+        self.assertEqual(self.log(webhook)[-1]["StatusCode"], 508)
+
+    def test_in_process(self):
+        self.check("/Svc.Event/Resource=Shop.OrderPlaced", "Aborted")
+
+    def test_by_way_of_http(self):
+        self.check(f"http://127.0.0.1:{self.server.port}/Svc.Event/Resource=Shop.OrderPlaced", "Dead")
+
+    def test_what_the_header_says(self):
+        event = {"Resource": "Shop.OrderPlaced", "Payload": {}}
+        for depth, status in (("0", 201), ("15", 201), ("16", 508), ("999", 508), ("-1", 201),
+                              ("", 201), ("x", 201)):
+            answer = self.post("/Svc.Event", event, {"Svc-depth": depth})
+            self.assertEqual(answer.status, status, depth)
+
+
+class Requests(Case):
+    def test_null_is_the_default(self):
+        receiver = self.receiver()
+        webhook = self.subscribe(receiver, Method=None, Headers=None, IsPaused=None, Delivery={
+            "TimeoutSeconds": None, "RetrySchedule": None, "MaxInFlight": None,
+            "RatePerSecond": None, "Ordered": None, "DisableAfterDays": None})
+        self.assertEqual((webhook["Method"], webhook["Headers"], webhook["IsPaused"]),
+                         ("POST", {}, False))
+        self.assertEqual(webhook["Delivery"], self.subscribe(receiver, Delivery={})["Delivery"])
+        custom = {"URI": "/Svc.Echo/a=1", "Method": None, "Headers": None, "BreakOnError": None}
+        custom = self.changed(webhook, CustomPayloadRequest=custom)["CustomPayloadRequest"]
+        self.assertEqual((custom["Method"], custom["Headers"], custom["BreakOnError"]),
+                         ("GET", {}, False))
+        self.assertEqual(self.changed(webhook, Method="GET")["Method"], "GET")
+        self.assertEqual(self.changed(webhook, Method=None, Delivery=None)["Method"], "POST")
+        self.raise_several(1)
+        self.assertEqual(receiver.take().method, "POST")
+        self.wait_for_state("Delivered", 2)
+
+    def test_head_has_no_body(self):
+        receiver = self.receiver()
+        webhook = self.subscribe(receiver, Method="HEAD", Signing={"Secrets": SECRETS[:1]})
+        self.raise_several(1)
+        request = receiver.take()
+        self.assertIsNone(request.headers["Content-Type"])
+        self.assertTrue(self.is_signed(request, b""))
+        self.wait_for_state("Delivered")
+        self.assertEqual(self.log(webhook)[0]["BodyByteCount"], 0)
+
+    @staticmethod
+    def is_signed(request, body):
+        key = test_delivery.base64.b64decode(SECRETS[0][len("whsec_"):])
+        text = f"{request.headers['webhook-id']}.{request.headers['webhook-timestamp']}.".encode()
+        digest = test_delivery.hmac.new(key, text + body, test_delivery.hashlib.sha256).digest()
+        expected = "v1," + test_delivery.base64.b64encode(digest).decode()
+        return request.headers["webhook-signature"] == expected
+
+    def test_local_receivers_take_an_array_of_one(self):
+        self.created("/Shop.Message", {"No": 0})
+        for method in ("PATCH", "PUT"):
+            self.webhook(EventSelector="/Shop.OrderPlaced", Method=method,
+                         Destination="/Shop.Message/No=0")
+        self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"No": 0, "Text": "a"}})
+        self.wait_for_state("Delivered", 2)
+        message, = self.get("/Shop.Message").json()
+        self.assertEqual(message["Text"], "a")
+        answer = self.server.request("PATCH", "/Shop.Message/No=0", [{"Text": "b"}])
+        self.assertEqual(answer.status, 400, answer)
+
+    def test_a_mask_stands_for_something(self):
+        receiver = self.receiver()
+        webhook = self.subscribe(receiver, Headers={"Authorization": "a"}, Signing={"Secrets": SECRETS})
+        kept = self.changed(webhook, Headers={"authorization": MASK}, Signing={"Secrets": [MASK]})
+        self.assertEqual((kept["Headers"], kept["Signing"]["Secrets"]),
+                         ({"Authorization": "a"}, SECRETS[:1]))
+        for members in ({"Headers": {"Cookie": MASK}}, {"Signing": {"Secrets": [MASK] * 2}}):
+            target = f"/Svc.Admin.Webhook/Id={webhook['Id']}"
+            answer = self.server.request("PATCH", target, members)
+            self.assertEqual((answer.status, answer.json()["ErrorCode"]), (400, "InvalidResourceEntity"))
+            self.assertIn("stored to keep", answer.headers["Svc-info"])
+
+
+class TooLargeAnswers(harness.ServerCase):
+    """A change that cannot be answered does not happen."""
+
+    def make_config(self):
+        return dict(harness.load_config(harness.SHOP), Limits={"AnswerBytes": 65536})
+
+    def count(self, target):
+        return self.server.request("REPORT", target).json()[0]["Count"]
+
+    def test_entities(self):
+        messages = [{"Text": "x" * 100} for _ in range(500)]
+        self.assertEqual(self.post("/Shop.Message", messages).status, 413)
+        self.assertEqual(self.count("/Shop.Message"), 0)
+        minimal = {"Prefer": "return=minimal"}
+        self.assertEqual(self.post("/Shop.Message", messages, minimal).status, 201)
+        everyone = "/Shop.Message/_/unsafe=true"
+        answer = self.server.request("PATCH", everyone, {"Seen": True})
+        self.assertEqual(answer.status, 413)
+        self.assertIn("return=minimal", answer.headers["Svc-info"])
+        self.assertEqual(self.count("/Shop.Message/Seen=true"), 0)
+        self.assertEqual(self.server.request("PATCH", everyone, {"Seen": True}, minimal).status, 200)
+        self.assertEqual(self.count("/Shop.Message/Seen=true"), 500)
+
+    def test_deliveries(self):
+        self.webhook(Destination="http://127.0.0.1:1/", EventSelector="/Shop.OrderPlaced",
+                     Delivery={"RetrySchedule": [10000]})
+        self.post("/Svc.Event", [{"Resource": "Shop.OrderPlaced", "Payload": {}}] * 400)
+        waiting = "/Svc.Admin.Delivery/Attempts=1"
+        harness.wait_until(lambda: self.count(waiting) == 400, "all have failed once")
+        self.server.request("PATCH", "/Svc.Admin.Webhook/_/unsafe=true", {"IsPaused": True})
+        again = f"{waiting}/unsafe=true"
+        self.assertEqual(self.server.request("PATCH", again, {"State": "Pending"}).status, 413)
+        self.assertEqual(self.count(waiting), 400)
+        answer = self.server.request("PATCH", again, {"State": "Pending"}, {"Prefer": "return=minimal"})
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(self.count(waiting), 0)
+
+
+class Deleted(Case):
+    def test_its_deliveries_are_gone_at_once(self):
+        webhook = self.subscribe(self.receiver(lambda request: 500),
+                                 Delivery={"RetrySchedule": [10000]})
+        self.raise_several(4000)
+        delivery = self.deliveries("_/limit=1")[0]
+        self.server.request("DELETE", f"/Svc.Admin.Webhook/Id={webhook['Id']}")
+        for conditions in (f"WebhookId={webhook['Id']}", f"Id={delivery['Id']}", "_"):
+            self.assertEqual(self.deliveries(conditions), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
