@@ -1,12 +1,11 @@
 """What it costs to hold things: idle connections, a million webhooks, a million deliveries that
 wait, and the start with them; matching; and a server that does nothing."""
-import glob
 import os
 import shutil
 import socket
 import time
 
-from . import load, machine, peers, reading, writing
+from . import journal, load, machine, peers, reading, writing
 from .measure import Goal, Row, Scenario, say
 
 IDLE_CONNECTIONS = 10000
@@ -67,12 +66,6 @@ def _lists(context, binary, name, few, many):
     return rows
 
 
-def _checksum(context, data):
-    files = sorted(glob.glob(os.path.join(data, "*.seg")))
-    return float(load.run([context.place.program("checksum"), *files]).split('"ms": ')[1]
-                 .split(",")[0])
-
-
 def webhooks(context):
     """The first build only: a million of them takes a while."""
     name, binary = context.builds[0]
@@ -94,7 +87,7 @@ def webhooks(context):
         for _ in range(context.runs):
             server = peers.Svcd(name, binary, context.place, data=data)
             starts.add(server.start_ms)
-            floor.add(_checksum(context, data))
+            floor.add(journal.checksum_ms(context, data))
             server.stop()
     finally:
         if server.process.poll() is None:

@@ -27,6 +27,9 @@ class Place:
     def program(self, name):
         return os.path.join(self.build, "tools", "bench", "bench_" + name)
 
+    def library(self, name):
+        return os.path.join(self.build, "tools", "bench", f"libbench_{name}.so")
+
     def scratch(self, name):
         return tempfile.mkdtemp(prefix=name + "-", dir=self.directory)
 
@@ -81,7 +84,7 @@ class Peer:
 class Svcd(Peer):
     """Our server over a directory of its own, which goes with it unless it was given."""
 
-    def __init__(self, name, binary, place, slow_sync_us=0, data=None, **config):
+    def __init__(self, name, binary, place, env=None, data=None, **config):
         self.directory = place.scratch("svcd")
         self.data = data or os.path.join(self.directory, "data")
         settings = {"Listen": ["127.0.0.1:0"], "DataDirectory": self.data,
@@ -89,15 +92,12 @@ class Svcd(Peer):
         path = os.path.join(self.directory, "config.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(settings, file)
-        env = dict(os.environ)
-        if slow_sync_us:
-            env.update(LD_PRELOAD=os.path.join(place.build, "tools/bench/libbench_slow_sync.so"),
-                       BENCH_SYNC_US=str(slow_sync_us))
         self.name = name
+        self.replay_ms = None
         started = time.monotonic()
         self.process = subprocess.Popen(
-            machine.pinned(machine.SERVER_CORE, [binary, "--config", path]), env=env,
-            stderr=subprocess.PIPE)
+            machine.pinned(machine.SERVER_CORE, [binary, "--config", path]),
+            env=dict(os.environ, **(env or {})), stderr=subprocess.PIPE)
         self.port = self._read_port()
         self.start_ms = (time.monotonic() - started) * 1000
         threading.Thread(target=self._drain_log, args=(self.process.stderr,), daemon=True).start()
@@ -106,6 +106,9 @@ class Svcd(Peer):
         lines = []
         for line in self.process.stderr:
             lines.append(line.decode("utf-8", "replace"))
+            replayed = re.search(r"(\d+) records replayed in (\d+) ms", lines[-1])
+            if replayed:
+                self.replay_ms = int(replayed.group(2))
             found = re.search(r"listening on \S+, port (\d+)", lines[-1])
             if found:
                 return int(found.group(1))

@@ -104,7 +104,9 @@ def beside(context):
         for what, writers, slow_us in BESIDE:
             row = Row(f"{name}, GET {what}", "µs, p99")
             for _ in range(context.runs):
-                server = peers.Svcd(name, binary, context.place, slow_sync_us=slow_us)
+                server = peers.Svcd(name, binary, context.place, env={
+                    "LD_PRELOAD": context.place.library("slow_sync"),
+                    "BENCH_SYNC_US": str(slow_us)} if slow_us else None)
                 try:
                     result, posts = _read_beside(context, server, file, context.seconds, writers)
                 finally:

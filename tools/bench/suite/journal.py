@@ -1,0 +1,126 @@
+"""The journal with a million entities: how fast it is read at a start, and whether cleaning it holds
+up the loop."""
+import array
+import glob
+import json
+import os
+import re
+import shutil
+
+from . import load, machine, peers, writing
+from .measure import Goal, Row, Scenario, say
+
+# What deploy/svcd.service sets.
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+PATCHING = 8  # connections
+# Sealed segments are cleaned when more than a third of them is garbage.
+PATCHES_AN_ENTITY = 3
+
+
+def checksum_ms(context, data):
+    """Reading and checksumming the files of a journal: what a replay cannot do without."""
+    files = sorted(glob.glob(os.path.join(data, "*.seg")))
+    return float(load.run(machine.pinned(machine.SERVER_CORE, [
+        context.place.program("checksum"), *files])).split('"ms": ')[1].split(",")[0])
+
+
+def _fill(context, binary, data):
+    server = peers.Svcd("fill", binary, context.place, data=data, Fsync="no")
+    try:
+        file = context.place.file("post", writing.request("/Bench.Item", writing.body()))
+        load.load(context.place, server.port, file, 600, count=context.count)
+    finally:
+        server.stop()
+
+
+def replay(context):
+    """The first build only."""
+    name, binary = context.builds[0]
+    data = os.path.join(context.place.directory, "entities")
+    rows = [Row(f"{name}, {context.count:,} entities", "ms"), Row(f"{name}, huge pages", "ms"),
+            Row("reading and checksumming the same files", "ms")]
+    try:
+        _fill(context, binary, data)
+        for number in range(context.runs):
+            for row, env in zip(rows, (None, HUGE_PAGES)):
+                server = peers.Svcd(name, binary, context.place, data=data, env=env)
+                row.add(server.replay_ms)
+                server.stop()
+            rows[2].add(checksum_ms(context, data))
+            say(f"{number + 1}/{context.runs} " +
+                ", ".join(f"{row.name}: {row.values[-1]:.0f} ms" for row in rows))
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+    for row in rows[1:]:
+        row.compare_to(rows[0])
+    speed = [rows[2].median / row.median for row in rows[:2]]
+    return Scenario("replay", f"Start with {context.count:,} entities of {writing.BODY_BYTES} bytes",
+                    rows, [Goal("speed of reading and checksumming", speed[0], 0.5),
+                           Goal("the same with huge pages", speed[1], 0.5)])
+
+
+def _patch(context, server, seconds, count=0):
+    entity = server.post("/Bench.Item", json.loads(writing.body()))[0]["Id"]
+    content = writing.body()
+    file = context.place.file("patch", writing.request(f"/Bench.Item/Id={entity}", content).replace(
+        "POST", "PATCH", 1))
+    return load.load(context.place, server.port, file, seconds, connections=PATCHING, count=count)
+
+
+class Turns:
+    """How long the loop's turns are, in processor time; counted by the library `turns`."""
+
+    def __init__(self, context):
+        self.path = os.path.join(context.place.directory, "turns")
+        self.env = {"LD_PRELOAD": context.place.library("turns"), "BENCH_TURNS": self.path}
+
+    def read(self):
+        """The longest, and the 99.9th percentile, in microseconds."""
+        counts = array.array("I")
+        with open(self.path, "rb") as file:
+            counts.frombytes(file.read())
+        left = sum(counts) - sum(counts) // 1000
+        longest = max(us for us, count in enumerate(counts) if count)
+        for us, count in enumerate(counts):
+            left -= count
+            if left <= 0:
+                return longest, us
+        return longest, longest
+
+
+def _oldest_segment(data):
+    return int(re.search(r"(\d+)\.seg", min(glob.glob(os.path.join(data, "*.seg")))).group(1))
+
+
+def _measured(context, data, what, count):
+    """One entity changed over and over: the longest turn of the loop, in processor time."""
+    name, binary = context.builds[0]
+    turns = Turns(context)
+    before = _oldest_segment(data)
+    server = peers.Svcd(name, binary, context.place, data=data, env=turns.env)
+    try:
+        result = _patch(context, server, 600, count)
+        longest, usual = turns.read()
+    finally:
+        server.stop()
+    row = Row(f"{name}, {what}: longest turn", "µs").add(longest, result)
+    row.note = (f"99.9 % within {usual} µs; {result.ops:,} changes, "
+                f"{_oldest_segment(data) - before} segments cleaned")
+    return row
+
+
+def cleaning(context):
+    """The first build only. Every live entity is moved at least once."""
+    _, binary = context.builds[0]
+    data = os.path.join(context.place.directory, "entities")
+    try:
+        _fill(context, binary, data)
+        rows = [_measured(context, data, "no garbage yet", context.count // 10),
+                _measured(context, data, "cleaning", PATCHES_AN_ENTITY * context.count)]
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+    return Scenario("cleaning", f"One entity changed over and over, {context.count:,} beside it", rows,
+                    [Goal("longest turn while cleaning, µs", rows[1].median, 2000, at_least=False)])
+
+
+SCENARIOS = {"replay": replay, "cleaning": cleaning}
