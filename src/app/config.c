@@ -600,8 +600,12 @@ struct err *config_read(struct config *c, const struct config_arguments *argumen
     if (arguments->file != NULL)
         TRY(read_configuration(c, arguments->file));
     TRY(apply_arguments(c, arguments));
-    for (size_t i = 0; i < c->listener_count; i++)
-        TRY(check_listener(c, &c->listeners[i]));
+    for (size_t i = 0; i < c->listener_count; i++) {
+        struct err *e = check_listener(c, &c->listeners[i]);
+
+        if (e != NULL)
+            return c->file == NULL ? e : err_prefix(e, "%s: ", c->file);
+    }
     return NULL;
 }
 

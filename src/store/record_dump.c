@@ -18,6 +18,28 @@ static void dump_text(struct buf *b, const char *name, struct span text)
     buf_add_char(b, '"');
 }
 
+/* As it stands. What a damaged or foreign journal holds instead of JSON is shown as text. */
+static void dump_json(struct buf *b, struct span text)
+{
+    static const struct json_limits limits = {JSON_DEPTH_MOST - 1, UINT32_MAX};
+    bool is_line = span_find_char(text, '\n', 0) >= text.n, is_json;
+    struct json_doc doc;
+    struct arena a;
+    struct err *e;
+
+    arena_init(&a);
+    e = json_parse(text, &limits, &a, &doc);
+    is_json = e == NULL;
+    err_free(e);
+    arena_done(&a);
+    if (!is_json || !is_line) {
+        dump_text(b, "text", text);
+        return;
+    }
+    json_add_name(b, SPAN("json"));
+    buf_add(b, text);
+}
+
 static struct err *dump_entity(struct buf *b, struct span body)
 {
     struct record_entity r;
@@ -27,8 +49,7 @@ static struct err *dump_entity(struct buf *b, struct span body)
     member_add_uuid(b, SPAN("id"), &r.id);
     member_add_u64(b, SPAN("object_no"), r.object_no);
     member_add_u64(b, SPAN("version"), r.version);
-    json_add_name(b, SPAN("json"));
-    buf_add(b, r.json);
+    dump_json(b, r.json);
     return NULL;
 }
 
