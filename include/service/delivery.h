@@ -140,7 +140,9 @@ struct delivery *deliveries_next_ended(const struct deliveries *d, const struct 
 struct delivery *deliveries_oldest_pending(const struct deliveries *d);
 /* Deliveries that are queued or waiting: what PendingDeliveries bounds. */
 size_t deliveries_pending(const struct deliveries *d);
+/* Those of deleted webhooks included, for as long as deliveries_are_dropped. */
 size_t deliveries_count(const struct deliveries *d, enum delivery_state state);
+bool deliveries_are_dropped(const struct deliveries *d);
 struct delivery *delivery_find(const struct deliveries *d, const struct uuid *id);
 struct delivery *delivery_find_no(const struct deliveries *d, uint64_t object_no);
 void delivery_id(const struct delivery *delivery, struct uuid *out_id);

@@ -26,6 +26,9 @@ struct resource_ops {
     /* Entities that are in no collection: fills call->source. For GET, REPORT, HEAD, and for what
      * PATCH and DELETE select from. */
     struct err *(*open)(struct call *call);
+    /* How many objects of `open`'s the conditions find, when that is known without a look at each;
+     * else false. */
+    bool (*count)(struct call *call, size_t *out_count);
     /* Checks and normalises what is about to be stored; `old` is NULL for an insert. */
     struct err *(*check)(struct call *call, struct draft *draft, const struct entity *old);
     /* Adds further records to call->change, after the entity's own. `verb` is METHOD_POST for an

@@ -108,12 +108,21 @@ struct err *crud_select(struct call *call, bool objects_only, struct query_resul
     return query_run(&call->query, call->source, objects_only, call->arena, out_result);
 }
 
-static size_t is_unfiltered(const struct call *call)
+/* The number of entities that are found, when none of them need be looked at for that. */
+static bool is_counted(struct call *call, size_t *out_count)
 {
+    const struct resource_ops *ops = call->resource->ops;
     const struct meta *meta = &call->query.meta;
 
-    return call->resource->ops->open == NULL && call->query.conditions.count == 0 &&
-           meta_is_plain(meta) && !meta->has_limit && meta->offset == 0;
+    if (!meta_is_plain(meta) || meta->has_limit || meta->offset != 0)
+        return false;
+    if (ops->open != NULL)
+        return ops->count != NULL && ops->count(call, out_count);
+    if (call->query.conditions.count > 0)
+        return false;
+    *out_count = collection_count(call->resource->collection);
+    call_shows(call, collection_version(call->resource->collection));
+    return true;
 }
 
 static struct err *answer_report(struct call *call)
@@ -122,10 +131,7 @@ static struct err *answer_report(struct call *call)
     struct query_result result;
     size_t count;
 
-    if (is_unfiltered(call)) {
-        count = collection_count(call->resource->collection);
-        call_shows(call, collection_version(call->resource->collection));
-    } else {
+    if (!is_counted(call, &count)) {
         TRY(crud_select(call, !call->query.meta.distinct, &result));
         count = result.count;
     }

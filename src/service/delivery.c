@@ -436,6 +436,11 @@ size_t deliveries_count(const struct deliveries *d, enum delivery_state state)
     return d->count[state];
 }
 
+bool deliveries_are_dropped(const struct deliveries *d)
+{
+    return !list_empty(&d->dying);
+}
+
 uint64_t deliveries_version(const struct deliveries *d)
 {
     return d->version;

@@ -29,9 +29,11 @@ struct cursor {
     struct lane *lane;
     struct delivery *delivery;
     bool one_lane;
+    unsigned states; /* one bit a state: those that the conditions allow */
 };
 
-/* Lane by lane, each in the order of events. */
+/* Lane by lane, each in the order of events. What is in another state need not be written to be
+ * found out. */
 static void *next_in_lanes(struct rendered *r)
 {
     const struct deliveries *d = r->call->service->deliveries;
@@ -40,9 +42,30 @@ static void *next_in_lanes(struct rendered *r)
     while (at->lane != NULL) {
         at->delivery = at->delivery == NULL ? lane_first_delivery(at->lane)
                                             : lane_next_delivery(at->lane, at->delivery);
-        if (at->delivery != NULL)
+        if (at->delivery == NULL)
+            at->lane = at->one_lane ? NULL : lane_next(d, at->lane);
+        else if ((at->states & SM_TO(at->delivery->state)) != 0)
             return at->delivery;
-        at->lane = at->one_lane ? NULL : lane_next(d, at->lane);
+    }
+    return NULL;
+}
+
+struct event_cursor {
+    const struct event *event;
+    uint32_t place;
+};
+
+/* Deliveries have the numbers behind their event's. */
+static void *next_of_event(struct rendered *r)
+{
+    const struct deliveries *d = r->call->service->deliveries;
+    struct event_cursor *at = r->cursor;
+
+    while (at->place < at->event->webhooks) {
+        struct delivery *delivery = delivery_find_no(d, at->event->object_no + ++at->place);
+
+        if (delivery != NULL && !delivery->lane->is_dying)
+            return delivery;
     }
     return NULL;
 }
@@ -58,10 +81,57 @@ static void add_json(struct rendered *r, void *object, struct buf *b)
     delivery_add_json(object, b);
 }
 
+static struct conditions conditions_on_state(const struct call *call)
+{
+    const struct conditions *all = &call->query.conditions;
+    struct conditions found = {ARENA_ARRAY(call->arena, struct condition, all->count), 0};
+
+    for (size_t i = 0; i < all->count; i++)
+        if (span_ieq(all->items[i].path.text, SPAN("State")))
+            found.items[found.count++] = all->items[i];
+    return found;
+}
+
+/* One bit a state. */
+static unsigned states_that_hold(const struct call *call, const struct conditions *on_state)
+{
+    unsigned states = 0;
+
+    for (unsigned i = 0; i < DELIVERY_STATE_COUNT; i++) {
+        struct span json = arena_printf(call->arena, "{\"State\":\"%.*s\"}",
+                                        SPAN_FMT(delivery_state_names.values[i]));
+
+        if (conditions_hold(on_state, entity_parse(json, call->arena), call->arena))
+            states |= SM_TO(i);
+    }
+    return states;
+}
+
+static void open_lanes(struct call *call)
+{
+    const struct deliveries *d = call->service->deliveries;
+    const struct conditions on_state = conditions_on_state(call);
+    struct cursor *cursor = ARENA_NEW(call->arena, struct cursor);
+    struct uuid id;
+
+    cursor->one_lane = rendered_wanted_id(call, SPAN("WebhookId"), &id);
+    cursor->lane = cursor->one_lane ? lane_find(d, &id) : lane_first(d);
+    cursor->states = states_that_hold(call, &on_state);
+    rendered_open(call, next_in_lanes, add_json)->cursor = cursor;
+}
+
+static void open_event(struct call *call, const struct event *event)
+{
+    struct event_cursor *cursor = ARENA_NEW(call->arena, struct event_cursor);
+
+    cursor->event = event;
+    rendered_open(call, next_of_event, add_json)->cursor = cursor;
+}
+
 static struct err *open_source(struct call *call)
 {
     const struct deliveries *d = call->service->deliveries;
-    struct cursor *cursor = ARENA_NEW(call->arena, struct cursor);
+    const struct event *event = NULL;
     struct uuid id;
 
     call_shows(call, deliveries_version(d));
@@ -69,10 +139,31 @@ static struct err *open_source(struct call *call)
         rendered_open(call, next_single, add_json)->cursor = delivery_find(d, &id);
         return NULL;
     }
-    cursor->one_lane = rendered_wanted_id(call, SPAN("WebhookId"), &id);
-    cursor->lane = cursor->one_lane ? lane_find(d, &id) : lane_first(d);
-    rendered_open(call, next_in_lanes, add_json)->cursor = cursor;
+    if (rendered_wanted_id(call, SPAN("EventId"), &id))
+        event = events_find(call->service->events, &id);
+    if (event != NULL)
+        open_event(call, event);
+    else
+        open_lanes(call);
     return NULL;
+}
+
+static bool count(struct call *call, size_t *out_count)
+{
+    const struct deliveries *d = call->service->deliveries;
+    const struct conditions on_state = conditions_on_state(call);
+    unsigned states;
+    size_t found = 0;
+
+    if (on_state.count < call->query.conditions.count || deliveries_are_dropped(d))
+        return false;
+    states = states_that_hold(call, &on_state);
+    for (unsigned i = 0; i < DELIVERY_STATE_COUNT; i++)
+        if ((states & SM_TO(i)) != 0)
+            found += deliveries_count(d, i);
+    call_shows(call, deliveries_version(d));
+    *out_count = found;
+    return true;
 }
 
 static struct err *check_state(struct json_value input, struct arena *a)
@@ -137,7 +228,8 @@ static void forget(struct change *change, const void *object)
     delivery_forget(change, object);
 }
 
-static const struct resource_ops ops = {.open = open_source, .patch = patch, .forget = forget};
+static const struct resource_ops ops = {
+    .open = open_source, .count = count, .patch = patch, .forget = forget};
 
 const struct resource_definition res_delivery = {
     .name = SPAN_INIT("Svc.Admin.Delivery"),

@@ -306,5 +306,48 @@ class Deleted(Case):
             self.assertEqual(self.deliveries(conditions), [])
 
 
+class Listings(Case):
+    """Counts and lists that are found without a look at every delivery, and those that are not."""
+
+    def setUp(self):
+        super().setUp()
+        answers = {"/good": 200, "/bad": 500, "/gone": 410}
+        receiver = self.receiver(lambda request: answers[request.path])
+        for path, schedule in (("/good", []), ("/bad", [10000]), ("/bad", []), ("/gone", [])):
+            self.subscribe(receiver, Destination=receiver.url(path),
+                           Delivery={"RetrySchedule": schedule, "MaxInFlight": 1})
+        self.raise_several(3)
+        self.wait_for_state("Delivered", 3)
+        self.wait_for_state("Waiting", 3)
+        self.wait_for_state("Dead", 4)
+        self.wait_for_state("Pending", 2)
+
+    def count(self, conditions):
+        answer = self.server.request("REPORT", f"/Svc.Admin.Delivery/{conditions}")
+        return answer.json()[0]["Count"]
+
+    def test_by_state(self):
+        for conditions, expected in (
+                ("_", 12), ("State=Dead", 4), ("state='dead'", 4), ("State!=Dead", 8),
+                ("State!=Dead&State!=Pending", 6), ("State=Dead&State=Pending", 0),
+                ("State>Dead", 8), ("State=null", 0), ("State!=null", 12), ("State.Length=4", 4),
+                ("State=Dead&LastStatus=410", 1), ("State=Dead/limit=3", 3), ("State=Dead/offset=1", 3),
+                ("State=Dead/search=410", 1), ("_/select=State&distinct=true", 4)):
+            self.assertEqual(self.count(conditions), expected, conditions)
+            self.assertEqual(len(self.deliveries(conditions)), expected, conditions)
+
+    def test_of_an_event(self):
+        for event in self.get("/Svc.Event").json():
+            mine = self.deliveries(f"EventId={event['Id']}")
+            self.assertEqual(len(mine), 4)
+            self.assertEqual({delivery["EventId"] for delivery in mine}, {event["Id"]})
+            self.assertEqual(len(self.deliveries(f"EventId={event['Id']}&State=Waiting")), 1)
+            self.server.request("DELETE", f"/Svc.Admin.Delivery/Id={mine[0]['Id']}")
+            self.assertEqual(self.count(f"EventId={event['Id']}"), 3)
+            self.server.request("DELETE", f"/Svc.Event/Id={event['Id']}")
+            self.assertEqual(self.count(f"EventId={event['Id']}"), 3)
+        self.assertEqual(self.deliveries("EventId=nonsense"), [])
+
+
 if __name__ == "__main__":
     unittest.main()
