@@ -2,6 +2,8 @@
  * alike. */
 #include "service/delivery.h"
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/must.h"
@@ -257,7 +259,7 @@ static struct err *apply_lane(void *context, struct span body, const struct stor
     TRY(record_read_lane(body, &r));
     lane = lane_get(d, &r.webhook);
     lane->failing_since_unix_ns = r.failing_since_unix_ns;
-    lane->hold_until_unix_ns = r.hold_until_unix_ns;
+    lane_hold(lane, r.hold_until_unix_ns);
     if (r.failing_since_unix_ns == 0 && r.hold_until_unix_ns == 0)
         store_forget(d->service->store, &lane->stored);
     else
@@ -337,14 +339,33 @@ static bool is_older(const struct list_link *a, const struct list_link *b)
            CONTAINER_OF_CONST(b, struct delivery, age_link)->object_no;
 }
 
-static struct err *check_events(const struct lane *lane)
+/* Also notes the latest time that the journal knows of. */
+static struct err *check_events(const struct lane *lane, int64_t *latest_unix_ns)
 {
+    *latest_unix_ns = MAX(*latest_unix_ns, lane->failing_since_unix_ns);
     for (const struct delivery *x = lane_first_delivery(lane); x != NULL;
-         x = lane_next_delivery(lane, x))
+         x = lane_next_delivery(lane, x)) {
+        *latest_unix_ns = MAX(*latest_unix_ns, x->event->time_unix_ns);
         if (!x->event->is_known)
             return ERR(ERR_STORAGE_FAILURE, "the journal has delivery %llu but not its event %llu",
                        (unsigned long long)x->object_no, (unsigned long long)x->event->object_no);
+    }
     return NULL;
+}
+
+/* A wall clock that the journal is ahead of was set back, or is not set yet. By it, all waits would
+ * be longer by what it lacks: they count from the latest time that is known. */
+static void count_waits(struct deliveries *d, int64_t latest_unix_ns)
+{
+    int64_t lacking_ns = latest_unix_ns - clock_unix_ns();
+
+    if (lacking_ns <= 0)
+        return;
+    log_warn("delivery",
+             "the clock is %lld s behind the journal's last event; retries do not wait for it",
+             (long long)(lacking_ns / 1000000000));
+    LIST_EACH(&d->lanes, at)
+        lane_count_waits_from(CONTAINER_OF(at, struct lane, link), latest_unix_ns);
 }
 
 /* After a replay, which met moved records late: order, and lanes find their webhooks. Those of
@@ -352,6 +373,7 @@ static struct err *check_events(const struct lane *lane)
 static struct err *loaded(void *context)
 {
     struct deliveries *d = context;
+    int64_t latest_unix_ns = 0;
 
     list_sort(&d->ended, ended_before);
     list_sort(&d->not_ended, is_older);
@@ -363,12 +385,13 @@ static struct err *loaded(void *context)
             lane_discard(lane);
             continue;
         }
-        TRY(check_events(lane));
+        TRY(check_events(lane, &latest_unix_ns));
         list_sort(&lane->all, came_before);
         lane->webhook->lane = lane;
         lane_configure(lane);
         lane_release(lane);
     }
+    count_waits(d, latest_unix_ns);
     return NULL;
 }
 

@@ -431,7 +431,7 @@ static void add_lane(struct change *change, const struct attempt *attempt,
 {
     struct lane *lane = attempt->delivery->lane;
     int64_t failing_since = lane->failing_since_unix_ns;
-    int64_t hold_until = MAX(lane->hold_until_unix_ns, decision->hold_all_until_ns);
+    int64_t hold_until = lane_is_held(lane) ? lane->hold_until_unix_ns : 0;
 
     if (attempt->is_aborted)
         return;
@@ -439,8 +439,7 @@ static void add_lane(struct change *change, const struct attempt *attempt,
         failing_since = 0;
     else if (failing_since == 0)
         failing_since = attempt->started_unix_ns;
-    if (hold_until < clock_unix_ns())
-        hold_until = 0;
+    hold_until = MAX(hold_until, decision->hold_all_until_ns);
     if (failing_since != lane->failing_since_unix_ns || hold_until != lane->hold_until_unix_ns)
         lane_add_record(change, lane, failing_since, hold_until);
 }
@@ -537,7 +536,6 @@ static void count_outcome(const struct attempt *attempt)
 static struct err *apply_outcome(struct attempt *attempt)
 {
     struct service *s = attempt->deliveries->service;
-    struct lane *lane = attempt->delivery->lane;
     struct retry_decision decision = decide(attempt);
     struct change change;
     struct err *e;
@@ -556,8 +554,6 @@ static struct err *apply_outcome(struct attempt *attempt)
         return e;
     note_in_history(attempt);
     count_outcome(attempt);
-    if (decision.hold_all_until_ns != 0)
-        lane_configure(lane);
     return NULL;
 }
 

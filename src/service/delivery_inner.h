@@ -49,6 +49,11 @@ void lane_configure(struct lane *lane);
 /* Puts a delivery into the queue of its state. */
 void lane_enqueue(struct lane *lane, struct delivery *delivery);
 void lane_dequeue(struct lane *lane, struct delivery *delivery);
+/* Nothing is started before this; a time that has passed: no hold. */
+void lane_hold(struct lane *lane, int64_t until_unix_ns);
+bool lane_is_held(const struct lane *lane);
+/* After a replay: as if the wall clock stood at `now_unix_ns` (it was set back). */
+void lane_count_waits_from(struct lane *lane, int64_t now_unix_ns);
 /* What may be started now is put into the ring; otherwise the timer is set for when it may. */
 void lane_update(struct lane *lane);
 /* Narrows or widens the lane's window. A receiver that hangs or refuses holds few of the slots that

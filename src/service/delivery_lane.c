@@ -40,9 +40,11 @@ static uint64_t now_ms(const struct lane *lane)
     return loop_now_ms(lane->deliveries->service->loop);
 }
 
-static uint64_t ms_of_unix(const struct lane *lane, int64_t unix_ns)
+/* The loop clock's time at a time of the wall clock, when that is at `now_unix_ns`. Read once: what
+ * the wall clock does then moves nothing. */
+static uint64_t ms_of_unix(const struct lane *lane, int64_t unix_ns, int64_t now_unix_ns)
 {
-    int64_t wait_ns = unix_ns - clock_unix_ns();
+    int64_t wait_ns = unix_ns - now_unix_ns;
 
     return now_ms(lane) + (wait_ns > 0 ? (uint64_t)wait_ns / 1000000 + 1 : 0);
 }
@@ -64,7 +66,8 @@ static void enqueue_waiting(struct lane *lane, struct delivery *delivery)
 {
     if (lane->head_no == delivery->object_no)
         lane->head_no = 0;
-    delivery->rank = lane->ordered ? delivery->object_no : ms_of_unix(lane, delivery->next_unix_ns);
+    delivery->rank = lane->ordered ? delivery->object_no
+                                   : ms_of_unix(lane, delivery->next_unix_ns, clock_unix_ns());
     heap_add(&lane->waiting, &delivery->queued);
 }
 
@@ -79,10 +82,29 @@ void lane_enqueue(struct lane *lane, struct delivery *delivery)
     }
 }
 
+void lane_hold(struct lane *lane, int64_t until_unix_ns)
+{
+    if (until_unix_ns == lane->hold_until_unix_ns)
+        return;
+    lane->hold_until_unix_ns = until_unix_ns;
+    lane->hold_until_ms = ms_of_unix(lane, until_unix_ns, clock_unix_ns());
+}
+
+bool lane_is_held(const struct lane *lane)
+{
+    return lane->hold_until_ms > now_ms(lane);
+}
+
 void lane_dequeue(struct lane *lane, struct delivery *delivery)
 {
     heap_remove(delivery->state == DELIVERY_PENDING ? &lane->pending : &lane->waiting,
                 &delivery->queued);
+}
+
+static void note_head(struct lane *lane, const struct delivery *head, int64_t now_unix_ns)
+{
+    lane->head_no = head->object_no;
+    lane->head_due_ms = ms_of_unix(lane, head->next_unix_ns, now_unix_ns);
 }
 
 /* When the first of those that wait is due. */
@@ -92,11 +114,28 @@ static uint64_t due_ms(struct lane *lane)
 
     if (!lane->ordered)
         return first->rank;
-    if (lane->head_no != first->object_no) {
-        lane->head_no = first->object_no;
-        lane->head_due_ms = ms_of_unix(lane, first->next_unix_ns);
-    }
+    if (lane->head_no != first->object_no)
+        note_head(lane, first, clock_unix_ns());
     return lane->head_due_ms;
+}
+
+void lane_count_waits_from(struct lane *lane, int64_t now_unix_ns)
+{
+    const struct delivery *first = lane_first_waiting(lane);
+
+    lane->hold_until_ms = ms_of_unix(lane, lane->hold_until_unix_ns, now_unix_ns);
+    if (lane->ordered && first != NULL)
+        note_head(lane, first, now_unix_ns);
+    if (lane->ordered || first == NULL)
+        return;
+    LIST_EACH(&lane->all, at) {
+        struct delivery *delivery = CONTAINER_OF(at, struct delivery, lane_link);
+
+        if (delivery->state != DELIVERY_WAITING)
+            continue;
+        delivery->rank = ms_of_unix(lane, delivery->next_unix_ns, now_unix_ns);
+        heap_update(&lane->waiting, &delivery->queued);
+    }
 }
 
 /* Waiting ones whose time has come join the queue. */
@@ -347,7 +386,6 @@ void lane_configure(struct lane *lane)
     lane->max_in_flight = settings.ordered ? 1 : settings.max_in_flight;
     lane->ordered = settings.ordered;
     lane->rate_per_second = settings.rate_per_second;
-    lane->hold_until_ms = ms_of_unix(lane, lane->hold_until_unix_ns);
     set_host(lane, &settings);
     arena_done(&a);
     if (lane->ordered != was_ordered)
