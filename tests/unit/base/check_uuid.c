@@ -216,6 +216,30 @@ START_TEST(other_forms_are_refused)
 }
 END_TEST
 
+/* Every byte in the place of each digit and hyphen. */
+START_TEST(each_place_takes_its_characters_only)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    char text[UUID_TEXT_BYTES + 1];
+    struct uuid u;
+
+    for (size_t at = 0; at < UUID_TEXT_BYTES; at++) {
+        bool is_hyphen = at == 8 || at == 13 || at == 18 || at == 23;
+
+        for (int c = 0; c < 256; c++) {
+            bool fits = is_hyphen ? c == '-' : c != 0 && strchr(digits, c) != NULL;
+            bool is_own = fits && (c < 'A' || c > 'F');
+
+            uuid_text(&sample, text);
+            text[at] = (char)c;
+            ck_assert_int_eq(uuid_parse(span_of(text, UUID_TEXT_BYTES), &u), fits);
+            ck_assert_int_eq(uuid_parse_own(span_of(text, UUID_TEXT_BYTES), &u), is_own);
+        }
+    }
+    ck_assert(!uuid_parse_own(span_of(NULL, 0), &u));
+}
+END_TEST
+
 START_TEST(random_ones_come_back)
 {
     for (int i = 0; i < 10000; i++) {
@@ -243,5 +267,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, text_form_is_canonical);
     tcase_add_test(tc, either_case_is_read);
     tcase_add_test(tc, other_forms_are_refused);
+    tcase_add_test(tc, each_place_takes_its_characters_only);
     tcase_add_test(tc, random_ones_come_back);
 }
