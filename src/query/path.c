@@ -184,7 +184,7 @@ struct err *path_parse(struct span text, const struct shape *shape, struct arena
     } while (!s.is_last);
     s.path.type = s.at.type;
     s.path.property = s.at.property;
-    s.path.steps = ARENA_ARRAY(a, struct path_step, s.path.step_count);
+    s.path.steps = arena_alloc(a, s.path.step_count * sizeof(*steps));
     memcpy(s.path.steps, steps, s.path.step_count * sizeof(*steps));
     *out_path = s.path;
     return NULL;

@@ -75,14 +75,9 @@ static bool stands_for_itself(struct span text)
     return others == 0;
 }
 
-struct err *uri_decode(struct span text, struct arena *a, struct span *out_text)
+static struct err *decode(struct span text, struct arena *a, struct span *out_text)
 {
     struct span decoded = text;
-
-    if (stands_for_itself(text)) {
-        *out_text = text;
-        return NULL;
-    }
 
     if (span_find_char(text, '%', 0) < text.n) {
         char *p = arena_alloc(a, text.n);
@@ -101,7 +96,29 @@ struct err *uri_decode(struct span text, struct arena *a, struct span *out_text)
     return NULL;
 }
 
+struct err *uri_decode(struct span text, struct arena *a, struct span *out_text)
+{
+    if (!stands_for_itself(text))
+        return decode(text, a, out_text);
+    *out_text = text;
+    return NULL;
+}
+
 /* ---- conditions ---- */
+
+struct parser {
+    bool is_plain; /* the whole target stands for itself */
+    size_t max_conditions;
+    struct arena *arena;
+};
+
+static struct err *take_text(const struct parser *s, struct span text, struct span *out_text)
+{
+    if (!s->is_plain)
+        return uri_decode(text, s->arena, out_text);
+    *out_text = text;
+    return NULL;
+}
 
 /* What differs between conditions and meta-conditions. */
 struct part_kind {
@@ -133,10 +150,10 @@ static bool find_op(struct span text, const struct op_spelling *ops, size_t coun
                     struct op_place *out_place)
 {
     for (size_t at = 0; at < text.n; at++) {
-        struct span rest = span_sub(text, at, text.n);
-
-        for (size_t i = 0; may_begin_op(rest.p[0]) && i < count; i++) {
-            if (!begins_with_op(rest, &ops[i]))
+        if (!may_begin_op(text.p[at]))
+            continue;
+        for (size_t i = 0; i < count; i++) {
+            if (!begins_with_op(span_sub(text, at, text.n), &ops[i]))
                 continue;
             *out_place = (struct op_place){at, at + ops[i].text.n, ops[i].op};
             return true;
@@ -145,7 +162,8 @@ static bool find_op(struct span text, const struct op_spelling *ops, size_t coun
     return false;
 }
 
-static struct err *parse_condition(struct span text, const struct part_kind *kind, struct arena *a,
+static struct err *parse_condition(const struct parser *s, struct span text,
+                                   const struct part_kind *kind,
                                    struct uri_condition *out_condition)
 {
     struct op_place at;
@@ -161,8 +179,8 @@ static struct err *parse_condition(struct span text, const struct part_kind *kin
     if (span_find_char(span_sub(text, 0, at.start), '!', 0) < at.start)
         return ERR(kind->code, "There is a '!' in the name of the %s '%.*s'.", kind->noun,
                    SPAN_FMT(text));
-    TRY(uri_decode(span_sub(text, 0, at.start), a, &c.key));
-    TRY(uri_decode(span_sub(text, at.end, text.n), a, &c.value));
+    TRY(take_text(s, span_sub(text, 0, at.start), &c.key));
+    TRY(take_text(s, span_sub(text, at.end, text.n), &c.value));
     c.op = at.op;
     *out_condition = c;
     return NULL;
@@ -182,20 +200,24 @@ static bool is_empty_part(struct span part)
     return part.n == 0 || span_eq(part, SPAN("_"));
 }
 
-static struct err *parse_conditions(struct span part, const struct part_kind *kind,
-                                    size_t max_conditions, struct arena *a,
-                                    struct uri_condition **out_items, size_t *out_count)
+/* Outputs stay as they are for none. */
+static struct err *parse_conditions(const struct parser *s, struct span part,
+                                    const struct part_kind *kind, struct uri_condition **out_items,
+                                    size_t *out_count)
 {
     struct uri_condition *items;
     struct span rest = part;
-    size_t count = is_empty_part(part) ? 0 : count_char(part, '&') + 1;
+    size_t count;
 
-    if (count > max_conditions)
+    if (is_empty_part(part))
+        return NULL;
+    count = count_char(part, '&') + 1;
+    if (count > s->max_conditions)
         return ERR(ERR_INVALID_URI_SYNTAX, "There are %zu %ss in '%.*s', at most %zu are allowed.",
-                   count, kind->noun, SPAN_FMT(part), max_conditions);
-    items = ARENA_ARRAY(a, struct uri_condition, count);
+                   count, kind->noun, SPAN_FMT(part), s->max_conditions);
+    items = ARENA_ARRAY(s->arena, struct uri_condition, count);
     for (size_t i = 0; i < count; i++)
-        TRY(parse_condition(span_split(&rest, '&'), kind, a, &items[i]));
+        TRY(parse_condition(s, span_split(&rest, '&'), kind, &items[i]));
     *out_items = items;
     *out_count = count;
     return NULL;
@@ -252,17 +274,17 @@ static struct err *split_parts(struct span target, struct span base_path, struct
 struct err *uri_parse(struct span target, struct span base_path, size_t max_conditions,
                       struct arena *a, struct uri *out_uri)
 {
+    const struct parser s = {stands_for_itself(target), max_conditions, a};
     struct span parts[PARTS] = {{NULL, 0}};
     struct uri uri = {.resource = {NULL, 0}};
 
     TRY(split_parts(target, base_path, parts));
-    TRY(uri_decode(parts[RESOURCE], a, &uri.resource));
+    TRY(take_text(&s, parts[RESOURCE], &uri.resource));
     if (is_empty_part(uri.resource))
         uri.resource = span_of(NULL, 0);
-    TRY(parse_conditions(parts[CONDITIONS], &part_kinds[CONDITIONS], max_conditions, a,
-                         &uri.conditions, &uri.condition_count));
-    TRY(parse_conditions(parts[METAS], &part_kinds[METAS], max_conditions, a, &uri.metas,
-                         &uri.meta_count));
+    TRY(parse_conditions(&s, parts[CONDITIONS], &part_kinds[CONDITIONS], &uri.conditions,
+                         &uri.condition_count));
+    TRY(parse_conditions(&s, parts[METAS], &part_kinds[METAS], &uri.metas, &uri.meta_count));
     *out_uri = uri;
     return NULL;
 }
