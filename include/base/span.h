@@ -57,4 +57,8 @@ bool span_to_u64(struct span s, uint64_t *out_value);
 /* The same with an optional leading '-' or '+'. */
 bool span_to_i64(struct span s, int64_t *out_value);
 
+#define SPAN_U64_BYTES 20
+/* In decimal; the digits stand in `room`. */
+struct span span_u64(uint64_t value, char room[SPAN_U64_BYTES]);
+
 #endif

@@ -55,6 +55,9 @@ uint8_t request_depth(const struct request *r);
 struct span response_header(const struct response *r, struct span name);
 /* Controls, CR and LF are replaced by blanks; `value` is copied into the arena. */
 void response_add_header(struct response *r, struct span name, struct span value);
+/* The same for a value of our own making: it holds nothing of that, and is static or in the arena.
+ */
+void response_add_own_header(struct response *r, struct span name, struct span value);
 
 /* Empties it for the next answer; keeps a reasonable amount of memory. */
 void response_reset(struct response *r);

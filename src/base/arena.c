@@ -170,14 +170,9 @@ struct span arena_copy(struct arena *a, struct span s)
 
 struct span arena_u64(struct arena *a, uint64_t value)
 {
-    char digits[20];
-    size_t at = sizeof(digits);
+    char room[SPAN_U64_BYTES];
 
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    return arena_copy(a, span_of(digits + at, sizeof(digits) - at));
+    return arena_copy(a, span_u64(value, room));
 }
 
 struct span arena_printf(struct arena *a, const char *fmt, ...)

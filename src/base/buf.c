@@ -132,28 +132,18 @@ void buf_add_utf8(struct buf *b, struct span s)
     }
 }
 
-static void add_digits(struct buf *b, bool negative, uint64_t value)
-{
-    char digits[24];
-    size_t at = sizeof(digits);
-
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    if (negative)
-        digits[--at] = '-';
-    buf_add(b, span_of(digits + at, sizeof(digits) - at));
-}
-
 void buf_add_u64(struct buf *b, uint64_t value)
 {
-    add_digits(b, false, value);
+    char room[SPAN_U64_BYTES];
+
+    buf_add(b, span_u64(value, room));
 }
 
 void buf_add_i64(struct buf *b, int64_t value)
 {
-    add_digits(b, value < 0, value < 0 ? -(uint64_t)value : (uint64_t)value);
+    if (value < 0)
+        buf_add_char(b, '-');
+    buf_add_u64(b, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)

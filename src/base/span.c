@@ -168,3 +168,14 @@ bool span_to_i64(struct span s, int64_t *out_value)
     *out_value = (int64_t)(negative ? -size : size);
     return true;
 }
+
+struct span span_u64(uint64_t value, char room[SPAN_U64_BYTES])
+{
+    size_t at = SPAN_U64_BYTES;
+
+    do {
+        room[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    return span_of(room + at, SPAN_U64_BYTES - at);
+}

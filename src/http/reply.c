@@ -48,17 +48,10 @@ static char *put(char *at, struct span s)
     return at + s.n;
 }
 
-/* Room is made once for the four parts: there are several headers in each answer. */
-static void add_header(struct buf *b, struct span name, struct span value)
+static char *put_header(char *at, struct span name, struct span value)
 {
-    size_t n = name.n + SPAN(": ").n + value.n + SPAN("\r\n").n;
-    char *at = buf_reserve(b, n);
-
-    if (at == NULL)
-        return;
     at = put(put(at, name), SPAN(": "));
-    put(put(at, value), SPAN("\r\n"));
-    buf_commit(b, n);
+    return put(put(at, value), SPAN("\r\n"));
 }
 
 static bool has_body(const struct response *response)
@@ -66,32 +59,58 @@ static bool has_body(const struct response *response)
     return response->status != 204 && response->status != 304;
 }
 
-static void add_body_headers(struct buf *b, const struct response *response)
+static char *put_body_headers(char *at, const struct response *response)
 {
+    char room[SPAN_U64_BYTES];
+
     if (!has_body(response))
-        return;
+        return at;
     if (response->content_type.p != NULL) {
-        add_header(b, SPAN("Content-Type"), response->content_type);
-        buf_add(b, SPAN("X-Content-Type-Options: nosniff\r\n"));
+        at = put_header(at, SPAN("Content-Type"), response->content_type);
+        at = put(at, SPAN("X-Content-Type-Options: nosniff\r\n"));
     }
-    buf_add(b, SPAN("Content-Length: "));
-    buf_add_u64(b, response->body.n);
-    buf_add(b, SPAN("\r\n"));
+    return put_header(at, SPAN("Content-Length"), span_u64(response->body.n, room));
+}
+
+/* What put_headers needs at most. */
+static size_t headers_bytes(const struct response *response, const struct reply_options *options)
+{
+    static const char ours[] = "Date: \r\n"
+                               "Content-Type: \r\n"
+                               "X-Content-Type-Options: nosniff\r\n"
+                               "Content-Length: 18446744073709551615\r\n"
+                               "Connection: keep-alive\r\n"
+                               "\r\n";
+    size_t n = sizeof(ours) + options->date.n + response->content_type.n;
+
+    for (size_t i = 0; i < response->header_count; i++)
+        n += response->headers[i].name.n + response->headers[i].value.n + SPAN(": \r\n").n;
+    return n;
+}
+
+static char *put_headers(char *at, const struct response *response,
+                         const struct reply_options *options)
+{
+    at = put_header(at, SPAN("Date"), options->date);
+    for (size_t i = 0; i < response->header_count; i++)
+        at = put_header(at, response->headers[i].name, response->headers[i].value);
+    at = put_body_headers(at, response);
+    if (options->close)
+        at = put(at, SPAN("Connection: close\r\n"));
+    else if (options->is_http10)
+        at = put(at, SPAN("Connection: keep-alive\r\n"));
+    return put(at, SPAN("\r\n"));
 }
 
 void reply_add_head(struct buf *b, const struct response *response,
                     const struct reply_options *options)
 {
+    char *at;
+
     add_status(b, response->status);
-    add_header(b, SPAN("Date"), options->date);
-    for (size_t i = 0; i < response->header_count; i++)
-        add_header(b, response->headers[i].name, response->headers[i].value);
-    add_body_headers(b, response);
-    if (options->close)
-        buf_add(b, SPAN("Connection: close\r\n"));
-    else if (options->is_http10)
-        buf_add(b, SPAN("Connection: keep-alive\r\n"));
-    buf_add(b, SPAN("\r\n"));
+    at = buf_reserve(b, headers_bytes(response, options)); /* once: there are several headers */
+    if (at != NULL)
+        buf_commit(b, (size_t)(put_headers(at, response, options) - at));
 }
 
 struct span reply_body(const struct response *response, const struct reply_options *options)

@@ -153,24 +153,25 @@ static uint64_t version_of(const struct call *call, const struct entity *e)
 }
 
 /* The version in quotes, and behind it how it is shown. */
-static struct span tag_of(const struct call *call, const struct entity *e, const char *how)
+static struct span tag_of(const struct call *call, const struct entity *e, struct span how)
 {
-    struct span version = arena_u64(call->arena, version_of(call, e));
-    size_t how_bytes = strlen(how);
-    char *tag = arena_alloc(call->arena, version.n + how_bytes + 2);
+    char room[SPAN_U64_BYTES];
+    struct span version = span_u64(version_of(call, e), room);
+    char *tag = arena_alloc(call->arena, version.n + how.n + 2);
 
     tag[0] = '"';
     memcpy(tag + 1, version.p, version.n);
-    memcpy(tag + 1 + version.n, how, how_bytes);
-    tag[1 + version.n + how_bytes] = '"';
-    return span_of(tag, version.n + how_bytes + 2);
+    memcpy(tag + 1 + version.n, how.p, how.n);
+    tag[1 + version.n + how.n] = '"';
+    return span_of(tag, version.n + how.n + 2);
 }
 
 /* The tag names the entity's version, which is why only the entity itself carries one, not what
  * select, rename or another format made of it. */
 static struct span etag_of(const struct call *call, const struct query_result *result)
 {
-    static const char *const hows[2][2] = {{"", "-m"}, {"-i", "-i-m"}};
+    static const struct span hows[2][2] = {{SPAN_INIT(""), SPAN_INIT("-m")},
+                                           {SPAN_INIT("-i"), SPAN_INIT("-i-m")}};
     bool is_indented = call->out.indent > 0, is_masked = !crud_sees_secrets(call);
 
     if (call->resource->collection == NULL || result->count != 1 ||
@@ -189,7 +190,7 @@ struct err *crud_check_if_match(const struct call *call, const struct entity *e)
     if (e == NULL)
         return ERR(ERR_PRECONDITION_FAILED, "If-Match: '%.*s' has no such entity",
                    SPAN_FMT(call->resource->name));
-    tag = tag_of(call, e, "");
+    tag = tag_of(call, e, SPAN(""));
     if (negotiate_etag_listed(wanted, tag, false))
         return NULL;
     return ERR(ERR_PRECONDITION_FAILED, "If-Match: the entity has changed, its tag is now %.*s",
@@ -258,7 +259,7 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     struct span etag = etag_of(call, result);
     struct span *texts;
 
-    response_add_header(response, SPAN("Svc-count"), arena_u64(call->arena, result->count));
+    response_add_own_header(response, SPAN("Svc-count"), arena_u64(call->arena, result->count));
     if (result->count == 0) {
         response->status = 204;
         return NULL;
@@ -266,7 +267,7 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     if (etag.p != NULL) {
         struct span known = request_header_all(call->request, SPAN("If-None-Match"), call->arena);
 
-        response_add_header(response, SPAN("ETag"), etag);
+        response_add_own_header(response, SPAN("ETag"), etag);
         if (known.p != NULL && negotiate_etag_listed(known, etag, true)) {
             response->status = 304;
             return NULL;

@@ -164,8 +164,15 @@ static void add_csv(struct buf *b, const struct span *items, size_t count, struc
 
 /* JSON. ------------------------------------------------------------------------------------- */
 
+/* Room is made once for all of it. */
 static void add_array(struct buf *b, const struct span *items, size_t count)
 {
+    size_t bytes = SPAN("[]").n + count;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += items[i].n;
+    if (buf_reserve(b, bytes) == NULL)
+        return;
     buf_add_char(b, '[');
     for (size_t i = 0; i < count; i++) {
         if (i > 0)

@@ -56,14 +56,19 @@ struct span response_header(const struct response *r, struct span name)
     return (struct span){NULL, 0};
 }
 
+void response_add_own_header(struct response *r, struct span name, struct span value)
+{
+    MUST(r->header_count < RESPONSE_MAX_HEADERS);
+    r->headers[r->header_count++] = (struct request_header){name, value};
+}
+
 void response_add_header(struct response *r, struct span name, struct span value)
 {
     char *p = arena_alloc(&r->arena, value.n + 1);
 
-    MUST(r->header_count < RESPONSE_MAX_HEADERS);
     for (size_t i = 0; i < value.n; i++)
         p[i] = (char)((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f ? ' ' : value.p[i]);
-    r->headers[r->header_count++] = (struct request_header){name, span_of(p, value.n)};
+    response_add_own_header(r, name, span_of(p, value.n));
 }
 
 void response_reset(struct response *r)
@@ -112,5 +117,5 @@ void request_refuse(struct response *response, int status, enum err_code code, s
     if (retry_after_s > 0)
         response_add_header(response, SPAN("Retry-After"),
                             arena_printf(&response->arena, "%u", retry_after_s));
-    response_add_header(response, SPAN("Svc-version"), SPAN(SVCD_VERSION));
+    response_add_own_header(response, SPAN("Svc-version"), SPAN(SVCD_VERSION));
 }

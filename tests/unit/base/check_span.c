@@ -228,8 +228,24 @@ START_TEST(numbers_are_read_whole_or_not_at_all)
 }
 END_TEST
 
+START_TEST(numbers_come_back_from_their_digits)
+{
+    static const uint64_t samples[] = {0, 1, 9, 10, 99, 100, 4294967296, UINT64_MAX};
+    char room[SPAN_U64_BYTES];
+    uint64_t back;
+
+    for (size_t i = 0; i < ARRAY_LEN(samples); i++) {
+        ck_assert(span_to_u64(span_u64(samples[i], room), &back));
+        ck_assert_uint_eq(back, samples[i]);
+    }
+    ck_span_eq(span_u64(0, room), "0");
+    ck_span_eq(span_u64(UINT64_MAX, room), "18446744073709551615");
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
+    tcase_add_test(tc, numbers_come_back_from_their_digits);
     tcase_add_test(tc, constructors);
     tcase_add_test(tc, fold_changes_capitals_only);
     tcase_add_test(tc, order_and_equality);
