@@ -9,19 +9,15 @@
 #define HTTP_H1_H
 
 #include "base/limits.h"
-#include "base/span.h"
+#include "service/request.h"
 
 #define H1_MAX_FIELDS 100 /* header and trailer fields of one request */
-
-struct h1_header {
-    struct span name, value; /* value trimmed; bytes as received */
-};
 
 struct h1_request {
     struct span method; /* as received: `GET` */
     struct span target; /* origin-form, or `*`; of an absolute-form the path and on */
     struct span host;   /* an absolute-form target's authority, else Host; absent in HTTP/1.0 */
-    const struct h1_header *headers;
+    const struct request_header *headers; /* bytes as received, values trimmed */
     size_t header_count;
     struct span body;
     bool has_body;   /* framed with Content-Length or chunked, though it may be empty */
@@ -46,9 +42,15 @@ enum h1_result {
 enum h1_phase { H1_IDLE, H1_HEAD, H1_BODY };
 
 struct h1;
+struct h1_repeat;
 
-/* `limits` is borrowed and does not change. */
-struct h1 *h1_new(const struct limits *limits);
+/* What parsers remember of the header fields that came last, in case that they come again. */
+struct h1_repeat *h1_repeat_new(void);
+void h1_repeat_free(struct h1_repeat *repeat); /* NULL is allowed */
+
+/* `limits` is borrowed and does not change; `repeat` is borrowed, and may be shared by parsers of
+ * the same limits. NULL: nothing is remembered. */
+struct h1 *h1_new(const struct limits *limits, struct h1_repeat *repeat);
 void h1_free(struct h1 *p); /* NULL is allowed */
 /* Takes bytes up to the end of one request: *out_taken says how many. The rest is given again after
  * h1_next(). A request that lies wholly in `bytes` is not copied: after H1_REQUEST they stay where

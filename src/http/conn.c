@@ -99,20 +99,16 @@ static void answer(struct conn *c)
 {
     struct http_server *s = c->server;
     const struct h1_request *r = h1_request(c->h1);
-    struct request_header headers[H1_MAX_FIELDS];
     struct in6_addr forwarded;
     struct request request = {
         .method = r->method,
         .target = r->target,
-        .headers = headers,
+        .headers = r->headers,
         .header_count = r->header_count,
         .body = r->has_body ? r->body : (struct span){NULL, 0},
     };
     struct asked asked = {r->method, r->is_http10, clock_mono_ns(), NULL};
 
-    MUST(r->header_count <= H1_MAX_FIELDS);
-    for (size_t i = 0; i < r->header_count; i++)
-        headers[i] = (struct request_header){r->headers[i].name, r->headers[i].value};
     find_client(c, &request, &forwarded);
     asked.client = request.client;
     evaluate(s, &request);

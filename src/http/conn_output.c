@@ -27,7 +27,7 @@ void conn_equip(struct conn *c)
 
     leave_idle(c);
     if (c->h1 == NULL)
-        c->h1 = s->spare_h1 != NULL ? TAKE(s->spare_h1) : h1_new(conn_limits_of(c));
+        c->h1 = s->spare_h1 != NULL ? TAKE(s->spare_h1) : h1_new(conn_limits_of(c), s->repeat);
     if (c->output.p == NULL && s->spare_output_count > 0)
         c->output = s->spare_outputs[--s->spare_output_count];
 }

@@ -86,11 +86,22 @@ static enum h1_fail check_line(struct h1 *p, struct span line)
     return ++p->field_lines > H1_MAX_FIELDS ? H1_MANY_FIELDS : H1_OK;
 }
 
+/* The line is whole and ends before `at`. */
 static void begin_line(struct h1 *p, size_t at)
 {
     if (in_request_line(p))
         p->fields_at = at;
     p->line_at = p->scanned = at;
+}
+
+static bool begins_to_repeat(struct h1 *p, struct span bytes)
+{
+    if (p->line_at != p->fields_at || !h1_repeats(p, bytes))
+        return false;
+    p->is_repeated = true;
+    p->head_bytes = p->fields_at + h1_repeat_bytes(p);
+    p->field_lines = h1_repeat_fields(p);
+    return true;
 }
 
 /* Only the bytes up to the limit are looked at, so that what is wrong first does not depend on how
@@ -118,6 +129,8 @@ enum h1_result h1_scan_head(struct h1 *p, struct span bytes)
         if (fail != H1_OK)
             return h1_fail(p, fail);
         begin_line(p, p->scanned + 2);
+        if (begins_to_repeat(p, bytes))
+            return H1_REQUEST;
     }
 }
 
@@ -206,7 +219,7 @@ static const struct special {
     {SPAN_INIT("expect"), 0, 0, H1_OK, read_expect},
 };
 
-static enum h1_fail read_field(struct h1 *p, const struct h1_header *h)
+static enum h1_fail read_field(struct h1 *p, const struct request_header *h)
 {
     for (size_t i = 0; i < ARRAY_LEN(specials); i++) {
         const struct special *s = &specials[i];
@@ -235,7 +248,7 @@ static int on_name(llhttp_t *parser, const char *at, size_t n)
 
     if (p->request.header_count == p->field_room || !h1_is_token(name))
         return stop_at(p, H1_BAD_FIELD);
-    p->fields[p->request.header_count++] = (struct h1_header){name, span_of(at + n, 0)};
+    p->fields[p->request.header_count++] = (struct request_header){name, span_of(at + n, 0)};
     return 0;
 }
 
@@ -310,22 +323,34 @@ static void make_field_room(struct h1 *p)
     p->fields = mem_resize(p->fields, p->field_room * sizeof(*p->fields));
 }
 
+static enum h1_fail read_fields(struct h1 *p, struct span bytes)
+{
+    struct h1_request *r = &p->request;
+    enum h1_fail fail = run_parser(p, span_sub(bytes, 0, p->head_bytes));
+
+    if (fail != H1_OK)
+        return fail;
+    if (!r->is_http10 && !(p->seen & SEEN_HOST))
+        return H1_NO_HOST;
+    r->keep_alive = !p->says_close && (!r->is_http10 || p->says_keep_alive);
+    h1_remember(p, bytes);
+    return H1_OK;
+}
+
 enum h1_fail h1_parse_head(struct h1 *p, struct span bytes)
 {
     struct h1_request *r = &p->request;
-    enum h1_fail fail;
+    enum h1_fail fail = H1_OK;
 
     /* The line was read when it ended; a head that is held may have moved since. */
     if (p->head.n > 0)
         h1_read_request_line(span_sub(bytes, 0, p->fields_at - 2), p->limits, r);
     make_field_room(p);
-    fail = run_parser(p, span_sub(bytes, 0, p->head_bytes));
-    if (fail != H1_OK)
-        return fail;
     r->headers = p->fields;
-    if (!r->is_http10 && !(p->seen & SEEN_HOST))
-        return H1_NO_HOST;
-    r->keep_alive = !p->says_close && (!r->is_http10 || p->says_keep_alive);
+    if (p->is_repeated)
+        h1_recall(p, bytes);
+    else
+        fail = read_fields(p, bytes);
     p->part = p->is_chunked ? H1_PART_CHUNKED : H1_PART_SIZED;
-    return H1_OK;
+    return fail;
 }

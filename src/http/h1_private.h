@@ -2,6 +2,7 @@
  *
  *   h1.c          the parser's life, the order of its parts
  *   h1_head.c     the head: lines, fields, llhttp
+ *   h1_repeat.c   fields that were read before
  *   h1_target.c   the request line, authorities: pure
  *   h1_chunked.c  the chunked body */
 #ifndef HTTP_H1_PRIVATE_H
@@ -80,8 +81,9 @@ struct h1 {
     const struct limits *limits;
     struct buf head; /* of a request whose head did not come in one piece with its body */
     struct buf body; /* likewise */
-    struct h1_header *fields;
+    struct request_header *fields;
     size_t field_room;
+    struct h1_repeat *repeat; /* NULL: nothing is remembered */
     struct h1_request request;
     enum h1_part part;
     enum h1_fail fail;
@@ -92,6 +94,7 @@ struct h1 {
     unsigned seen;         /* special fields, one bit each */
     unsigned char empty_n; /* bytes taken of an empty line before the request line: at most 2 */
     bool says_close, says_keep_alive, expects_continue, is_chunked;
+    bool is_repeated; /* its fields are those that are remembered */
 
     size_t left;       /* of a body with Content-Length */
     size_t body_taken; /* bytes, framing of chunks included */
@@ -119,6 +122,18 @@ enum h1_result h1_scan_head(struct h1 *p, struct span bytes);
 /* Fills in the request, all but its body, from the head that `bytes` begins with, and says in
  * p->part what kind of body follows. */
 enum h1_fail h1_parse_head(struct h1 *p, struct span bytes);
+
+/* Do the fields that were remembered last come again, at p->fields_at? Not, when they have not come
+ * whole. */
+bool h1_repeats(const struct h1 *p, struct span bytes);
+/* Fills in what h1_parse_head would. There is room for the fields. */
+void h1_recall(struct h1 *p, struct span bytes);
+/* Remembers the fields of the head that was parsed from `bytes`, if they are of the common kind. */
+void h1_remember(struct h1 *p, struct span bytes);
+/* Bytes and number of the fields that are remembered. */
+size_t h1_repeat_bytes(const struct h1 *p);
+unsigned h1_repeat_fields(const struct h1 *p);
+void h1_move_span(struct span *s, const char *from, const char *to);
 
 /* Sets method, target, is_http10, and host when the target names one. */
 enum h1_fail h1_read_request_line(struct span line, const struct limits *limits,

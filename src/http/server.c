@@ -115,6 +115,7 @@ static void server_free(struct http_server *s)
     buf_done(&s->date);
     response_done(&s->response);
     h1_free(s->spare_h1);
+    h1_repeat_free(s->repeat);
     while (s->spare_output_count > 0)
         buf_done(&s->spare_outputs[--s->spare_output_count]);
     mem_free(s);
@@ -153,6 +154,7 @@ struct http_server *http_server_new(struct loop *loop, struct service *service)
     list_init(&s->idle);
     response_init(&s->response, (size_t)service->limits.answer_bytes);
     buf_init(&s->date, 64);
+    s->repeat = h1_repeat_new();
     s->ended.run = on_ended;
     return s;
 }

@@ -109,7 +109,8 @@ static enum h1_result feed_piece(struct h1 *p, struct span piece, struct transcr
 static void run(struct span raw, size_t least, size_t most, const struct limits *limits,
                 struct transcript *t)
 {
-    struct h1 *p = h1_new(limits);
+    struct h1_repeat *repeat = h1_repeat_new();
+    struct h1 *p = h1_new(limits, repeat);
     enum h1_result result = H1_NEED_MORE;
 
     transcript_init(t);
@@ -125,6 +126,7 @@ static void run(struct span raw, size_t least, size_t most, const struct limits 
     }
     note_end(t, p, result);
     h1_free(p);
+    h1_repeat_free(repeat);
 }
 
 /* The transcript of the whole; in other pieces it must be the same. */
@@ -604,7 +606,7 @@ static struct h1 *fed(struct limits *limits, struct span raw, enum h1_result exp
     size_t taken;
 
     limits_init(limits);
-    p = h1_new(limits);
+    p = h1_new(limits, NULL);
     ck_assert_int_eq(h1_feed(p, raw, &taken), expected);
     return p;
 }
@@ -660,7 +662,7 @@ START_TEST(takes_one_request_at_a_time)
     size_t taken;
 
     limits_init(&limits);
-    p = h1_new(&limits);
+    p = h1_new(&limits, NULL);
     ck_assert_int_eq(h1_feed(p, raw, &taken), H1_REQUEST);
     ck_assert_uint_eq(taken, raw.n - SPAN(GET END).n);
     ck_span_eq(h1_request(p)->body, "ab");
@@ -711,7 +713,7 @@ START_TEST(phases_and_their_bytes)
     size_t taken;
 
     limits_init(&limits);
-    p = h1_new(&limits);
+    p = h1_new(&limits, NULL);
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         ck_assert_int_eq(h1_feed(p, span_str(steps[i].piece), &taken), H1_NEED_MORE);
         ck_assert_int_eq(h1_phase(p), steps[i].phase);
@@ -1010,7 +1012,7 @@ START_TEST(idle_memory_is_small)
 
     limits_init(&limits);
     before = mem_bytes();
-    p = h1_new(&limits);
+    p = h1_new(&limits, NULL);
     ck_assert_uint_le(mem_bytes() - before, 400);
     ck_assert_int_eq(h1_feed(p, span_sub(buf_span(&raw), 0, 20), &taken), H1_NEED_MORE);
     ck_assert_int_eq(h1_feed(p, span_sub(buf_span(&raw), 20, 90000), &taken), H1_NEED_MORE);
@@ -1023,6 +1025,60 @@ START_TEST(idle_memory_is_small)
     ck_assert_uint_le(mem_bytes() - before, 1000);
     h1_free(p);
     buf_done(&raw);
+}
+END_TEST
+
+#define AGAIN HOST "Accept: */*\r\nX-Empty:\r\nX-Key: abcdefgh\r\n" END
+
+/* Fields that come again are not parsed again when they come whole, which they do not byte by byte:
+ * run_all_ways compares. */
+static const struct row repeated_rows[] = {
+    ROW("GET /a HTTP/1.1\r\n" AGAIN "GET /b HTTP/1.1\r\n" AGAIN, "GET /a - | GET /b - | idle"),
+    ROW("GET /a HTTP/1.1\r\n" AGAIN "HEAD /a HTTP/1.1\r\n" AGAIN, "GET /a - | HEAD /a - | idle"),
+    ROW("GET / HTTP/1.1\r\n" AGAIN "GET / HTTP/1.0\r\n" AGAIN, "GET / - | GET / - close | idle"),
+    ROW("GET / HTTP/1.0\r\n" AGAIN "GET / HTTP/1.1\r\n" AGAIN, "GET / - close | GET / - | idle"),
+    ROW("GET / HTTP/1.1\r\n" AGAIN "GET http://b/x HTTP/1.1\r\n" AGAIN "GET / HTTP/1.1\r\n" AGAIN,
+        "GET / - | GET /x - | GET / - | idle"),
+    ROW("GET http://b/x HTTP/1.1\r\n" AGAIN "GET / HTTP/1.1\r\n" AGAIN,
+        "GET /x - | GET / - | idle"),
+    ROW("GET / HTTP/1.1\r\n" AGAIN "GRT / HTTP/1.1\r\n" AGAIN, "GET / - | !501"),
+    ROW("GET / HTTP/1.1\r\n" AGAIN "GET /# HTTP/1.1\r\n" AGAIN, "GET / - | !400"),
+    ROW("GET / HTTP/1.0\r\nX-Only: one\r\n" END "GET / HTTP/1.1\r\nX-Only: one\r\n" END,
+        "GET / - close | !400"),
+    ROW("GET / HTTP/1.0\r\n" END "GET / HTTP/1.0\r\n" END, "GET / - close | GET / - close | idle"),
+    ROW(GET "Connection: close\r\n" END GET "Connection: close\r\n" END,
+        "GET / - close | GET / - close | idle"),
+    ROW(POST "Content-Length: 2\r\n" END "abPOST / HTTP/1.1\r\n" HOST "Content-Length: 2\r\n" END
+             "cd",
+        "POST / [ab] | POST / [cd] | idle"),
+    ROW(CHUNKED "1\r\na\r\n0\r\n\r\n" CHUNKED "1\r\nb\r\n0\r\n\r\n",
+        "POST / [a] | POST / [b] | idle"),
+    ROW(POST "Expect: 100-continue\r\n" END POST "Expect: 100-continue\r\n" END,
+        "POST / - | POST / - | idle"),
+};
+
+TABLE_TEST(repeated_fields, repeated_rows)
+
+/* The same fields but for one byte, which is every byte of them in turn. */
+START_TEST(fields_that_almost_repeat)
+{
+    static const struct span first = SPAN_INIT(LINE AGAIN), line = SPAN_INIT(LINE);
+    static const char instead[] = {'\0', '\n', '\r', ' ', '\t', ':', 'a', 'Z', '\x7f', '\xff'};
+    char raw[2 * sizeof(LINE AGAIN)];
+    struct limits limits;
+
+    limits_init(&limits);
+    for (size_t at = line.n; at < first.n; at++) {
+        for (size_t i = 0; i < sizeof(instead); i++) {
+            struct transcript t;
+
+            memcpy(raw, first.p, first.n);
+            memcpy(raw + first.n, first.p, first.n);
+            raw[first.n + at] = instead[i];
+            run_all_ways(span_of(raw, 2 * first.n), &limits, &t);
+            transcript_done(&t);
+        }
+    }
 }
 END_TEST
 
@@ -1048,6 +1104,8 @@ void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, simple);
     tcase_add_test(tc, pipelines);
+    tcase_add_test(tc, repeated_fields);
+    tcase_add_test(tc, fields_that_almost_repeat);
     tcase_add_test(tc, bad_bytes);
     tcase_add_test(tc, bad_lines);
     tcase_add_test(tc, versions);
