@@ -107,7 +107,7 @@ static void answer(struct conn *c)
         .header_count = r->header_count,
         .body = r->has_body ? r->body : (struct span){NULL, 0},
     };
-    struct asked asked = {r->method, r->is_http10, clock_mono_ns(), NULL};
+    struct asked asked = {r->method, r->is_http10, s->now_ns, NULL};
 
     find_client(c, &request, &forwarded);
     asked.client = request.client;
@@ -240,6 +240,7 @@ static struct span take_requests(struct conn *c, struct span bytes)
     unsigned budget = REQUESTS_PER_TURN;
 
     conn_equip(c);
+    c->server->now_ns = clock_mono_ns();
     while (bytes.n > 0 && budget > 0 && !c->closes_when_sent && !owes_enough(c)) {
         size_t taken;
         enum h1_result result = h1_feed(c->h1, bytes, &taken);
@@ -256,7 +257,7 @@ static struct span take_requests(struct conn *c, struct span bytes)
         answer(c);
         h1_next(c->h1);
         leave_incoming(c); /* what comes next has begun later */
-        c->phase_since_ms = conn_now_ms(c);
+        c->phase_since_ms = c->server->now_ns / 1000000;
         budget--;
     }
     note_phase(c);

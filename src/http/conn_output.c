@@ -200,22 +200,22 @@ static void add_mark(struct conn *c, uint64_t serial, const struct asked *asked)
 
 void conn_add_reply(struct conn *c, const struct response *response, const struct asked *asked)
 {
+    struct http_server *s = c->server;
     const struct reply_options options = {
         .is_head = span_eq(asked->method, SPAN("HEAD")),
         .close = c->closes_when_sent,
         .is_http10 = asked->is_http10,
-        .date = server_date(c->server),
+        .date = server_date(s, asked->began_ns),
     };
-
     struct span body = reply_body(response, &options);
-    bool waits =
-        c->mark_count > 0 || !turn_is_committed(c->server->service->turn, response->serial);
+    bool waits = c->mark_count > 0 || !turn_is_committed(s->service->turn, response->serial);
 
     reply_add_head(&c->output, response, &options);
     metrics_count_answer(conn_metrics_of(c), method_parse(asked->method), response->status,
                          response->error);
+    s->now_ns = clock_mono_ns();
     if (!waits)
-        histogram_add(&conn_metrics_of(c)->request_time, clock_mono_ns() - asked->began_ns);
+        histogram_add(&conn_metrics_of(c)->request_time, s->now_ns - asked->began_ns);
     if (!waits && body.n >= LARGE_BODY_BYTES && !c->is_closing) {
         send_ready(c, c->output.n, body);
         return;

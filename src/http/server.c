@@ -5,6 +5,8 @@
 #include "base/must.h"
 #include "http/conn.h"
 
+#define NS_PER_S INT64_C(1000000000)
+
 enum { COMPLAINT_MS = 1000 };
 
 struct http_listener {
@@ -70,15 +72,17 @@ void server_conn_gone(struct http_server *s, enum tcp_close_reason reason)
     post_ended(s);
 }
 
-struct span server_date(struct http_server *s)
+/* One look at the clock of the wall a second, instead of one an answer: it costs 28 ns. */
+struct span server_date(struct http_server *s, uint64_t mono_ns)
 {
-    int64_t now_ns = clock_unix_ns();
+    int64_t now_ns;
 
-    if (s->date.n == 0 || now_ns / 1000000000 != s->date_s) {
-        buf_clear(&s->date);
-        reply_add_date(&s->date, now_ns);
-        s->date_s = now_ns / 1000000000;
-    }
+    if (mono_ns < s->date_until_ns)
+        return buf_span(&s->date);
+    now_ns = clock_unix_ns();
+    buf_clear(&s->date);
+    reply_add_date(&s->date, now_ns);
+    s->date_until_ns = mono_ns + (uint64_t)(NS_PER_S - now_ns % NS_PER_S);
     return buf_span(&s->date);
 }
 
