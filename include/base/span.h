@@ -47,6 +47,8 @@ size_t span_find(struct span s, struct span needle);
 size_t span_ifind(struct span s, struct span needle);
 /* s[from, to); both are cut to the length of s. */
 struct span span_sub(struct span s, size_t from, size_t to);
+/* Is every byte one of `least` to `most`, and none of them `but`? Sixteen at a time. */
+bool span_holds_only(struct span s, uint8_t least, uint8_t most, char but);
 /* Without leading and trailing spaces and tabs. */
 struct span span_trim(struct span s);
 /* Cuts the part before the first `separator` off the front of *rest and returns it; without a

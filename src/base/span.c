@@ -79,6 +79,43 @@ size_t span_find(struct span s, struct span needle)
     return found != NULL ? (size_t)(found - s.p) : SIZE_MAX;
 }
 
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+
+/* Not zero where a byte is one of those that may not be. */
+static inline bytes16 others_of(const char *p, uint8_t least, uint8_t most, uint8_t but)
+{
+    bytes16 bytes;
+
+    memcpy(&bytes, p, sizeof(bytes));
+    return (bytes16)(bytes < least) | (bytes16)(bytes > most) | (bytes16)(bytes == but);
+}
+
+static bool is_zero(bytes16 bytes)
+{
+    uint64_t halves[2];
+
+    memcpy(halves, &bytes, sizeof(halves));
+    return (halves[0] | halves[1]) == 0;
+}
+
+/* The last ones overlap those before them, and fewer than sixteen are filled up. */
+bool span_holds_only(struct span s, uint8_t least, uint8_t most, char but)
+{
+    char few[sizeof(bytes16)];
+    bytes16 others;
+
+    if (s.n < sizeof(few)) {
+        memset(few, least != (uint8_t)but ? least : most, sizeof(few));
+        if (s.n > 0)
+            memcpy(few, s.p, s.n);
+        return is_zero(others_of(few, least, most, (uint8_t)but));
+    }
+    others = others_of(s.p + s.n - sizeof(few), least, most, (uint8_t)but);
+    for (size_t i = 0; i + sizeof(few) <= s.n; i += sizeof(few))
+        others |= others_of(s.p + i, least, most, (uint8_t)but);
+    return is_zero(others);
+}
+
 static void fold_into(char *out, struct span s)
 {
     for (size_t i = 0; i < s.n; i++)

@@ -35,23 +35,18 @@
 #include "base/mem.h"
 #include "base/must.h"
 
+#include <stddef.h>
+#include <string.h>
+
 static const struct h1_failure failures[] = {
 #define H1_FAILURE_AS_ROW(symbol, status, why) [symbol] = {status, why},
     H1_FAILURES(H1_FAILURE_AS_ROW)
 #undef H1_FAILURE_AS_ROW
 };
 
-/* Everything but what is kept from one request to the next. */
 static void begin(struct h1 *p)
 {
-    *p = (struct h1){
-        .limits = p->limits,
-        .head = p->head,
-        .body = p->body,
-        .fields = p->fields,
-        .field_room = p->field_room,
-        .repeat = p->repeat,
-    };
+    memset(&p->request, 0, sizeof(*p) - offsetof(struct h1, request));
 }
 
 struct h1 *h1_new(const struct limits *limits, struct h1_repeat *repeat)
@@ -62,7 +57,6 @@ struct h1 *h1_new(const struct limits *limits, struct h1_repeat *repeat)
     p->repeat = repeat;
     buf_init(&p->head, (size_t)(limits->uri_bytes + H1_LINE_BYTES + limits->header_bytes));
     buf_init(&p->body, (size_t)limits->body_bytes);
-    begin(p);
     return p;
 }
 

@@ -94,9 +94,23 @@ static void begin_line(struct h1 *p, size_t at)
     p->line_at = p->scanned = at;
 }
 
-static bool begins_to_repeat(struct h1 *p, struct span bytes)
+/* A request line that comes whole, as most do. When there is nothing wrong with any part of it,
+ * none of its bytes is odd; what is wrong otherwise h1_scan_head tells. */
+static bool take_request_line(struct h1 *p, struct span bytes)
 {
-    if (p->line_at != p->fields_at || !h1_repeats(p, bytes))
+    struct span window = span_sub(bytes, 0, scan_limit(p));
+    size_t end = p->scanned > 0 ? window.n : span_find_char(window, '\r', 0);
+
+    if (window.n - end < 2 || window.p[end + 1] != '\n' ||
+        h1_read_request_line(span_sub(window, 0, end), p->limits, &p->request) != H1_OK)
+        return false;
+    begin_line(p, end + 2);
+    return true;
+}
+
+static bool take_repeated_fields(struct h1 *p, struct span bytes)
+{
+    if (!h1_repeats(p, bytes))
         return false;
     p->is_repeated = true;
     p->head_bytes = p->fields_at + h1_repeat_bytes(p);
@@ -108,6 +122,8 @@ static bool begins_to_repeat(struct h1 *p, struct span bytes)
  * many come at once. */
 enum h1_result h1_scan_head(struct h1 *p, struct span bytes)
 {
+    if (in_request_line(p) && take_request_line(p, bytes) && take_repeated_fields(p, bytes))
+        return H1_REQUEST;
     for (;;) {
         size_t limit = scan_limit(p);
         struct span window = span_sub(bytes, 0, limit);
@@ -129,8 +145,6 @@ enum h1_result h1_scan_head(struct h1 *p, struct span bytes)
         if (fail != H1_OK)
             return h1_fail(p, fail);
         begin_line(p, p->scanned + 2);
-        if (begins_to_repeat(p, bytes))
-            return H1_REQUEST;
     }
 }
 

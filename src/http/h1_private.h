@@ -84,6 +84,8 @@ struct h1 {
     struct request_header *fields;
     size_t field_room;
     struct h1_repeat *repeat; /* NULL: nothing is remembered */
+
+    /* Of one request, from here to the end: zero when it begins. */
     struct h1_request request;
     enum h1_part part;
     enum h1_fail fail;

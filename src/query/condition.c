@@ -10,31 +10,29 @@ static bool has_order(enum value_type type)
     return type != TYPE_BOOLEAN && type != TYPE_OBJECT && type != TYPE_ARRAY;
 }
 
+/* Fills *c in, also when it fails in the end. */
 static struct err *parse_one(const struct uri_condition *source, const struct shape *shape,
-                             struct arena *a, struct condition *out_condition)
+                             struct arena *a, struct condition *c)
 {
-    struct condition c = {.op = source->op};
-
-    TRY(path_parse(source->key, shape, a, &c.path));
-    if (path_is_hidden(&c.path))
+    c->op = source->op;
+    TRY(path_parse(source->key, shape, a, &c->path));
+    if (path_is_hidden(&c->path))
         return ERR(ERR_UNKNOWN_PROPERTY,
                    "The property '%.*s' is computed: 'add' can show it, conditions cannot use it.",
-                   SPAN_FMT(c.path.text));
-    if (is_ordering(c.op) && !has_order(c.path.type))
+                   SPAN_FMT(c->path.text));
+    if (is_ordering(c->op) && !has_order(c->path.type))
         return ERR(ERR_INVALID_CONDITION_OPERATOR,
                    "The operator '%s' does not apply to '%.*s': values of type %.*s have no order.",
-                   uri_op_text(c.op), SPAN_FMT(c.path.text),
-                   SPAN_FMT(value_type_name(c.path.type)));
-    TRY(literal_parse(source->value, &c.path, &c.literal));
-    *out_condition = c;
-    return NULL;
+                   uri_op_text(c->op), SPAN_FMT(c->path.text),
+                   SPAN_FMT(value_type_name(c->path.type)));
+    return literal_parse(source->value, &c->path, &c->literal);
 }
 
 struct err *conditions_parse(const struct uri_condition *conditions, size_t count,
                              const struct shape *shape, struct arena *a,
                              struct conditions *out_conditions)
 {
-    struct conditions parsed = {ARENA_ARRAY(a, struct condition, count), count};
+    struct conditions parsed = {arena_alloc(a, count * sizeof(*parsed.items)), count};
 
     for (size_t i = 0; i < count; i++)
         TRY(parse_one(&conditions[i], shape, a, &parsed.items[i]));

@@ -1,6 +1,9 @@
 #include "testing.h"
 
+#include "base/mem.h"
 #include "base/rng.h"
+
+#include <string.h>
 
 static const struct span absent = {NULL, 0};
 
@@ -243,8 +246,34 @@ START_TEST(numbers_come_back_from_their_digits)
 }
 END_TEST
 
+/* Each byte in each place of spans of each length, in a block of its own so that reading past it is
+ * seen. */
+START_TEST(holds_only_what_it_may)
+{
+    for (size_t n = 0; n < 50; n++) {
+        char *text = mem_alloc(n);
+
+        memset(text, 'a', n);
+        ck_assert(span_holds_only(span_of(text, n), '!', '~', '#'));
+        for (size_t at = 0; at < n; at++) {
+            for (int c = 0; c < 256; c++) {
+                text[at] = (char)c;
+                ck_assert_int_eq(span_holds_only(span_of(text, n), '!', '~', '#'),
+                                 c >= '!' && c <= '~' && c != '#');
+                ck_assert_int_eq(span_holds_only(span_of(text, n), 'a', 0xff, 'a'),
+                                 n == 1 && c > 'a');
+            }
+            text[at] = 'a';
+        }
+        mem_free(text);
+    }
+    ck_assert(span_holds_only(absent, 'a', 'z', 'b'));
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
+    tcase_add_test(tc, holds_only_what_it_may);
     tcase_add_test(tc, numbers_come_back_from_their_digits);
     tcase_add_test(tc, constructors);
     tcase_add_test(tc, fold_changes_capitals_only);
