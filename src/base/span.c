@@ -5,25 +5,9 @@
 
 #include <string.h>
 
-/* The absent span has no address to add to. */
-static const char *at(struct span s, size_t offset)
-{
-    return offset > 0 ? s.p + offset : s.p;
-}
-
-struct span span_of(const char *p, size_t n)
-{
-    return (struct span){p, n};
-}
-
 struct span span_str(const char *text)
 {
     return (struct span){text, text != NULL ? strlen(text) : 0};
-}
-
-bool span_eq(struct span a, struct span b)
-{
-    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
 bool span_ieq(struct span a, struct span b)
@@ -45,11 +29,6 @@ int span_cmp(struct span a, struct span b)
     return order != 0 ? order : (a.n > b.n) - (a.n < b.n);
 }
 
-bool span_starts(struct span s, struct span prefix)
-{
-    return s.n >= prefix.n && span_eq(span_of(s.p, prefix.n), prefix);
-}
-
 bool span_istarts(struct span s, struct span prefix)
 {
     return s.n >= prefix.n && span_ieq(span_of(s.p, prefix.n), prefix);
@@ -57,14 +36,7 @@ bool span_istarts(struct span s, struct span prefix)
 
 bool span_ends(struct span s, struct span suffix)
 {
-    return s.n >= suffix.n && span_eq(span_of(at(s, s.n - suffix.n), suffix.n), suffix);
-}
-
-size_t span_find_char(struct span s, char c, size_t from)
-{
-    const char *found = from < s.n ? memchr(s.p + from, c, s.n - from) : NULL;
-
-    return found != NULL ? (size_t)(found - s.p) : s.n;
+    return s.n >= suffix.n && span_eq(span_sub(s, s.n - suffix.n, s.n), suffix);
 }
 
 size_t span_find(struct span s, struct span needle)
@@ -87,7 +59,8 @@ static inline bytes16 others_of(const char *p, uint8_t least, uint8_t most, uint
     bytes16 bytes;
 
     memcpy(&bytes, p, sizeof(bytes));
-    return (bytes16)(bytes < least) | (bytes16)(bytes > most) | (bytes16)(bytes == but);
+    /* Bytes below the least wrap around and are too great as well. */
+    return (bytes16)(bytes - least > (uint8_t)(most - least)) | (bytes16)(bytes == but);
 }
 
 static bool is_zero(bytes16 bytes)
@@ -138,14 +111,6 @@ size_t span_ifind(struct span s, struct span needle)
     found = span_find(span_of(folded, s.n), span_of(folded + s.n, needle.n));
     mem_free(folded);
     return found;
-}
-
-struct span span_sub(struct span s, size_t from, size_t to)
-{
-    size_t end = MIN(to, s.n);
-    size_t start = MIN(from, end);
-
-    return span_of(at(s, start), end - start);
 }
 
 static bool is_blank(char c)
