@@ -19,18 +19,26 @@ struct uri_condition {
 
 struct uri {
     struct span resource; /* decoded; the absent span for "", "_": Svc.AvailableResource */
+    struct span condition_part, meta_part; /* as received; the absent span for "", "_" */
+    bool is_plain;  /* all of it stands for itself: there is nothing to decode */
+    bool is_unread; /* uri_read_conditions has yet to fill in what follows */
     struct uri_condition *conditions;
     size_t condition_count;
     struct uri_condition *metas; /* op is checked by meta_parse */
     size_t meta_count;
 };
 
-/* `target` as received (origin-form, a leading '/?' allowed), below `base_path` ("/" or "/x").
- * Where a condition has no plain operator, the first percent-encoded one counts (`%3E`, `%3E=`,
- * `%3E%3D`, ...). Everything it yields is in the target or in the arena. Errors:
- * ERR_INVALID_URI_SYNTAX (parts, escapes, NUL, UTF-8, query string, more than max_conditions in a
- * part), ERR_INVALID_CONDITION_SYNTAX (no operator, empty key), ERR_INVALID_META_SYNTAX likewise.
- * Each message quotes the part that is wrong. */
+/* The parts of `target` as received (origin-form, a leading '/?' allowed), below `base_path` ("/"
+ * or
+ * "/x"). Everything it yields is in the target or in the arena. ERR_INVALID_URI_SYNTAX: parts,
+ * escapes, NUL, UTF-8, query string, more than max_conditions in a part. */
+struct err *uri_split(struct span target, struct span base_path, size_t max_conditions,
+                      struct arena *a, struct uri *out_uri) MUST_USE;
+/* The conditions and meta-conditions of a target that was split. Where one has no plain operator,
+ * the first percent-encoded one counts (`%3E`, `%3E=`, `%3E%3D`, ...).
+ * ERR_INVALID_CONDITION_SYNTAX (no operator, empty key), ERR_INVALID_META_SYNTAX likewise. */
+struct err *uri_read_conditions(struct uri *uri, struct arena *a) MUST_USE;
+/* Both. Each message quotes the part that is wrong. */
 struct err *uri_parse(struct span target, struct span base_path, size_t max_conditions,
                       struct arena *a, struct uri *out_uri) MUST_USE;
 
@@ -41,7 +49,8 @@ struct err *uri_decode(struct span text, struct arena *a, struct span *out_text)
  * `&`, `%`, `#`, `?` always are encoded. */
 void uri_add_encoded(struct buf *b, struct span text);
 /* Appends the normal form with `resource` as the name: values encoded, `_` for an empty part; three
- * parts always when `all_parts`, otherwise trailing empty parts dropped. */
+ * parts always when `all_parts`, otherwise trailing empty parts dropped. Of a target that is not
+ * read three parts as received. */
 void uri_add_normal(struct buf *b, const struct uri *uri, struct span resource, bool all_parts);
 
 #endif

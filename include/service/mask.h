@@ -11,6 +11,8 @@
 
 /* Authorization, Proxy-Authorization, Cookie, X-Api-Key; any case. */
 bool mask_is_secret_header(struct span name);
+/* Is one of these, or Secrets, anywhere in the text, in any case? */
+bool mask_names_secret(struct span text);
 /* What a stored error shows: `apikey *******` for Authorization, `*******` for the other secret
  * ones, the value itself for the rest. */
 struct span mask_header_value(struct span name, struct span value);

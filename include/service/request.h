@@ -90,7 +90,7 @@ struct call {
     struct change change;
     struct query_source *source; /* set by open */
     void *own;                   /* the resource's, between its ops */
-    bool uri_is_parsed;
+    bool uri_is_split;
     struct span error_resource; /* for Error.ResourceName; absent: <unknown> */
 };
 

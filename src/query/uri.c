@@ -100,7 +100,6 @@ struct err *uri_decode(struct span text, struct arena *a, struct span *out_text)
 
 struct parser {
     bool is_plain; /* the whole target stands for itself */
-    size_t max_conditions;
     struct arena *arena;
 };
 
@@ -138,8 +137,8 @@ static bool begins_with_op(struct span text, const struct op_spelling *op)
     return text.p[0] == op->text.p[0] && span_istarts(text, op->text);
 }
 
-static bool find_op(struct span text, const struct op_spelling *ops, size_t count,
-                    struct op_place *out_place)
+static bool find_spelled(struct span text, const struct op_spelling *ops, size_t count,
+                         struct op_place *out_place)
 {
     for (size_t at = 0; at < text.n; at++) {
         if (!may_begin_op(text.p[at]))
@@ -154,6 +153,12 @@ static bool find_op(struct span text, const struct op_spelling *ops, size_t coun
     return false;
 }
 
+static bool find_op(struct span text, struct op_place *out_place)
+{
+    return find_spelled(text, plain_ops, ARRAY_LEN(plain_ops), out_place) ||
+           find_spelled(text, encoded_ops, ARRAY_LEN(encoded_ops), out_place);
+}
+
 static struct err *parse_condition(const struct parser *s, struct span text,
                                    const struct part_kind *kind,
                                    struct uri_condition *out_condition)
@@ -161,8 +166,7 @@ static struct err *parse_condition(const struct parser *s, struct span text,
     struct op_place at;
     struct uri_condition c;
 
-    if (!find_op(text, plain_ops, ARRAY_LEN(plain_ops), &at) &&
-        !find_op(text, encoded_ops, ARRAY_LEN(encoded_ops), &at))
+    if (!find_op(text, &at))
         return ERR(kind->code, "The %s '%.*s' has no operator (=, !=, <, >, <=, >=).", kind->noun,
                    SPAN_FMT(text));
     if (at.start == 0)
@@ -193,25 +197,34 @@ static bool is_empty_part(struct span part)
 }
 
 /* Outputs stay as they are for none. */
-static struct err *parse_conditions(const struct parser *s, struct span part,
-                                    const struct part_kind *kind, struct uri_condition **out_items,
-                                    size_t *out_count)
+static struct err *read_part(const struct parser *s, struct span part, const struct part_kind *kind,
+                             struct uri_condition **out_items, size_t *out_count)
 {
     struct uri_condition *items;
     struct span rest = part;
     size_t count;
 
-    if (is_empty_part(part))
+    if (part.n == 0)
         return NULL;
     count = count_char(part, '&') + 1;
-    if (count > s->max_conditions)
-        return ERR(ERR_INVALID_URI_SYNTAX, "There are %zu %ss in '%.*s', at most %zu are allowed.",
-                   count, kind->noun, SPAN_FMT(part), s->max_conditions);
     items = ARENA_ARRAY(s->arena, struct uri_condition, count);
     for (size_t i = 0; i < count; i++)
         TRY(parse_condition(s, span_split(&rest, '&'), kind, &items[i]));
     *out_items = items;
     *out_count = count;
+    return NULL;
+}
+
+struct err *uri_read_conditions(struct uri *uri, struct arena *a)
+{
+    const struct parser s = {uri->is_plain, a};
+    struct uri read = *uri;
+
+    TRY(read_part(&s, uri->condition_part, &part_kinds[CONDITIONS], &read.conditions,
+                  &read.condition_count));
+    TRY(read_part(&s, uri->meta_part, &part_kinds[METAS], &read.metas, &read.meta_count));
+    read.is_unread = false;
+    *uri = read;
     return NULL;
 }
 
@@ -263,20 +276,65 @@ static struct err *split_parts(struct span target, struct span base_path, struct
     return NULL;
 }
 
-struct err *uri_parse(struct span target, struct span base_path, size_t max_conditions,
+/* Can all that conditions are made of be decoded, whether or not they are conditions? */
+static struct err *check_pieces(struct span part, struct arena *a)
+{
+    struct span rest = part, decoded;
+
+    while (rest.p != NULL) {
+        struct span piece = span_split(&rest, '&');
+        struct op_place at = {.end = 0};
+
+        if (find_op(piece, &at))
+            TRY(uri_decode(span_sub(piece, 0, at.start), a, &decoded));
+        TRY(uri_decode(span_sub(piece, at.end, piece.n), a, &decoded));
+    }
+    return NULL;
+}
+
+static struct err *check_part(const struct parser *s, struct span part,
+                              const struct part_kind *kind, size_t max_conditions)
+{
+    size_t count = count_char(part, '&') + 1;
+
+    if (!s->is_plain)
+        TRY(check_pieces(part, s->arena));
+    if (count <= max_conditions)
+        return NULL;
+    return ERR(ERR_INVALID_URI_SYNTAX, "There are %zu %ss in '%.*s', at most %zu are allowed.",
+               count, kind->noun, SPAN_FMT(part), max_conditions);
+}
+
+static struct span part_or_absent(struct span part)
+{
+    return is_empty_part(part) ? span_of(NULL, 0) : part;
+}
+
+struct err *uri_split(struct span target, struct span base_path, size_t max_conditions,
                       struct arena *a, struct uri *out_uri)
 {
-    const struct parser s = {stands_for_itself(target), max_conditions, a};
+    const struct parser s = {stands_for_itself(target), a};
     struct span parts[PARTS] = {{NULL, 0}};
-    struct uri uri = {.resource = {NULL, 0}};
+    struct uri uri = {.is_plain = s.is_plain, .is_unread = true};
 
     TRY(split_parts(target, base_path, parts));
     TRY(take_text(&s, parts[RESOURCE], &uri.resource));
-    if (is_empty_part(uri.resource))
-        uri.resource = span_of(NULL, 0);
-    TRY(parse_conditions(&s, parts[CONDITIONS], &part_kinds[CONDITIONS], &uri.conditions,
-                         &uri.condition_count));
-    TRY(parse_conditions(&s, parts[METAS], &part_kinds[METAS], &uri.metas, &uri.meta_count));
+    for (size_t i = CONDITIONS; i < PARTS; i++)
+        TRY(check_part(&s, parts[i], &part_kinds[i], max_conditions));
+    uri.resource = part_or_absent(uri.resource);
+    uri.condition_part = part_or_absent(parts[CONDITIONS]);
+    uri.meta_part = part_or_absent(parts[METAS]);
+    *out_uri = uri;
+    return NULL;
+}
+
+struct err *uri_parse(struct span target, struct span base_path, size_t max_conditions,
+                      struct arena *a, struct uri *out_uri)
+{
+    struct uri uri;
+
+    TRY(uri_split(target, base_path, max_conditions, a, &uri));
+    TRY(uri_read_conditions(&uri, a));
     *out_uri = uri;
     return NULL;
 }
@@ -303,6 +361,12 @@ void uri_add_encoded(struct buf *b, struct span text)
     }
 }
 
+static void add_received(struct buf *b, struct span part)
+{
+    buf_add_char(b, '/');
+    buf_add(b, part.n > 0 ? part : SPAN("_"));
+}
+
 static void add_part(struct buf *b, const struct uri_condition *conditions, size_t count)
 {
     buf_add_str(b, count > 0 ? "/" : "/_");
@@ -322,6 +386,11 @@ void uri_add_normal(struct buf *b, const struct uri *uri, struct span resource, 
         uri_add_encoded(b, resource);
     else
         buf_add_char(b, '_');
+    if (uri->is_unread) {
+        add_received(b, uri->condition_part);
+        add_received(b, uri->meta_part);
+        return;
+    }
     if (uri->condition_count > 0 || uri->meta_count > 0 || all_parts)
         add_part(b, uri->conditions, uri->condition_count);
     if (uri->meta_count > 0 || all_parts)

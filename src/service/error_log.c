@@ -33,14 +33,15 @@ static void add_member(struct buf *b, const char *name, struct span text)
     json_add_string(b, text_cut(text, TEXT_MAX_SCALARS));
 }
 
-/* `/<resource>/<conditions>/<meta-conditions>`, or the target as received when it has no parts. */
+/* `/<resource>/<conditions>/<meta-conditions>`, or the target as received when that has no parts.
+ */
 static void add_uri(struct buf *b, const struct call *call)
 {
     struct span name = call->resource != NULL ? call->resource->name : call->uri.resource;
     struct buf uri;
 
     buf_init(&uri, BUF_NO_CAP);
-    if (call->uri_is_parsed)
+    if (call->uri_is_split)
         uri_add_normal(&uri, &call->uri, name, true);
     else
         buf_add(&uri, call->request->target);
@@ -67,7 +68,14 @@ static void add_headers(struct buf *b, const struct request *r)
     buf_done(&all);
 }
 
-/* A body for a resource with secrets is shown without them; one that cannot be read, not at all. */
+/* Of a resource that is not known, which may be one with secrets misspelled, only bodies that name
+ * one of theirs: other bodies stay as they came. */
+static bool may_hold_secrets(const struct call *call, struct span body)
+{
+    return call->resource != NULL ? call->resource->ops->mask != NULL : mask_names_secret(body);
+}
+
+/* A body that may hold secrets is shown without them; one that cannot be read, not at all. */
 static struct span visible_body(const struct call *call)
 {
     const struct limits *limits = &call->service->limits;
@@ -77,7 +85,7 @@ static struct span visible_body(const struct call *call)
     struct buf masked;
     struct err *e;
 
-    if (call->resource == NULL || call->resource->ops->mask == NULL)
+    if (!may_hold_secrets(call, body))
         return body;
     e = json_parse(body, &bounds, call->arena, &doc);
     if (e != NULL) {
@@ -144,6 +152,14 @@ static void add_entity(struct buf *b, const struct call *call, const struct err 
     buf_add_char(b, '}');
 }
 
+/* For its normal form, when the error came before; conditions that cannot be read stay as received.
+ */
+static void read_conditions(struct call *call)
+{
+    if (call->uri.is_unread)
+        err_free(uri_read_conditions(&call->uri, call->arena));
+}
+
 struct span error_log_store(struct call *call, const struct err *e)
 {
     struct turn *turn = call->service->turn;
@@ -156,6 +172,7 @@ struct span error_log_store(struct call *call, const struct err *e)
 
     change_init(&change, turn, call->arena);
     buf_init(&json, BUF_NO_CAP);
+    read_conditions(call);
     add_entity(&json, call, e, &id, change_next_serial(&change));
     change_put_entity(&change, resource_name, &id, change_next_serial(&change), buf_span(&json));
     failed = turn_apply(turn, &change, &serial);

@@ -6,6 +6,21 @@ static const struct span secret_headers[] = {
     SPAN_INIT("Cookie"),
     SPAN_INIT("X-Api-Key"),
 };
+static const struct span secrets_member = SPAN_INIT("Secrets");
+
+bool mask_names_secret(struct span text)
+{
+    for (size_t at = 0; at < text.n; at++) {
+        struct span rest = span_sub(text, at, text.n);
+
+        if (span_istarts(rest, secrets_member))
+            return true;
+        for (size_t i = 0; i < ARRAY_LEN(secret_headers); i++)
+            if (span_istarts(rest, secret_headers[i]))
+                return true;
+    }
+    return false;
+}
 
 bool mask_is_secret_header(struct span name)
 {
@@ -45,7 +60,7 @@ void mask_add_headers(struct buf *b, struct json_value headers, struct arena *a)
 static void add_masked_member(struct buf *b, struct json_member m, struct arena *a)
 {
     struct span name = json_string(m.name, a);
-    bool is_secret = mask_is_secret_header(name) || span_ieq(name, SPAN("Secrets"));
+    bool is_secret = mask_is_secret_header(name) || span_ieq(name, secrets_member);
 
     json_add_name(b, name);
     if (is_secret && json_type(m.value) != JSON_NULL)

@@ -159,14 +159,15 @@ static struct err *evaluate(struct call *call)
         call->method = METHOD_OPTIONS;
     if (call->method != METHOD_OPTIONS)
         TRY(sign_in(call));
-    TRY(uri_parse(r->target, r->is_local ? SPAN("/") : s->base_path, (size_t)s->limits.conditions,
+    TRY(uri_split(r->target, r->is_local ? SPAN("/") : s->base_path, (size_t)s->limits.conditions,
                   call->arena, &call->uri));
-    call->uri_is_parsed = true;
+    call->uri_is_split = true;
     TRY(find_resource(call));
     TRY(check_method(call));
     if (call->method == METHOD_OPTIONS)
         return cors_answer_options(call);
     TRY(check_rights(call));
+    TRY(uri_read_conditions(&call->uri, call->arena));
     TRY(query_parse(&call->uri, call->resource->shape, call->arena, &call->query));
     TRY(negotiate(call));
     TRY(check_memory(call));
