@@ -51,6 +51,8 @@
       "that "                                                                                      \
       "wait for the disk as much, then requests are answered 503")                                 \
     X(answer_bytes, "AnswerBytes", 67108864, 65536, 1073741824, "bytes", "largest answer")         \
+    X(change_bytes, "ChangeBytes", 134217728, 65536, 1073741824, "bytes",                          \
+      "most that one request writes: entities as they are then, and events")                       \
     X(aggregated_requests, "AggregatedRequests", 32, 1, 10000, "requests",                         \
       "requests in a template of Svc.Aggregator")
 

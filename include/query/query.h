@@ -38,7 +38,8 @@ struct query {
 struct query_result {
     struct query_item *items; /* in the arena */
     size_t count;
-    bool more; /* a positive limit cut something off: there is a next page */
+    bool more;   /* a positive limit cut something off: there is a next page */
+    size_t left; /* of a negative offset: how many the limit cut off, which are the last ones */
 };
 
 /* conditions_parse and meta_parse in one. What was understood ends with query_done. */

@@ -134,7 +134,8 @@ enum metric_status {
     X(METRIC_MEMORY_BYTES, "MemoryBytes")                                                          \
     X(METRIC_INCOMING_BYTES, "IncomingBytes")                                                      \
     X(METRIC_UNREAD_BYTES, "UnreadBytes")                                                          \
-    X(METRIC_ANSWER_BYTES, "AnswerBytes")
+    X(METRIC_ANSWER_BYTES, "AnswerBytes")                                                          \
+    X(METRIC_CHANGE_BYTES, "ChangeBytes")
 
 enum metric_limit {
 #define METRIC_LIMIT_AS_ENUM(symbol, name) symbol,

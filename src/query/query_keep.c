@@ -208,6 +208,7 @@ void query_keep_result(struct query_keep *k, struct arena *a, struct query_resul
     if (k->meta->limit > 0) {
         result.more = available(k) > (uint64_t)k->meta->limit;
         result.count = (size_t)MIN(result.count, (uint64_t)k->meta->limit);
+        result.left = k->keeps_last ? k->count - result.count : 0;
     }
     result.items = ARENA_ARRAY(a, struct query_item, result.count);
     for (size_t i = 0; i < result.count; i++)

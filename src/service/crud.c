@@ -10,11 +10,11 @@
 
 /* NDJSON becomes an array: a comma between lines that are not blank. Line numbers in messages stay
  * right because no line break is dropped. */
-static struct span array_of_lines(struct call *call)
+static struct span array_of_lines(struct call *call, size_t *out_count)
 {
     struct span rest = call->request->body;
+    size_t count = 0;
     struct buf b;
-    bool first = true;
 
     buf_init_arena(&b, call->arena);
     buf_add_char(&b, '[');
@@ -22,14 +22,40 @@ static struct span array_of_lines(struct call *call)
         struct span line = span_split(&rest, '\n');
         bool blank = span_trim(line).n == 0 || span_eq(span_trim(line), SPAN("\r"));
 
-        if (!blank && !first)
+        if (!blank && count++ > 0)
             buf_add_char(&b, ',');
-        first = first && blank;
         buf_add(&b, line);
         buf_add_char(&b, '\n');
     }
     buf_add_char(&b, ']');
+    *out_count = count;
     return buf_span(&b);
+}
+
+/* The commas could have come between the parts of a value, and a line could hold several with
+ * commas of its own. */
+static struct err *check_lines(struct json_value array, size_t line_count)
+{
+    size_t index = 0;
+
+    for (struct json_value v = json_first(array); json_exists(v); v = json_next(array, v), index++)
+        if (span_find_char(json_text(v), '\n', 0) < json_text(v).n)
+            return ERR(ERR_FAILED_JSON, "entity %zu goes over several lines: NDJSON has one a line",
+                       index);
+    if (index == line_count)
+        return NULL;
+    return ERR(ERR_FAILED_JSON, "%zu values are on %zu lines: NDJSON has one a line", index,
+               line_count);
+}
+
+static struct err *parse_lines(struct call *call, const struct json_limits *bounds,
+                               struct json_doc *out_doc)
+{
+    size_t line_count;
+    struct span text = array_of_lines(call, &line_count);
+
+    TRY(json_parse(text, bounds, call->arena, out_doc));
+    return check_lines(json_root(out_doc), line_count);
 }
 
 struct err *crud_body(struct call *call, struct json_doc *out_doc)
@@ -42,7 +68,7 @@ struct err *crud_body(struct call *call, struct json_doc *out_doc)
         return ERR(ERR_NO_DATA_SOURCE, "%.*s on '%.*s' needs a body, and there is none",
                    SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
     if (call->in == FORMAT_NDJSON)
-        text = array_of_lines(call);
+        return parse_lines(call, &bounds, out_doc);
     return json_parse(text, &bounds, call->arena, out_doc);
 }
 
@@ -97,6 +123,20 @@ static struct err *apply(struct call *call)
     return ops->apply != NULL ? ops->apply(call) : call_apply(call);
 }
 
+/* What a request writes grows with what it matches, and not with what was sent. */
+static struct err *check_change(const struct call *call)
+{
+    int64_t most = call->service->limits.change_bytes;
+
+    if (call->change.bodies.n <= (size_t)most)
+        return NULL;
+    call->service->metrics.limit_hits[METRIC_CHANGE_BYTES]++;
+    return ERR(ERR_PAYLOAD_TOO_LARGE,
+               "the request would write more than the limit ChangeBytes (%lld bytes): choose fewer "
+               "entities with limit and offset",
+               (long long)most);
+}
+
 /* Encodes a checked draft into the change, and gives its text. */
 static struct err *store_draft(struct call *call, struct draft *draft, const struct entity *old,
                                struct span *out_json)
@@ -115,112 +155,93 @@ static struct err *store_draft(struct call *call, struct draft *draft, const str
     if (ops->stored != NULL)
         TRY(ops->stored(call, old != NULL ? METHOD_PATCH : METHOD_POST, json));
     *out_json = json;
-    return NULL;
+    return check_change(call);
 }
 
-/* Decodes one input object over an old entity (NULL: an insert) and stores it. */
-static struct err *write_entity(struct call *call, struct json_value input,
-                                const struct entity *old, enum schema_mode mode,
-                                struct span *out_json)
+/* Decodes one input object over an old entity (NULL: an insert) and stores it; `a` holds what that
+ * takes on the way. */
+static struct err *decode_entity(struct call *call, struct json_value input,
+                                 const struct entity *old, enum schema_mode mode, struct arena *a,
+                                 struct span *out_json)
 {
     struct json_value old_json = {NULL, NULL};
     struct draft draft;
 
     if (old != NULL)
-        old_json = entity_parse(entity_json(old), call->arena);
-    TRY(schema_decode(call->resource->shape, input, old_json, mode, call->arena, &draft));
+        old_json = entity_parse(entity_json(old), a);
+    TRY(schema_decode(call->resource->shape, input, old_json, mode, a, &draft));
     if (call->resource->ops->check != NULL)
         TRY(call->resource->ops->check(call, &draft, old));
     return store_draft(call, &draft, old, out_json);
 }
 
-/* The literal that holds for exactly this value. */
-static struct literal literal_of(const struct value *value, enum value_type type)
+/* Many entities may be updated by one small body: what each takes on the way is given back. */
+static struct err *write_entity(struct call *call, struct json_value input,
+                                const struct entity *old, enum schema_mode mode,
+                                struct span *out_json)
 {
-    struct literal literal = {.kind = LITERAL_NULL, .text = value->text, .quoted = true};
+    struct arena scratch;
+    struct err *e;
 
-    switch (value->kind) {
-    case VALUE_BOOLEAN:
-        literal.kind = LITERAL_BOOLEAN;
-        literal.boolean = value->boolean;
-        break;
-    case VALUE_NUMBER:
-        literal.kind = LITERAL_NUMBER;
-        break;
-    case VALUE_STRING:
-        literal.kind = LITERAL_STRING;
-        if (type == TYPE_DATETIME && datetime_parse(value->text, &literal.instant))
-            literal.kind = LITERAL_DATETIME;
-        break;
-    case VALUE_NULL:
-    case VALUE_OBJECT:
-    case VALUE_ARRAY:
-        break;
-    }
-    return literal;
+    if (old == NULL)
+        return decode_entity(call, input, NULL, mode, call->arena, out_json);
+    arena_init(&scratch);
+    e = decode_entity(call, input, old, mode, &scratch, out_json);
+    arena_done(&scratch);
+    return e;
 }
 
-/* The entity that a safepost input stands for, or NULL: equal on all the paths. */
-static struct err *find_safepost(struct call *call, struct json_value input,
-                                 struct entity **out_entity)
-{
-    const struct meta *meta = &call->query.meta;
-    struct conditions same = {ARENA_ARRAY(call->arena, struct condition, meta->safepost_count),
-                              meta->safepost_count};
-    struct collection_walk walk;
-    struct entity *found = NULL, *e;
-
-    for (size_t i = 0; i < same.count; i++) {
-        const struct path *path = &meta->safeposts[i];
-        struct value value = path_read(path, input, call->arena);
-
-        same.items[i] = (struct condition){*path, URI_EQ, literal_of(&value, path->type)};
-    }
-    collection_walk(call->resource->collection, &same, &walk);
-    while ((e = collection_walk_next(&walk)) != NULL) {
-        if (!conditions_hold(&same, entity_parse(entity_json(e), call->arena), call->arena))
-            continue;
-        if (found != NULL)
-            return ERR(ERR_AMBIGUOUS_MATCH,
-                       "safepost: several entities of '%.*s' have the values given",
-                       SPAN_FMT(call->resource->name));
-        found = e;
-    }
-    *out_entity = found;
-    return NULL;
-}
-
+/* What a POST or PUT has written, each entity once. */
 struct posted {
     struct span *texts;
     size_t count, inserted;
+    struct safepost *safepost; /* NULL: every input is inserted */
 };
+
+/* Updates what the input stands for: stored, or written by an input before it. */
+static struct err *safepost_one(struct call *call, struct json_value input, struct posted *posted)
+{
+    struct safepost_match *match = safepost_next(posted->safepost);
+    uint64_t object_no =
+        match->old != NULL ? match->old->object_no : change_next_serial(&call->change);
+    bool again = match->old == &match->written;
+    size_t place = again ? match->place : posted->count;
+
+    TRY(write_entity(call, input, match->old, match->old != NULL ? SCHEMA_PATCH : SCHEMA_INSERT,
+                     &posted->texts[place]));
+    posted->inserted += match->old == NULL;
+    posted->count += !again;
+    match->place = place;
+    safepost_wrote(match, posted->texts[place], object_no);
+    return NULL;
+}
 
 static struct err *post_one(struct call *call, struct json_value input, struct posted *posted)
 {
-    struct entity *old = NULL;
-
-    if (call->query.meta.safepost_count > 0)
-        TRY(find_safepost(call, input, &old));
-    TRY(write_entity(call, input, old, old != NULL ? SCHEMA_PATCH : SCHEMA_INSERT,
-                     &posted->texts[posted->count]));
-    posted->inserted += old == NULL;
+    if (posted->safepost != NULL)
+        return safepost_one(call, input, posted);
+    TRY(write_entity(call, input, NULL, SCHEMA_INSERT, &posted->texts[posted->count]));
+    posted->inserted++;
     posted->count++;
     return NULL;
 }
 
-static struct err *post_all(struct call *call, struct json_value array, struct posted *posted)
+static struct err *post_all(struct call *call, struct json_value root, struct posted *posted)
 {
-    for (struct json_value v = json_first(array); json_exists(v); v = json_next(array, v)) {
+    size_t index = 0;
+
+    if (json_type(root) != JSON_ARRAY)
+        return post_one(call, root, posted);
+    for (struct json_value v = json_first(root); json_exists(v); v = json_next(root, v), index++) {
         struct err *e = post_one(call, v, posted);
 
         if (e != NULL)
-            return err_prefix(e, "entity %zu: ", posted->count);
+            return err_prefix(e, "entity %zu: ", index);
     }
     return NULL;
 }
 
-/* The id of a stored text: its first member. */
-static struct span id_of(struct span json)
+struct span crud_id_of(struct span json)
 {
     return span_sub(json, sizeof("{\"Id\":\"") - 1, sizeof("{\"Id\":\"") - 1 + UUID_TEXT_BYTES);
 }
@@ -247,31 +268,36 @@ static void add_location(struct call *call, const struct posted *posted)
     buf_add_char(&target, '/');
     buf_add(&target, call->resource->name);
     buf_add(&target, SPAN("/Id="));
-    buf_add(&target, id_of(posted->texts[0]));
+    buf_add(&target, crud_id_of(posted->texts[0]));
     response_add_header(call->response, SPAN("Location"), crud_link(call, buf_span(&target)));
+}
+
+static const char *posted_verb(const struct posted *posted)
+{
+    if (posted->inserted == posted->count)
+        return "inserted into";
+    return posted->inserted == 0 ? "updated in" : "inserted into or updated in";
 }
 
 struct err *crud_insert(struct call *call)
 {
     struct json_doc doc;
     struct json_value root;
-    struct posted posted = {NULL, 0, 0};
-    bool is_array;
+    struct posted posted = {NULL, 0, 0, NULL};
+    struct err *e;
 
     TRY(crud_body(call, &doc));
     root = json_root(&doc);
-    is_array = json_type(root) == JSON_ARRAY;
-    posted.texts = ARENA_ARRAY(call->arena, struct span, is_array ? json_count(root) : 1);
-    if (is_array)
-        TRY(post_all(call, root, &posted));
-    else
-        TRY(post_one(call, root, &posted));
+    posted.texts =
+        ARENA_ARRAY(call->arena, struct span, json_type(root) == JSON_ARRAY ? json_count(root) : 1);
+    if (call->query.meta.safepost_count > 0)
+        TRY(safepost_open(call, root, &posted.safepost));
+    e = post_all(call, root, &posted);
+    safepost_close(posted.safepost);
+    TRY(e);
     add_location(call, &posted);
-    if (posted.inserted == 0 && posted.count > 0)
-        crud_answer_changed(call, 200, "updated in", posted.texts, posted.count);
-    else
-        crud_answer_changed(call, posted.inserted > 0 ? 201 : 200, "inserted into", posted.texts,
-                            posted.count);
+    crud_answer_changed(call, posted.inserted > 0 ? 201 : 200, posted_verb(&posted), posted.texts,
+                        posted.count);
     return apply(call);
 }
 
@@ -308,11 +334,19 @@ struct err *crud_patch(struct call *call)
     for (size_t i = 0; i < found.count; i++) {
         const struct entity *e = found.items[i].object;
 
-        TRY(crud_check_if_match(call, e));
+        TRY(crud_check_preconditions(call, e));
         TRY(write_entity(call, input, e, SCHEMA_PATCH, &texts[i]));
     }
     crud_answer_changed(call, 200, "updated in", texts, found.count);
     return apply(call);
+}
+
+static bool names_id(const struct conditions *conditions)
+{
+    for (size_t i = 0; i < conditions->count; i++)
+        if (span_ieq(conditions->items[i].path.text, SPAN("Id")))
+            return true;
+    return false;
 }
 
 struct err *crud_put(struct call *call)
@@ -327,14 +361,14 @@ struct err *crud_put(struct call *call)
     if (found.count > 1)
         return ERR(ERR_AMBIGUOUS_MATCH, "%zu entities of '%.*s' match, PUT replaces one",
                    found.count, SPAN_FMT(call->resource->name));
-    if (found.count == 0 && conditions_equal_to(&call->query.conditions, SPAN("Id")) != NULL)
+    if (found.count == 0 && names_id(&call->query.conditions))
         return ERR(ERR_UNKNOWN_ENTITY,
                    "no entity of '%.*s' has this Id, and ids are given by the server",
                    SPAN_FMT(call->resource->name));
     if (found.count == 1)
         old = found.items[0].object;
-    TRY(crud_check_if_match(call, old));
-    posted = (struct posted){ARENA_ARRAY(call->arena, struct span, 1), 1, old == NULL};
+    TRY(crud_check_preconditions(call, old));
+    posted = (struct posted){ARENA_ARRAY(call->arena, struct span, 1), 1, old == NULL, NULL};
     TRY(write_entity(call, input, old, old != NULL ? SCHEMA_REPLACE : SCHEMA_INSERT,
                      &posted.texts[0]));
     add_location(call, &posted);
@@ -352,9 +386,12 @@ static struct err *delete_one(struct call *call, const struct query_item *item)
         ops->forget(&call->change, item->object);
         return NULL;
     }
-    TRY(crud_check_if_match(call, e));
+    TRY(crud_check_preconditions(call, e));
     change_delete_entity(&call->change, call->resource->name, &e->id);
-    return ops->stored == NULL ? NULL : ops->stored(call, METHOD_DELETE, crud_text(call, e));
+    if (ops->stored == NULL)
+        return NULL;
+    TRY(ops->stored(call, METHOD_DELETE, crud_text(call, e)));
+    return check_change(call);
 }
 
 struct err *crud_delete(struct call *call)
@@ -363,13 +400,13 @@ struct err *crud_delete(struct call *call)
 
     TRY(crud_select(call, true, &found));
     TRY(crud_check_several(call, found.count));
+    if (found.count == 0)
+        TRY(crud_check_preconditions(call, NULL));
     call->change.frees_space = true;
     for (size_t i = 0; i < found.count; i++)
         TRY(delete_one(call, &found.items[i]));
     TRY(apply(call));
-    call->response->status = 200;
-    call->response->content_type = SPAN("application/json");
-    buf_printf(&call->response->body, "{\"Count\":%zu}", found.count);
+    crud_answer_count(call, found.count, false);
     add_info(call, found.count, "deleted from");
     return NULL;
 }

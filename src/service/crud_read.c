@@ -125,9 +125,24 @@ static bool is_counted(struct call *call, size_t *out_count)
     return true;
 }
 
-static struct err *answer_report(struct call *call)
+void crud_answer_count(struct call *call, size_t count, bool in_array)
 {
     struct response *response = call->response;
+    struct span item = arena_printf(call->arena, "{\"Count\":%zu}", count);
+
+    response->status = 200;
+    response->content_type = span_str(format_media_type(call->out.format));
+    if (in_array || call->out.format != FORMAT_JSON)
+        payload_add_list(&response->body, &item, 1, call->out.format, call->out.indent,
+                         call->arena);
+    else if (call->out.indent > 0)
+        json_add_indented(&response->body, entity_parse(item, call->arena), call->out.indent);
+    else
+        buf_add(&response->body, item);
+}
+
+static struct err *answer_report(struct call *call)
+{
     struct query_result result;
     size_t count;
 
@@ -135,14 +150,7 @@ static struct err *answer_report(struct call *call)
         TRY(crud_select(call, !call->query.meta.distinct, &result));
         count = result.count;
     }
-    response->status = 200;
-    response->content_type = span_str(format_media_type(call->out.format));
-    if (call->out.format == FORMAT_CSV) {
-        buf_printf(&response->body, "Count\r\n%zu\r\n", count);
-        return NULL;
-    }
-    buf_printf(&response->body,
-               call->out.format == FORMAT_JSON ? "[{\"Count\":%zu}]" : "{\"Count\":%zu}\n", count);
+    crud_answer_count(call, count, true);
     return NULL;
 }
 
@@ -166,12 +174,14 @@ static struct span tag_of(const struct call *call, const struct entity *e, struc
     return span_of(tag, version.n + how.n + 2);
 }
 
+/* How an entity is shown: indented, with its secrets masked. */
+static const struct span hows[2][2] = {{SPAN_INIT(""), SPAN_INIT("-m")},
+                                       {SPAN_INIT("-i"), SPAN_INIT("-i-m")}};
+
 /* The tag names the entity's version, which is why only the entity itself carries one, not what
  * select, rename or another format made of it. */
 static struct span etag_of(const struct call *call, const struct query_result *result)
 {
-    static const struct span hows[2][2] = {{SPAN_INIT(""), SPAN_INIT("-m")},
-                                           {SPAN_INIT("-i"), SPAN_INIT("-i-m")}};
     bool is_indented = call->out.indent > 0, is_masked = !crud_sees_secrets(call);
 
     if (call->resource->collection == NULL || result->count != 1 ||
@@ -180,21 +190,39 @@ static struct span etag_of(const struct call *call, const struct query_result *r
     return tag_of(call, result->items[0].object, hows[is_indented][is_masked]);
 }
 
-struct err *crud_check_if_match(const struct call *call, const struct entity *e)
+/* Is one of the tags listed that the entity has now, however it was shown? */
+static bool lists_entity(const struct call *call, struct span list, const struct entity *e,
+                         bool weak)
 {
-    struct span wanted = request_header_all(call->request, SPAN("If-Match"), call->arena);
-    struct span tag;
+    for (size_t i = 0; i < ARRAY_LEN(hows) * ARRAY_LEN(hows[0]); i++)
+        if (negotiate_etag_listed(list, tag_of(call, e, hows[i / 2][i % 2]), weak))
+            return true;
+    return false;
+}
 
-    if (wanted.p == NULL)
-        return NULL;
+static struct err *check_if_match(const struct call *call, struct span wanted,
+                                  const struct entity *e)
+{
     if (e == NULL)
         return ERR(ERR_PRECONDITION_FAILED, "If-Match: '%.*s' has no such entity",
                    SPAN_FMT(call->resource->name));
-    tag = tag_of(call, e, SPAN(""));
-    if (negotiate_etag_listed(wanted, tag, false))
+    if (lists_entity(call, wanted, e, false))
         return NULL;
     return ERR(ERR_PRECONDITION_FAILED, "If-Match: the entity has changed, its tag is now %.*s",
-               SPAN_FMT(tag));
+               SPAN_FMT(tag_of(call, e, SPAN(""))));
+}
+
+struct err *crud_check_preconditions(const struct call *call, const struct entity *e)
+{
+    struct span wanted = request_header_all(call->request, SPAN("If-Match"), call->arena);
+    struct span unwanted = request_header_all(call->request, SPAN("If-None-Match"), call->arena);
+
+    if (wanted.p != NULL)
+        TRY(check_if_match(call, wanted, e));
+    if (unwanted.p == NULL || e == NULL || !lists_entity(call, unwanted, e, true))
+        return NULL;
+    return ERR(ERR_PRECONDITION_FAILED, "If-None-Match: '%.*s' has this entity, its tag is %.*s",
+               SPAN_FMT(call->resource->name), SPAN_FMT(tag_of(call, e, SPAN(""))));
 }
 
 static void add_meta(struct buf *b, struct span name, struct span value)
@@ -226,12 +254,12 @@ static void add_link(struct call *call, struct span target)
     buf_done(&link);
 }
 
-/* The same request with the offset moved on by one page. */
-static void add_pager(struct call *call)
+/* The same request with the offset moved on by one page; one from the end, to those left. */
+static void add_pager(struct call *call, const struct query_result *result)
 {
     const struct meta *meta = &call->query.meta;
-    struct span next_offset =
-        arena_printf(call->arena, "%lld", (long long)meta->offset + meta->limit);
+    int64_t next = meta->offset < 0 ? -(int64_t)result->left : meta->offset + meta->limit;
+    struct span next_offset = arena_printf(call->arena, "%lld", (long long)next);
     struct uri uri = call->uri;
     struct buf target, metas;
 
@@ -266,15 +294,18 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     }
     if (etag.p != NULL) {
         struct span known = request_header_all(call->request, SPAN("If-None-Match"), call->arena);
+        struct span wanted = request_header_all(call->request, SPAN("If-Match"), call->arena);
 
+        if (wanted.p != NULL)
+            TRY(check_if_match(call, wanted, result->items[0].object));
         response_add_own_header(response, SPAN("ETag"), etag);
         if (known.p != NULL && negotiate_etag_listed(known, etag, true)) {
             response->status = 304;
             return NULL;
         }
     }
-    if (result->more && call->query.meta.limit > 0 && call->query.meta.offset >= 0)
-        add_pager(call);
+    if (result->more)
+        add_pager(call, result);
     texts = ARENA_ARRAY(call->arena, struct span, result->count);
     for (size_t i = 0; i < result->count; i++)
         texts[i] = result->items[i].json;

@@ -156,6 +156,8 @@ class Table:
                 self.names[name + ".ObjectNo"] = str(answer.json()[0]["ObjectNo"])
                 self.names[name + ".ETag"] = self.request(
                     "GET", f"{target}/Id={self.names[name]}").headers.get("ETag") or ""
+                self.names[name + ".indented"] = self.names[name + ".ETag"][:-1] + '-i"'
+                self.names[name + ".masked"] = self.names[name + ".ETag"][:-1] + '-m"'
         self.request("DELETE", "/Svc.Event/_/unsafe=true")  # what these insertions raised
         self.is_fresh = True
 
