@@ -53,8 +53,8 @@ struct delivery {
     struct lane *lane;
     uint64_t object_no;
     uint64_t version;
-    int64_t next_unix_ns; /* 0: none */
-    char *last_error;     /* NULL: none */
+    int64_t at_unix_ns; /* WAITING: when it is attempted again; ended: when it did; 0: none */
+    char *last_error;   /* NULL: none */
     uint16_t attempts;
     uint16_t last_status;
     uint8_t state; /* enum delivery_state */

@@ -77,7 +77,7 @@ struct record_delivery {
     uint8_t state; /* enum delivery_state */
     uint16_t attempts;
     uint16_t last_status;
-    int64_t next_unix_ns;
+    int64_t next_unix_ns; /* of the next attempt; of one that has ended, of its end; 0: none */
     uint64_t version;
     struct span last_error;
 };

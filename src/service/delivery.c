@@ -153,7 +153,7 @@ static void take_fields(struct delivery *delivery, const struct record_delivery 
     delivery->version = r->version;
     delivery->attempts = r->attempts;
     delivery->last_status = r->last_status;
-    delivery->next_unix_ns = r->next_unix_ns;
+    delivery->at_unix_ns = r->next_unix_ns;
     mem_free(delivery->last_error);
     delivery->last_error = r->last_error.n == 0 ? NULL : mem_string(r->last_error);
 }
@@ -216,7 +216,7 @@ static uint8_t recorded_state(const struct delivery *delivery)
 {
     if (has_ended(delivery->state))
         return delivery->state;
-    return delivery->next_unix_ns != 0 ? DELIVERY_WAITING : DELIVERY_PENDING;
+    return delivery->at_unix_ns != 0 ? DELIVERY_WAITING : DELIVERY_PENDING;
 }
 
 struct record_delivery delivery_record(const struct delivery *delivery)
@@ -228,7 +228,7 @@ struct record_delivery delivery_record(const struct delivery *delivery)
         .state = recorded_state(delivery),
         .attempts = delivery->attempts,
         .last_status = delivery->last_status,
-        .next_unix_ns = delivery->next_unix_ns,
+        .next_unix_ns = delivery->at_unix_ns,
         .version = delivery->version,
         .last_error = span_str(delivery->last_error),
     };
@@ -530,7 +530,7 @@ struct delivery delivery_resend(struct change *change, const struct delivery *de
 
     resent.state = DELIVERY_PENDING;
     resent.attempts = 0;
-    resent.next_unix_ns = 0;
+    resent.at_unix_ns = 0;
     resent.version = change_next_serial(change);
     record = delivery_record(&resent);
     delivery_add_record(change, &record);
@@ -557,7 +557,8 @@ void delivery_add_json(const struct delivery *delivery, struct buf *b)
     member_add_text(b, SPAN("State"), state_names[delivery->state]);
     member_add_u64(b, SPAN("Attempts"), delivery->attempts);
     member_add_time(b, SPAN("Time"), event->time_unix_ns);
-    member_add_time(b, SPAN("NextAttemptTime"), delivery->next_unix_ns);
+    member_add_time(b, SPAN("NextAttemptTime"),
+                    has_ended(delivery->state) ? 0 : delivery->at_unix_ns);
     member_add_u64_or_null(b, SPAN("LastStatus"), delivery->last_status);
     member_add_text_or_null(b, SPAN("LastError"), span_str(delivery->last_error));
     member_add_u64(b, SPAN("ObjectNo"), delivery->object_no);

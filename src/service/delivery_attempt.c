@@ -418,7 +418,7 @@ static void add_delivery(struct change *change, const struct attempt *attempt,
     record.state = attempt->is_aborted ? DELIVERY_ABORTED : states[decision->verdict];
     record.attempts++;
     record.last_status = (uint16_t)attempt->answer.status;
-    record.next_unix_ns = record.state == DELIVERY_WAITING ? decision->at_unix_ns : 0;
+    record.next_unix_ns = record.state == DELIVERY_WAITING ? decision->at_unix_ns : clock_unix_ns();
     record.last_error = span_sub(attempt->outcome.error, 0, KEPT_ERROR_BYTES);
     record.version = change_next_serial(change);
     delivery_add_record(change, &record);

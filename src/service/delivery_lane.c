@@ -67,7 +67,7 @@ static void enqueue_waiting(struct lane *lane, struct delivery *delivery)
     if (lane->head_no == delivery->object_no)
         lane->head_no = 0;
     delivery->rank = lane->ordered ? delivery->object_no
-                                   : ms_of_unix(lane, delivery->next_unix_ns, clock_unix_ns());
+                                   : ms_of_unix(lane, delivery->at_unix_ns, clock_unix_ns());
     heap_add(&lane->waiting, &delivery->queued);
 }
 
@@ -104,7 +104,7 @@ void lane_dequeue(struct lane *lane, struct delivery *delivery)
 static void note_head(struct lane *lane, const struct delivery *head, int64_t now_unix_ns)
 {
     lane->head_no = head->object_no;
-    lane->head_due_ms = ms_of_unix(lane, head->next_unix_ns, now_unix_ns);
+    lane->head_due_ms = ms_of_unix(lane, head->at_unix_ns, now_unix_ns);
 }
 
 /* When the first of those that wait is due. */
@@ -133,7 +133,7 @@ void lane_count_waits_from(struct lane *lane, int64_t now_unix_ns)
 
         if (delivery->state != DELIVERY_WAITING)
             continue;
-        delivery->rank = ms_of_unix(lane, delivery->next_unix_ns, now_unix_ns);
+        delivery->rank = ms_of_unix(lane, delivery->at_unix_ns, now_unix_ns);
         heap_update(&lane->waiting, &delivery->queued);
     }
 }

@@ -105,9 +105,12 @@ static const void *next_ended(const struct service *s, const void *previous)
                             : deliveries_next_ended(s->deliveries, previous);
 }
 
+/* Journals of older versions do not tell when a delivery ended. */
 static int64_t ended_time(const void *object)
 {
-    return ((const struct delivery *)object)->event->time_unix_ns;
+    const struct delivery *delivery = object;
+
+    return MAX(delivery->at_unix_ns, delivery->event->time_unix_ns);
 }
 
 static void forget_ended(const void *object, struct change *change)

@@ -139,7 +139,7 @@ static int64_t next_waiting_ns(const struct lane *lane)
 {
     const struct delivery *first = lane_first_waiting(lane);
 
-    return first == NULL ? 0 : MAX(first->next_unix_ns, lane->hold_until_unix_ns);
+    return first == NULL ? 0 : MAX(first->at_unix_ns, lane->hold_until_unix_ns);
 }
 
 static int64_t next_attempt_ns(const struct webhook *w)
