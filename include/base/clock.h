@@ -7,6 +7,8 @@
 
 /* Nanoseconds since 1970-01-01T00:00:00Z. */
 int64_t clock_unix_ns(void);
+/* Seconds, each of which may begin some milliseconds late: a quarter of the cost. */
+int64_t clock_unix_s(void);
 /* Nanoseconds and milliseconds since some fixed moment; never goes back. */
 uint64_t clock_mono_ns(void);
 uint64_t clock_mono_ms(void);

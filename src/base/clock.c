@@ -5,23 +5,37 @@
 #include <stdbool.h>
 #include <time.h>
 
+#define NS_PER_S 1000000000
+
 static struct {
     bool on;
     int64_t unix_ns;
     uint64_t mono_ns;
 } fake;
 
-static int64_t read_clock(clockid_t id)
+static struct timespec look(clockid_t id)
 {
     struct timespec now;
 
     MUST(clock_gettime(id, &now) == 0);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return now;
+}
+
+static int64_t read_clock(clockid_t id)
+{
+    struct timespec now = look(id);
+
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
 int64_t clock_unix_ns(void)
 {
     return fake.on ? fake.unix_ns : read_clock(CLOCK_REALTIME);
+}
+
+int64_t clock_unix_s(void)
+{
+    return fake.on ? fake.unix_ns / NS_PER_S : (int64_t)look(CLOCK_REALTIME_COARSE).tv_sec;
 }
 
 uint64_t clock_mono_ns(void)

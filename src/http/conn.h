@@ -26,9 +26,9 @@ struct http_server {
     struct buf spare_outputs[HTTP_SPARE_OUTPUTS];
     size_t spare_output_count;
     struct buf date;
-    uint64_t date_until_ns; /* monotonic clock */
-    uint64_t now_ns; /* the same clock when it was last looked at: when bytes came, or when an
-                        answer was ready. Where the next request's time begins. */
+    int64_t date_s;
+    uint64_t now_ns; /* monotonic clock when bytes came, or when an answer was ready: where the next
+                        request's time begins */
     size_t connections, refused;     /* the latter among the former */
     uint64_t held_bytes;             /* of answers that wait for a commit */
     const struct ip_ranges *proxies; /* that are trusted, besides UNIX sockets */
@@ -76,9 +76,8 @@ void proxied_close(struct list_link *link);
 void server_admit(struct http_server *server, struct tcp_conn *tcp, struct span first);
 /* A connection is gone. */
 void server_conn_gone(struct http_server *server, enum tcp_close_reason reason);
-/* The Date header's value at that time of the monotonic clock; made anew when the second is over.
- */
-struct span server_date(struct http_server *server, uint64_t mono_ns);
+/* The Date header's value, made anew once a second. */
+struct span server_date(struct http_server *server);
 /* Whether a line in the log may be had about what a client does: one a second. */
 bool server_may_complain(struct http_server *server);
 

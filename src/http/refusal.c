@@ -3,7 +3,6 @@
  * place of connections that are welcome. */
 #include "http/conn.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 
 enum { OUTPUT_BYTES = 4096, RETRY_AFTER_S = 1, REFUSED_MOST = 16 };
@@ -56,8 +55,7 @@ static void on_close(void *context, enum tcp_close_reason reason)
 
 static void answer(struct http_server *server, struct tcp_conn *tcp)
 {
-    const struct reply_options options = {.close = true,
-                                          .date = server_date(server, clock_mono_ns())};
+    const struct reply_options options = {.close = true, .date = server_date(server)};
     struct buf b;
 
     buf_init(&b, OUTPUT_BYTES);

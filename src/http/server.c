@@ -72,17 +72,15 @@ void server_conn_gone(struct http_server *s, enum tcp_close_reason reason)
     post_ended(s);
 }
 
-/* One look at the clock of the wall a second, instead of one an answer: it costs 28 ns. */
-struct span server_date(struct http_server *s, uint64_t mono_ns)
+struct span server_date(struct http_server *s)
 {
-    int64_t now_ns;
+    int64_t now_s = clock_unix_s();
 
-    if (mono_ns < s->date_until_ns)
-        return buf_span(&s->date);
-    now_ns = clock_unix_ns();
-    buf_clear(&s->date);
-    reply_add_date(&s->date, now_ns);
-    s->date_until_ns = mono_ns + (uint64_t)(NS_PER_S - now_ns % NS_PER_S);
+    if (s->date.n == 0 || now_s != s->date_s) {
+        buf_clear(&s->date);
+        reply_add_date(&s->date, now_s * NS_PER_S);
+        s->date_s = now_s;
+    }
     return buf_span(&s->date);
 }
 

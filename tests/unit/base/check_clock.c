@@ -12,6 +12,8 @@ START_TEST(real_clocks)
 
     ck_assert_int_ge(clock_unix_ns(), now - 2000000000);
     ck_assert_int_le(clock_unix_ns(), now + 60000000000);
+    ck_assert_int_ge(clock_unix_s(), now / 1000000000 - 2);
+    ck_assert_int_le(clock_unix_s(), clock_unix_ns() / 1000000000);
     for (int i = 0; i < 1000; i++) {
         uint64_t next = clock_mono_ns();
 
@@ -31,6 +33,7 @@ START_TEST(fake_clocks_stand_still_until_advanced)
     ck_assert_uint_eq(clock_mono_ms(), 7);
     clock_advance(2999999);
     ck_assert_int_eq(clock_unix_ns(), 2999994);
+    ck_assert_int_eq(clock_unix_s(), 0);
     ck_assert_uint_eq(clock_mono_ns(), 9999999);
     ck_assert_uint_eq(clock_mono_ms(), 9);
     clock_real();
