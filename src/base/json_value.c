@@ -143,7 +143,7 @@ static bool string_is(struct json_value string, struct span wanted, bool fold)
     char utf8[4];
 
     if (!string.node->escaped)
-        return rest.n == wanted.n && starts(wanted, rest);
+        return fold ? span_ieq(rest, wanted) : span_eq(rest, wanted);
     while ((piece = take_piece(&rest, utf8)).n > 0) {
         if (!starts(wanted, piece))
             return false;
@@ -174,35 +174,41 @@ struct json_member json_next_member(struct json_value object, struct json_member
     return member_at(object, m.value.node->next);
 }
 
-/* Most names are not the one looked for, and most of those are not as long. */
-static bool may_be(struct json_value string, struct span wanted)
+/* Most names are not as long as the one looked for. */
+static bool may_be(const struct json_node *name, struct span wanted)
 {
-    return string.node->escaped || string.node->end - string.node->start == wanted.n + 2;
+    return name->escaped || name->end - name->start == wanted.n + 2;
+}
+
+static struct json_value find_member(struct json_value v, struct span name, bool fold)
+{
+    struct json_value folded = absent;
+    const struct json_node *end;
+
+    if (json_type(v) != JSON_OBJECT)
+        return absent;
+    end = v.doc->nodes + v.node->next;
+    for (const struct json_node *at = v.node + 1; at < end; at = v.doc->nodes + at[1].next) {
+        struct json_value string = {v.doc, at}, value = {v.doc, at + 1};
+
+        if (!may_be(at, name))
+            continue;
+        if (string_is(string, name, false))
+            return value;
+        if (fold && !json_exists(folded) && string_is(string, name, true))
+            folded = value;
+    }
+    return folded;
 }
 
 struct json_value json_member(struct json_value v, struct span name)
 {
-    struct json_member m = json_first_member(v);
-
-    while (json_exists(m.name) && !(may_be(m.name, name) && string_is(m.name, name, false)))
-        m = json_next_member(v, m);
-    return m.value;
+    return find_member(v, name, false);
 }
 
 struct json_value json_member_fold(struct json_value v, struct span name)
 {
-    struct json_value folded = absent;
-
-    for (struct json_member m = json_first_member(v); json_exists(m.name);
-         m = json_next_member(v, m)) {
-        if (!may_be(m.name, name) || !string_is(m.name, name, true))
-            continue;
-        if (string_is(m.name, name, false))
-            return m.value;
-        if (!json_exists(folded))
-            folded = m.value;
-    }
-    return folded;
+    return find_member(v, name, true);
 }
 
 /* ---- elements ---- */

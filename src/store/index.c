@@ -5,11 +5,13 @@
 #include "base/mem.h"
 #include "base/must.h"
 
+#include <string.h>
+
 struct index_bucket {
-    char *key;
-    size_t key_bytes;
     struct list nodes; /* struct index_node, by object_no unless is_unordered */
     bool is_unordered; /* an older entity took this value later: sorted when next walked */
+    size_t key_bytes;
+    char key[];
 };
 
 struct index {
@@ -138,10 +140,11 @@ static struct index_bucket *bucket_get(struct index *index)
 
     if (bucket != NULL)
         return bucket;
-    bucket = NEW(struct index_bucket);
-    bucket->key = mem_string(key);
-    bucket->key_bytes = key.n;
+    bucket = mem_alloc(sizeof(*bucket) + key.n);
     list_init(&bucket->nodes);
+    bucket->is_unordered = false;
+    bucket->key_bytes = key.n;
+    memcpy(bucket->key, key.p, key.n);
     map_add(&index->buckets, bucket);
     return bucket;
 }
@@ -175,7 +178,6 @@ void index_remove(struct index *index, struct index_node *node)
     if (!list_empty(&bucket->nodes))
         return;
     map_remove(&index->buckets, bucket_key(bucket));
-    mem_free(bucket->key);
     mem_free(bucket);
 }
 

@@ -22,6 +22,7 @@ struct store {
     struct map collections;    /* by folded name */
     struct list in_order;      /* the same, in the order in which they were made */
     struct collection *recent; /* the one that was last asked for: often the next, too */
+    struct buf folded;         /* scratch: a name to be found */
     bool is_loaded;
 };
 
@@ -88,6 +89,7 @@ struct store *store_new(void)
     list_init(&s->live);
     list_init(&s->in_order);
     map_init(&s->collections, collection_key);
+    buf_init(&s->folded, UINT16_MAX);
     store_register(s, &entity_kind, s);
     store_register(s, &entity_gone_kind, s);
     return s;
@@ -103,6 +105,7 @@ void store_free(struct store *s)
     }
     MUST(list_empty(&s->live));
     map_done(&s->collections);
+    buf_done(&s->folded);
     mem_free(s);
 }
 
@@ -198,24 +201,28 @@ size_t store_live_count(const struct store *s)
     return list_count(&s->live);
 }
 
-static struct collection *collection_get(struct store *s, struct span resource)
+static struct span folded_name(struct store *s, struct span resource)
 {
-    struct collection *c;
-    struct buf folded;
     char *room;
 
-    buf_init(&folded, UINT16_MAX);
-    room = buf_reserve(&folded, resource.n);
+    buf_clear(&s->folded);
+    room = buf_reserve(&s->folded, resource.n);
     MUST(room != NULL); /* declarations and records bound the length of names */
     text_fold_into(room, resource);
-    buf_commit(&folded, resource.n);
-    c = map_find(&s->collections, buf_span(&folded));
+    buf_commit(&s->folded, resource.n);
+    return buf_span(&s->folded);
+}
+
+static struct collection *collection_get(struct store *s, struct span resource)
+{
+    struct span folded = folded_name(s, resource);
+    struct collection *c = map_find(&s->collections, folded);
+
     if (c == NULL) {
-        c = collection_new(s, resource, buf_span(&folded));
+        c = collection_new(s, resource, folded);
         map_add(&s->collections, c);
         list_push_back(&s->in_order, collection_link(c));
     }
-    buf_done(&folded);
     return c;
 }
 
