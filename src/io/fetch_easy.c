@@ -225,11 +225,10 @@ static struct curl_slist *list_of(struct request *r)
 
 bool fetch_breaks_line(struct span s)
 {
-    bool found = false;
-
-    for (size_t i = 0; i < s.n; i++) /* to the end: so the compiler takes many bytes at once */
-        found |= s.p[i] == '\r' || s.p[i] == '\n' || s.p[i] == '\0';
-    return found;
+    for (size_t i = 0; i < s.n; i++)
+        if ((unsigned char)s.p[i] <= '\r' && (s.p[i] == '\r' || s.p[i] == '\n' || s.p[i] == '\0'))
+            return true;
+    return false;
 }
 
 static bool add_headers(struct request *r, const struct fetch *fetch)

@@ -99,6 +99,7 @@ static void grow_batch(struct journal *j, struct journal_batch *batch, size_t n)
     disk_memory_free(j->disk, batch->p, batch->size);
     batch->p = p;
     batch->size = size;
+    batch->dirty = batch->n;
 }
 
 static struct journal_batch *new_batch(struct journal *j, struct journal_segment *segment)
@@ -311,12 +312,20 @@ static void on_written(void *context, int result)
     j->callbacks.on_commit(j->callbacks.context, serial);
 }
 
+/* The rest of the last block is zeros. Most often it is already: nothing longer was here before. */
+static void fill_block(struct journal_batch *batch, size_t n)
+{
+    if (batch->dirty > batch->n)
+        memset(batch->p + batch->n, 0, MIN(n, batch->dirty) - batch->n);
+    batch->dirty = MAX(batch->n, batch->dirty);
+}
+
 static void write_batch(struct journal *j, struct journal_batch *batch)
 {
     size_t n = disk_blocks(batch->n);
     bool durable = j->fsync == JOURNAL_ALWAYS;
 
-    memset(batch->p + batch->n, 0, n - batch->n);
+    fill_block(batch, n);
     if (!j->unsynced)
         segment_mark_after_sync(&batch->segment->header, batch->p);
     j->unsynced = !durable;

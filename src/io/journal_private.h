@@ -34,6 +34,7 @@ struct journal_batch {
     char *p;
     size_t size; /* whole blocks */
     size_t n;
+    size_t dirty; /* from here on the memory is zeros, unless n is more */
     uint64_t first_serial;
     uint64_t end_serial; /* of the record that will follow */
 };
