@@ -110,7 +110,7 @@ void crud_answer_changed(struct call *call, int status, const char *verb, const 
     }
     visible = ARENA_ARRAY(call->arena, struct span, count);
     for (size_t i = 0; i < count; i++)
-        visible[i] = crud_visible(call, items[i]);
+        visible[i] = crud_visible(call, items[i], call->arena);
     response->content_type = span_str(format_media_type(call->out.format));
     payload_add_list(&response->body, visible, count, call->out.format, call->out.indent,
                      call->arena);
@@ -390,7 +390,7 @@ static struct err *delete_one(struct call *call, const struct query_item *item)
     change_delete_entity(&call->change, call->resource->name, &e->id);
     if (ops->stored == NULL)
         return NULL;
-    TRY(ops->stored(call, METHOD_DELETE, crud_text(call, e)));
+    TRY(ops->stored(call, METHOD_DELETE, crud_text(call, e, call->arena)));
     return check_change(call);
 }
 

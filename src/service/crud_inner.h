@@ -9,9 +9,9 @@
 bool crud_sees_secrets(const struct call *call);
 /* The entity's text, in the form that its resource has now: members that are no longer declared are
  * left out, new ones are null. */
-struct span crud_text(const struct call *call, const struct entity *e);
+struct span crud_text(const struct call *call, const struct entity *e, struct arena *a);
 /* The text as the caller may see it. */
-struct span crud_visible(const struct call *call, struct span json);
+struct span crud_visible(const struct call *call, struct span json, struct arena *a);
 /* The id of a stored text: its first member. */
 struct span crud_id_of(struct span json);
 /* `/<resource>/...` below the base path: for headers that clients follow as they stand. Svc-pager

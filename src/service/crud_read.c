@@ -11,7 +11,6 @@ struct collection_source {
     struct query_source source;
     struct collection_walk walk;
     const struct call *call;
-    bool masks;
 };
 
 bool crud_sees_secrets(const struct call *call)
@@ -23,35 +22,28 @@ bool crud_sees_secrets(const struct call *call)
            access_allows(call->key, name, METHOD_PUT);
 }
 
-struct span crud_text(const struct call *call, const struct entity *e)
+struct span crud_text(const struct call *call, const struct entity *e, struct arena *a)
 {
     struct buf b;
-    struct span text;
 
     if (e->version >= call->resource->shape_since || call->resource->shape->dynamic)
         return entity_json(e);
-    buf_init(&b, BUF_NO_CAP);
-    schema_add_reshaped(&b, call->resource->shape, entity_parse(entity_json(e), call->arena));
-    text = arena_copy(call->arena, buf_span(&b));
-    buf_done(&b);
-    return text;
+    buf_init_arena(&b, a);
+    schema_add_reshaped(&b, call->resource->shape, entity_parse(entity_json(e), a));
+    return buf_span(&b);
 }
 
-struct span crud_visible(const struct call *call, struct span json)
+struct span crud_visible(const struct call *call, struct span json, struct arena *a)
 {
     struct buf masked;
-    struct span copy;
 
     if (call->resource->ops->mask == NULL || crud_sees_secrets(call))
         return json;
-    buf_init(&masked, BUF_NO_CAP);
-    call->resource->ops->mask(&masked, json, call->arena);
-    copy = arena_copy(call->arena, buf_span(&masked));
-    buf_done(&masked);
-    return copy;
+    buf_init_arena(&masked, a);
+    call->resource->ops->mask(&masked, json, a);
+    return buf_span(&masked);
 }
 
-/* Masking comes before the conditions, so that nobody can guess a secret by asking for it. */
 static bool next_entity(struct query_source *source, struct query_item *out_item)
 {
     struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
@@ -59,11 +51,26 @@ static bool next_entity(struct query_source *source, struct query_item *out_item
 
     if (e == NULL)
         return false;
-    out_item->json = crud_text(s->call, e);
-    if (s->masks)
-        out_item->json = crud_visible(s->call, out_item->json);
-    out_item->object = e;
+    *out_item = (struct query_item){.json = entity_json(e), .object = e};
     return true;
+}
+
+/* Masking comes before the conditions, so that nobody can guess a secret by asking for it. */
+static struct span render_entity(struct query_source *source, const struct query_item *item,
+                                 struct arena *a)
+{
+    const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+
+    return crud_visible(s->call, crud_text(s->call, item->object, a), a);
+}
+
+/* Can the text that is shown be another than the one that is stored? */
+static bool renders(const struct call *call)
+{
+    const struct resource *resource = call->resource;
+
+    return (resource->shape_since > 0 && !resource->shape->dynamic) ||
+           (resource->ops->mask != NULL && !crud_sees_secrets(call));
 }
 
 static struct span hidden_value(struct query_source *source, const struct query_item *item,
@@ -86,10 +93,11 @@ static void open_collection(struct call *call)
 
     MUST(call->resource->collection != NULL);
     s->source.next = next_entity;
+    if (renders(call))
+        s->source.render = render_entity;
     if (call->resource->ops->hidden != NULL)
         s->source.hidden = hidden_value;
     s->call = call;
-    s->masks = call->resource->ops->mask != NULL && !crud_sees_secrets(call);
     collection_walk(call->resource->collection, &call->query.conditions, &s->walk);
     s->source.holds = s->walk.holds;
     call->source = &s->source;
