@@ -143,7 +143,7 @@ static struct err *unknown(const struct parser *s, struct span name)
 
     if (owner.n == 0)
         owner = s->at.members->name.n > 0 ? s->at.members->name : SPAN("the resource");
-    if (nearest.n == 0)
+    if (nearest.n == 0 || span_ieq(nearest, name)) /* the name of a part, where none can be */
         return ERR(ERR_UNKNOWN_PROPERTY, "There is no property '%.*s' in %.*s.", SPAN_FMT(name),
                    SPAN_FMT(owner));
     return ERR(ERR_UNKNOWN_PROPERTY, "There is no property '%.*s' in %.*s. Did you mean '%.*s'?",

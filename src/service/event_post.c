@@ -264,7 +264,7 @@ static struct err *post_all(struct posting *p)
 
     TRY(repeats_init(&p->repeats, p->call));
     TRY(resource == NULL ? post_described(p) : post_payload(p, resource->text));
-    crud_answer_changed(p->call, 201, "inserted into", p->answers, p->count);
+    crud_answer_changed(p->call, p->count > 0 ? 201 : 200, "inserted into", p->answers, p->count);
     return call_apply(p->call);
 }
 

@@ -149,6 +149,14 @@ static struct err *execute(struct call *call)
     return own != NULL ? own(call) : generic[call->method](call);
 }
 
+/* `OPTIONS *` asks about the server (RFC 9110, section 9.3.7), as does the list of resources. */
+static struct span target_of(const struct call *call)
+{
+    bool is_server = call->method == METHOD_OPTIONS && span_eq(call->request->target, SPAN("*"));
+
+    return is_server ? call->service->base_path : call->request->target;
+}
+
 static struct err *evaluate(struct call *call)
 {
     struct service *s = call->service;
@@ -159,8 +167,8 @@ static struct err *evaluate(struct call *call)
         call->method = METHOD_OPTIONS;
     if (call->method != METHOD_OPTIONS)
         TRY(sign_in(call));
-    TRY(uri_split(r->target, r->is_local ? SPAN("/") : s->base_path, (size_t)s->limits.conditions,
-                  call->arena, &call->uri));
+    TRY(uri_split(target_of(call), r->is_local ? SPAN("/") : s->base_path,
+                  (size_t)s->limits.conditions, call->arena, &call->uri));
     call->uri_is_split = true;
     TRY(find_resource(call));
     TRY(check_method(call));
