@@ -40,13 +40,13 @@ static uint64_t now_ms(const struct lane *lane)
     return loop_now_ms(lane->deliveries->service->loop);
 }
 
-/* The loop clock's time at a time of the wall clock, when that is at `now_unix_ns`. Read once: what
- * the wall clock does then moves nothing. */
+/* The loop clock's time at a time of the wall clock, when that is at `now_unix_ns`: not a moment
+ * earlier. Read once: what the wall clock does then moves nothing. */
 static uint64_t ms_of_unix(const struct lane *lane, int64_t unix_ns, int64_t now_unix_ns)
 {
     int64_t wait_ns = unix_ns - now_unix_ns;
 
-    return now_ms(lane) + (wait_ns > 0 ? (uint64_t)wait_ns / 1000000 + 1 : 0);
+    return wait_ns > 0 ? (clock_mono_ns() + (uint64_t)wait_ns) / 1000000 + 1 : now_ms(lane);
 }
 
 /* First attempts keep the order of events. Whatever comes back goes to the end, so that retries and

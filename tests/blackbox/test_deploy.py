@@ -4,12 +4,14 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
 import harness
 
 DEPLOY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "deploy")
+FILTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "in_filter.py")
 SERVICE = os.path.join(DEPLOY, "svcd.service")
 MOST_EXPOSURE = 2.0  # of 10
 
@@ -107,12 +109,14 @@ class Installation(unittest.TestCase):
 
 
 class Sandbox(unittest.TestCase):
-    """The filter cannot be loaded here; that the server needs nothing else is seen by strace."""
+    """What a server's life needs is allowed; tools/test runs all other tests within the filter."""
+
+    # The search for leaks traces.
+    environment = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 
     def used(self, *injections):
         """The system calls of a server's life: a delivery to a name, a reload, the end."""
-        server = harness.Server(env={"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
-                                     + ":detect_leaks=0"})  # which traces too
+        server = harness.Server(env=self.environment)
         self.addCleanup(server.remove)
         trace = os.path.join(server.directory, "trace")
         server.wrapper = ["strace", "-D", "-f", "-q", "-o", trace, *injections]
@@ -143,6 +147,20 @@ class Sandbox(unittest.TestCase):
         used = self.used("-e", "inject=io_setup:error=ENOSYS")
         self.assertIn("memfd_create", used)
         self.assertEqual(used - allowed_system_calls(), set())
+
+    def test_within_the_filter(self):
+        """The filter is in force: what it does not allow, for root to become another user, is refused."""
+        server = harness.Server(dict(harness.load_config(harness.SHOP), User="nobody"), self.environment)
+        self.addCleanup(server.remove)
+        os.chmod(server.directory, 0o777)
+        server.wrapper = [sys.executable, FILTER]
+        if os.getuid() == 0:
+            with self.assertRaisesRegex(AssertionError, "Operation not permitted"):
+                server.start()
+        server.config.pop("User")
+        server.start()
+        self.assertEqual(server.request("POST", "/Shop.Message", {"No": 1}).status, 201)
+        self.assertEqual(server.stop(), 0)
 
     def test_the_filter_is_understood(self):
         allowed = allowed_system_calls()

@@ -150,6 +150,7 @@ class NewChances(Case):
         harness.wait_until(lambda: len(self.log(webhook)) > before, "it fails again")
         since = self.status(webhook)["FailingSince"]
         self.assertGreater(since, self.log(webhook)[before - 1]["Time"])
+        self.changed(webhook, IsPaused=True)
 
     def test_one_that_is_led_elsewhere(self):
         """What the receiver before it asked for was for that one."""

@@ -4,7 +4,8 @@
 packages_build='build-essential meson ninja-build pkgconf libuv1-dev libcurl4-openssl-dev
 libcjson-dev libc-ares-dev libpcre2-dev libssl-dev node-llhttp check
 ca-certificates'
-packages_test='python3 curl git clang-format universal-ctags valgrind strace systemd haproxy openssl faketime'
+packages_test='python3 curl git clang-format universal-ctags valgrind strace systemd haproxy openssl faketime
+libseccomp2'
 # Any will do of these, also one that is not Debian's.
 PATH=$PATH:/usr/sbin command -v nginx >/dev/null || packages_test+=' nginx-light'
 command -v node >/dev/null || packages_test+=' nodejs'

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Becomes a program that may make only the system calls that deploy/svcd.service allows; all others fail with
+EPERM, as they do there: `in_filter.py PROGRAM [ARGUMENT...]`. Without a program it prints their names,
+which it takes from SYSTEM_CALLS when that is set: asking systemd takes a while."""
+import ctypes
+import errno
+import os
+import sys
+
+ACT_ALLOW = 0x7FFF0000
+ACT_ERRNO = 0x00050000
+
+
+def names():
+    if "SYSTEM_CALLS" in os.environ:
+        return os.environ["SYSTEM_CALLS"].split()
+    import test_deploy  # pylint: disable=import-outside-toplevel
+    return sorted(test_deploy.allowed_system_calls())
+
+
+def load(allowed):
+    library = ctypes.CDLL("libseccomp.so.2")
+    library.seccomp_init.restype = ctypes.c_void_p
+    library.seccomp_load.argtypes = [ctypes.c_void_p]
+    library.seccomp_rule_add.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint]
+    context = library.seccomp_init(ACT_ERRNO | errno.EPERM)
+    for name in allowed:
+        number = library.seccomp_syscall_resolve_name(name.encode())
+        if number >= 0:  # it is one of this architecture
+            assert library.seccomp_rule_add(context, ACT_ALLOW, number, 0) == 0, name
+    assert library.seccomp_load(context) == 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        print(" ".join(names()))
+    else:
+        load(names())
+        os.execv(sys.argv[1], sys.argv[1:])
