@@ -145,8 +145,13 @@ size_t deliveries_count(const struct deliveries *d, enum delivery_state state);
 bool deliveries_are_dropped(const struct deliveries *d);
 struct delivery *delivery_find(const struct deliveries *d, const struct uuid *id);
 struct delivery *delivery_find_no(const struct deliveries *d, uint64_t object_no);
+bool delivery_has_ended(const struct delivery *delivery);
 void delivery_id(const struct delivery *delivery, struct uuid *out_id);
 void delivery_add_json(const struct delivery *delivery, struct buf *b);
+/* ERR_OVERLOADED when a change that adds `more` to those that have not ended, and to what it has
+ * added already, would pass PendingDeliveries. */
+struct err *deliveries_check_room(const struct deliveries *d, struct change *change,
+                                  size_t more) MUST_USE;
 /* Adds to a change: sends again, with a fresh schedule / forgets it, cancelling an attempt. The
  * first gives the delivery as it will be, for delivery_add_json. */
 struct delivery delivery_resend(struct change *change, const struct delivery *delivery);

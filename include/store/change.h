@@ -24,7 +24,8 @@ struct change {
     struct change_record *records; /* in the arena */
     size_t count, size;
     uint64_t first_serial, next_serial;
-    bool frees_space; /* deletions and outcomes: may use the space that is kept back for them */
+    size_t deliveries; /* that it adds to those that have not ended: deliveries_check_room */
+    bool frees_space;  /* deletions and outcomes: may use the space that is kept back for them */
 };
 
 void change_init(struct change *c, struct turn *turn, struct arena *a);

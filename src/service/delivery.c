@@ -94,6 +94,11 @@ static void enter_state(struct delivery *delivery)
     }
 }
 
+bool delivery_has_ended(const struct delivery *delivery)
+{
+    return has_ended(delivery->state);
+}
+
 void delivery_set_state(struct delivery *delivery, enum delivery_state next)
 {
     leave_state(delivery);
@@ -521,6 +526,22 @@ struct delivery *lane_oldest_pending(const struct lane *lane)
     while (delivery != NULL && has_ended(delivery->state))
         delivery = lane_next_delivery(lane, delivery);
     return delivery;
+}
+
+struct err *deliveries_check_room(const struct deliveries *d, struct change *change, size_t more)
+{
+    struct service *s = d->service;
+    int64_t most = s->limits.pending_deliveries;
+    struct err *e;
+
+    if (deliveries_pending(d) + change->deliveries + more <= (size_t)most) {
+        change->deliveries += more;
+        return NULL;
+    }
+    s->metrics.limit_hits[METRIC_PENDING_DELIVERIES]++;
+    e = ERR(ERR_OVERLOADED, "the limit PendingDeliveries (%lld) is reached", (long long)most);
+    err_set_retry_after(e, 5);
+    return e;
 }
 
 struct delivery delivery_resend(struct change *change, const struct delivery *delivery)

@@ -319,19 +319,6 @@ static void match(struct service *service, const struct event_draft *draft, stru
     m->selectors += after.looked_at - before.looked_at;
 }
 
-static struct err *check_room(struct service *service, uint32_t matched)
-{
-    int64_t most = service->limits.pending_deliveries;
-    struct err *e;
-
-    if (deliveries_pending(service->deliveries) + matched <= (size_t)most)
-        return NULL;
-    service->metrics.limit_hits[METRIC_PENDING_DELIVERIES]++;
-    e = ERR(ERR_OVERLOADED, "the limit PendingDeliveries (%lld) is reached", (long long)most);
-    err_set_retry_after(e, 5);
-    return e;
-}
-
 static void add_record(struct change *change, const struct event_draft *draft,
                        const struct matched *matched, const struct event_raised *raised)
 {
@@ -370,7 +357,7 @@ struct err *event_raise(struct service *service, const struct event_draft *draft
     buf_init(&matched.ids, BUF_NO_CAP);
     match(service, draft, change->arena, &matched);
     raised.webhooks = matched.count;
-    e = check_room(service, matched.count);
+    e = deliveries_check_room(service->deliveries, change, matched.count);
     if (e == NULL) {
         add_record(change, draft, &matched, &raised);
         change->frees_space = false;

@@ -198,6 +198,8 @@ static struct err *resend_all(struct call *call, const struct query_result *foun
         if (delivery->state == DELIVERY_IN_FLIGHT)
             return ERR(ERR_CONFLICT, "delivery %llu is in flight: its attempt has to end first",
                        (unsigned long long)delivery->object_no);
+        if (delivery_has_ended(delivery))
+            TRY(deliveries_check_room(call->service->deliveries, &call->change, 1));
         resent = delivery_resend(&call->change, delivery);
         out_texts[i] = text_of(&resent, call->arena);
     }

@@ -350,5 +350,46 @@ class Listings(Case):
         self.assertEqual(self.deliveries("EventId=nonsense"), [])
 
 
+class Room(Case):
+    """PendingDeliveries bounds what one request brings, too."""
+
+    def make_config(self):
+        return dict(super().make_config(), Limits={"PendingDeliveries": 10})
+
+    def count(self, conditions="_"):
+        return self.server.request("REPORT", f"/Svc.Admin.Delivery/{conditions}").json()[0]["Count"]
+
+    def test_many_events_in_one_request(self):
+        receiver = self.receiver(lambda request: 500)
+        for event in ("OrderPlaced", "PersonCreated"):
+            self.webhook(Destination=receiver.url(), EventSelector=f"/{event}",
+                         Delivery={"RetrySchedule": [10000]})
+        order = {"Resource": "Shop.OrderPlaced", "Payload": {}}
+        for target, entity in (("/Svc.Event", order), ("/Shop.Person", {"Name": "A"})):
+            answer = self.post(target, [entity] * 11)
+            self.assertEqual((answer.status, answer.json()["ErrorCode"]), (503, "Overloaded"))
+            self.assertIn("Retry-After", answer.headers)
+            self.assertEqual(self.count(), 0)
+        self.assertEqual(self.get("/Shop.Person").status, 204)
+        self.assertEqual(self.post("/Svc.Event", [order] * 10).status, 201)
+        self.assertEqual(self.post("/Shop.Person", {"Name": "A"}).status, 503)
+
+    def test_those_that_are_sent_again(self):
+        receiver = self.receiver(lambda request: 500)
+        self.subscribe(receiver, Delivery={"RetrySchedule": []})
+        for _ in range(2):
+            self.raise_several(6)
+            harness.wait_until(lambda: self.count("State!=Dead") == 0, "all are dead")
+        self.server.request("PATCH", "/Svc.Admin.Webhook", {"IsPaused": True})
+        again = {"State": "Pending"}
+        answer = self.server.request("PATCH", "/Svc.Admin.Delivery/_/unsafe=true", again)
+        self.assertEqual(answer.status, 503, answer)
+        self.assertEqual(self.count("State=Dead"), 12)
+        for limit in (10, 10):
+            target = f"/Svc.Admin.Delivery/_/unsafe=true&limit={limit}"
+            self.assertEqual(self.server.request("PATCH", target, again).status, 200)
+            self.assertEqual(self.count("State=Pending"), 10)
+
+
 if __name__ == "__main__":
     unittest.main()
