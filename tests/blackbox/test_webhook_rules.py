@@ -333,7 +333,7 @@ class Listings(Case):
                 ("State!=Dead&State!=Pending", 6), ("State=Dead&State=Pending", 0),
                 ("State>Dead", 8), ("State=null", 0), ("State!=null", 12), ("State.Length=4", 4),
                 ("State=Dead&LastStatus=410", 1), ("State=Dead/limit=3", 3), ("State=Dead/offset=1", 3),
-                ("State=Dead/search=410", 1), ("_/select=State&distinct=true", 4)):
+                ("State=Dead/search=410,LastError", 1), ("_/select=State&distinct=true", 4)):
             self.assertEqual(self.count(conditions), expected, conditions)
             self.assertEqual(len(self.deliveries(conditions)), expected, conditions)
 
