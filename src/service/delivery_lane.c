@@ -8,7 +8,13 @@
 
 #include <math.h>
 
-enum { STARTS_PER_TURN = 32, DROPS_PER_TURN = 1000, READ_AGAIN_MS = 1, FIRST_WINDOW = 4 };
+enum {
+    STARTS_PER_TURN = 32,
+    STARTS_NS = 2000000,
+    DROPS_PER_TURN = 1000,
+    READ_AGAIN_MS = 1,
+    FIRST_WINDOW = 4
+};
 
 #define NEVER UINT64_MAX
 /* The part of RatePerSecond by which the bucket of tokens is larger than one, and by which it fills
@@ -320,23 +326,27 @@ static bool start_one(struct deliveries *d, struct lane *lane)
     return true;
 }
 
+/* A bounded number of starts, which take a bounded time: those with a local request may take long.
+ */
 static void on_start(struct loop_task *task)
 {
     struct deliveries *d = CONTAINER_OF(task, struct deliveries, starter);
+    uint64_t until_ns = clock_mono_ns() + STARTS_NS;
     unsigned started = 0;
 
-    while (started < STARTS_PER_TURN && d->is_started &&
-           d->count[DELIVERY_IN_FLIGHT] < d->service->delivery_in_flight &&
+    /* With every slot taken, the one that is free first comes here again (lanes_slot_freed). */
+    while (d->is_started && d->count[DELIVERY_IN_FLIGHT] < d->service->delivery_in_flight &&
            !list_empty(&d->ready)) {
         struct lane *lane = ready_at(list_first(&d->ready));
 
+        if (started == STARTS_PER_TURN || clock_mono_ns() > until_ns) {
+            post_starter(d);
+            break;
+        }
         take_out(lane);
         started += start_one(d, lane);
         host_uncall(lane);
     }
-    /* With every slot taken, the one that is free first comes here again (lanes_slot_freed). */
-    if (started == STARTS_PER_TURN && !list_empty(&d->ready))
-        post_starter(d);
 }
 
 void lanes_slot_freed(struct deliveries *d)

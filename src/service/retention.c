@@ -6,7 +6,7 @@
 #include "service/service.h"
 
 enum {
-    SLICE = 1000,          /* objects that a rule takes out at once */
+    SLICE = 250,           /* objects that a rule takes out at once */
     SOON_MS = 20,          /* after something was stored */
     AGAIN_MS = 1,          /* while there is more to take out */
     FULL_DISK_MS = 1000,   /* when the deletions found no room */

@@ -22,7 +22,7 @@ static void make_service(void)
 {
     struct service_options options = {
         .base_path = "/",
-        .delivery_in_flight = 1,
+        .delivery_in_flight = 32,
         .retention = {.errors = 100,
                       .log_days = 14,
                       .log_entries = 100,

@@ -1,0 +1,62 @@
+/* What deliveries take of a turn of the loop. */
+#include "serving.h"
+
+enum { BATCHES = 8, MESSAGES_A_BATCH = 5000, WEBHOOKS = 8 };
+
+static void post(const char *target, struct span body)
+{
+    const struct request request = {
+        .method = SPAN("POST"),
+        .target = span_str(target),
+        .body = body,
+    };
+
+    request_run(service, &request, &response);
+    ck_assert_int_eq(response.status, 201);
+}
+
+static struct span many(const char *entity, int count)
+{
+    struct span all;
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    for (int i = 0; i < count; i++)
+        buf_printf(&b, "%s%s", i == 0 ? "[" : ",", entity);
+    buf_add_char(&b, ']');
+    all = arena_copy(&arena, buf_span(&b));
+    buf_done(&b);
+    return all;
+}
+
+/* Each looks through thousands of entities, which takes longer than a turn's starts may. */
+START_TEST(slow_local_requests_have_turns_of_their_own)
+{
+    size_t most = 0;
+
+    service_start(service);
+    for (int i = 0; i < BATCHES; i++)
+        post("/Message", many("{\"Text\":\"Hello\"}", MESSAGES_A_BATCH));
+    for (int i = 0; i < WEBHOOKS; i++)
+        post("/Webhook", SPAN("{\"Destination\":\"/Message\",\"EventSelector\":\"/OrderPlaced\","
+                              "\"CustomPayloadRequest\":{\"BreakOnNoContent\":true,"
+                              "\"URI\":\"/Message/Text.Length>1000\"}}"));
+    post("/Event", SPAN("{\"Resource\":\"Shop.OrderPlaced\",\"Payload\":{}}"));
+    commit();
+    while (deliveries_count(service->deliveries, DELIVERY_PENDING) > 0) {
+        size_t before = deliveries_count(service->deliveries, DELIVERY_PENDING);
+        size_t left;
+
+        loop_run_once(&loop);
+        left = deliveries_count(service->deliveries, DELIVERY_PENDING);
+        most = MAX(most, before - left);
+    }
+    ck_assert_uint_eq(most, 1);
+}
+END_TEST
+
+void testing_cases(TCase *tc)
+{
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, slow_local_requests_have_turns_of_their_own);
+}
