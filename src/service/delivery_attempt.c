@@ -38,6 +38,7 @@ struct attempt {
     struct span content_type;
     int64_t started_unix_ns;
     uint64_t started_ns;
+    int64_t ended_unix_ns; /* when its outcome is recorded */
     struct webhook_log_entry outcome;
     struct retry_answer answer;
     bool is_fetching;
@@ -274,7 +275,7 @@ static struct err *add_headers(struct attempt *attempt)
     const struct webhook_settings *settings = &attempt->settings->webhook;
     struct arena *a = &attempt->arena;
     struct span event_id = uuid_span(attempt, &delivery->event->id);
-    int64_t timestamp_s = MAX(clock_unix_ns(), 0) / 1000000000;
+    int64_t timestamp_s = MAX(attempt->started_unix_ns, 0) / 1000000000;
 
     attempt->header_count = 0;
     for (size_t i = 0; i < settings->header_count; i++)
@@ -401,7 +402,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery)
 static struct retry_decision decide(const struct attempt *attempt)
 {
     return retry_decide(&attempt->settings->webhook.retry, attempt->delivery->attempts + 1u,
-                        &attempt->answer, clock_unix_ns(), rng_unit());
+                        &attempt->answer, attempt->ended_unix_ns, rng_unit());
 }
 
 static void add_delivery(struct change *change, const struct attempt *attempt,
@@ -418,7 +419,8 @@ static void add_delivery(struct change *change, const struct attempt *attempt,
     record.state = attempt->is_aborted ? DELIVERY_ABORTED : states[decision->verdict];
     record.attempts++;
     record.last_status = (uint16_t)attempt->answer.status;
-    record.next_unix_ns = record.state == DELIVERY_WAITING ? decision->at_unix_ns : clock_unix_ns();
+    record.next_unix_ns =
+        record.state == DELIVERY_WAITING ? decision->at_unix_ns : attempt->ended_unix_ns;
     record.last_error = span_sub(attempt->outcome.error, 0, KEPT_ERROR_BYTES);
     record.version = change_next_serial(change);
     delivery_add_record(change, &record);
@@ -449,7 +451,7 @@ static void add_pause(struct change *change, const struct attempt *attempt,
 {
     const struct lane *lane = attempt->delivery->lane;
     double days = attempt->settings->webhook.disable_after_days;
-    double failing_ns = (double)(clock_unix_ns() - lane->failing_since_unix_ns);
+    double failing_ns = (double)(attempt->ended_unix_ns - lane->failing_since_unix_ns);
     struct span why;
 
     if (attempt->is_aborted || lane->webhook->is_paused)
@@ -483,17 +485,17 @@ static void fill_entry(struct attempt *attempt)
                                     status_reason(attempt->answer.status));
 }
 
-static void note_success(struct lane_history *history)
+static void note_success(struct lane_history *history, const struct attempt *attempt)
 {
     history->recent |= 1;
-    history->success_unix_ns = clock_unix_ns();
+    history->success_unix_ns = attempt->ended_unix_ns;
 }
 
-static void note_failure(struct lane_history *history, struct span why)
+static void note_failure(struct lane_history *history, const struct attempt *attempt)
 {
-    history->failure_unix_ns = clock_unix_ns();
+    history->failure_unix_ns = attempt->ended_unix_ns;
     mem_free(history->error);
-    history->error = mem_string(span_sub(why, 0, KEPT_ERROR_BYTES));
+    history->error = mem_string(span_sub(attempt->outcome.error, 0, KEPT_ERROR_BYTES));
 }
 
 static void note_in_history(const struct attempt *attempt)
@@ -503,9 +505,9 @@ static void note_in_history(const struct attempt *attempt)
     history->recent <<= 1;
     history->recent_count = MIN(history->recent_count + 1, LANE_RECENT_MOST);
     if (attempt->outcome.is_success && !attempt->is_aborted)
-        note_success(history);
+        note_success(history, attempt);
     else
-        note_failure(history, attempt->outcome.error);
+        note_failure(history, attempt);
     if (!attempt->is_aborted) /* which says nothing about the receiver */
         lane_note_outcome(attempt->delivery->lane, attempt->outcome.is_success);
 }
@@ -523,7 +525,7 @@ static void count_outcome(const struct attempt *attempt)
 {
     struct metrics *m = &attempt->deliveries->service->metrics;
     const struct delivery *delivery = attempt->delivery;
-    int64_t lag_ns = clock_unix_ns() - delivery->event->time_unix_ns;
+    int64_t lag_ns = attempt->ended_unix_ns - delivery->event->time_unix_ns;
 
     m->attempts[result_of(attempt)]++;
     histogram_add(&m->attempt_time, clock_mono_ns() - attempt->started_ns);
@@ -536,11 +538,13 @@ static void count_outcome(const struct attempt *attempt)
 static struct err *apply_outcome(struct attempt *attempt)
 {
     struct service *s = attempt->deliveries->service;
-    struct retry_decision decision = decide(attempt);
+    struct retry_decision decision;
     struct change change;
     struct err *e;
     uint64_t serial;
 
+    attempt->ended_unix_ns = clock_unix_ns();
+    decision = decide(attempt);
     fill_entry(attempt);
     change_init(&change, s->turn, &attempt->arena);
     change.frees_space = true;

@@ -145,11 +145,11 @@ void lane_count_waits_from(struct lane *lane, int64_t now_unix_ns)
 }
 
 /* Waiting ones whose time has come join the queue. */
-static void promote_due(struct lane *lane)
+static void promote_due(struct lane *lane, uint64_t now)
 {
     struct delivery *first;
 
-    while ((first = lane_first_waiting(lane)) != NULL && due_ms(lane) <= now_ms(lane))
+    while ((first = lane_first_waiting(lane)) != NULL && due_ms(lane) <= now)
         delivery_set_state(first, DELIVERY_PENDING);
 }
 
@@ -202,18 +202,18 @@ bool lane_head_waits(const struct lane *lane)
 
 /* When the lane may start its next delivery: a time that has passed, one to come, or NEVER (until
  * something changes). */
-static uint64_t next_start_ms(struct lane *lane)
+static uint64_t next_start_ms(struct lane *lane, uint64_t now)
 {
     if (lane->webhook == NULL || lane->webhook->is_paused)
         return NEVER;
-    promote_due(lane);
+    promote_due(lane, now);
     if (lane->in_flight >= lane_most_in_flight(lane))
         return NEVER;
     if (lane_head_waits(lane))
         return MAX(due_ms(lane), lane->hold_until_ms);
     if (heap_first(&lane->pending) == NULL)
         return NEVER;
-    return MAX(lane->hold_until_ms, now_ms(lane) + lane_token_wait_ms(lane));
+    return MAX(lane->hold_until_ms, now + lane_token_wait_ms(lane));
 }
 
 static void post_starter(struct deliveries *d)
@@ -257,19 +257,20 @@ void lane_update(struct lane *lane)
 {
     struct deliveries *d = lane->deliveries;
     struct loop *loop = d->service->loop;
-    uint64_t at;
+    uint64_t now, at;
 
     if (!d->is_started || lane->ready_in != NULL)
         return;
-    at = next_start_ms(lane);
+    now = now_ms(lane);
+    at = next_start_ms(lane, now);
     if (at == NEVER) {
         timer_stop(loop, &lane->timer);
-    } else if (at <= now_ms(lane)) {
+    } else if (at <= now) {
         timer_stop(loop, &lane->timer);
         join(lane, &d->ready);
         post_starter(d);
     } else {
-        timer_start(loop, &lane->timer, at - now_ms(lane));
+        timer_start(loop, &lane->timer, at - now);
     }
 }
 
@@ -301,9 +302,10 @@ static void wait_for_commit(struct deliveries *d, struct lane *lane, uint64_t se
 /* True when it started one. */
 static bool start_one(struct deliveries *d, struct lane *lane)
 {
+    uint64_t now = now_ms(lane);
     struct delivery *next;
 
-    if (next_start_ms(lane) > now_ms(lane)) {
+    if (next_start_ms(lane, now) > now) {
         lane_update(lane); /* it was paused or held meanwhile */
         return false;
     }

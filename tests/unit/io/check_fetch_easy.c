@@ -130,6 +130,11 @@ START_TEST(headers_that_break_lines)
         {SPAN_INIT("X"), SPAN_INIT("a\nb")},
         {SPAN_INIT("X"), SPAN_INIT("a\0b")},
         {SPAN_INIT("X\rY"), SPAN_INIT("a")},
+        {SPAN_INIT("X"), SPAN_INIT("\n2345678")},
+        {SPAN_INIT("X"), SPAN_INIT("1234567\n")},
+        {SPAN_INIT("X"), SPAN_INIT("12345678\n")},
+        {SPAN_INIT("X"), SPAN_INIT("\t2345678\xc3\xa4\xc3\xa4\xc3\xa4\xc3\n1234567")},
+        {SPAN_INIT("X"), SPAN_INIT("1234567890123456789\0")},
     };
 
     begin();
