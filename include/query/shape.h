@@ -60,11 +60,14 @@ struct shape {
     const struct property *properties;
     size_t count;
     bool dynamic;
-    struct span name; /* of the resource or member, for messages; may be absent */
+    struct span name;        /* of the resource or member, for messages; may be absent */
+    const uint16_t *by_name; /* from shape_sort; NULL: there are few */
 };
 
 /* ASCII case folded; NULL when there is none. */
 const struct property *shape_find(const struct shape *shape, struct span name);
+/* The places of at most UINT16_MAX properties in an order in which shape_find finds one of many. */
+void shape_sort(const struct shape *shape, uint16_t *out_by_name);
 /* The property name most like `name`, for messages; the absent span when none is near. */
 struct span shape_nearest(const struct shape *shape, struct span name);
 

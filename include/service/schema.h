@@ -52,7 +52,8 @@ struct err *schema_check(const struct shape *shape, struct json_value object,
 /* Appends a stored text that an older shape made, in the form of this one: its properties in
  * declared order, `null` for those that are missing, others left out. Values are kept as written.
  */
-void schema_add_reshaped(struct buf *b, const struct shape *shape, struct json_value stored);
+void schema_add_reshaped(struct buf *b, const struct shape *shape, struct json_value stored,
+                         struct arena *a);
 
 /* Makes a shape from a declaration's `Properties` array: Id first, ObjectNo last, everything copied
  * into the arena, which must live as long as the shape. ERR_INVALID_ENTITY. */

@@ -4,6 +4,8 @@
 #include "base/must.h"
 #include "base/text.h"
 
+#include <stdlib.h>
+
 static const struct span type_names[TYPE_COUNT] = {
     [TYPE_ANY] = SPAN_INIT("any"),         [TYPE_STRING] = SPAN_INIT("string"),
     [TYPE_INTEGER] = SPAN_INIT("integer"), [TYPE_NUMBER] = SPAN_INIT("number"),
@@ -46,8 +48,58 @@ void enumeration_add_list(const struct enumeration *e, struct buf *b)
     }
 }
 
+/* By length, then by the characters, ASCII case folded: any order would do. */
+static int cmp_names(struct span a, struct span b)
+{
+    if (a.n != b.n)
+        return a.n < b.n ? -1 : 1;
+    for (size_t i = 0; i < a.n; i++) {
+        char x = span_fold_char(a.p[i]), y = span_fold_char(b.p[i]);
+
+        if (x != y)
+            return x < y ? -1 : 1;
+    }
+    return 0;
+}
+
+static int cmp_places(const void *a, const void *b, void *shape)
+{
+    const struct property *properties = ((const struct shape *)shape)->properties;
+
+    return cmp_names(properties[*(const uint16_t *)a].name, properties[*(const uint16_t *)b].name);
+}
+
+void shape_sort(const struct shape *shape, uint16_t *out_by_name)
+{
+    MUST(shape->count <= UINT16_MAX);
+    for (size_t i = 0; i < shape->count; i++)
+        out_by_name[i] = (uint16_t)i;
+    qsort_r(out_by_name, shape->count, sizeof(*out_by_name), cmp_places, (void *)(uintptr_t)shape);
+}
+
+static const struct property *find_sorted(const struct shape *shape, struct span name)
+{
+    size_t from = 0, to = shape->count;
+
+    while (from < to) {
+        size_t middle = (from + to) / 2;
+        const struct property *p = &shape->properties[shape->by_name[middle]];
+        int order = cmp_names(name, p->name);
+
+        if (order == 0)
+            return p;
+        if (order < 0)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return NULL;
+}
+
 const struct property *shape_find(const struct shape *shape, struct span name)
 {
+    if (shape->by_name != NULL)
+        return find_sorted(shape, name);
     for (size_t i = 0; i < shape->count; i++)
         if (span_ieq(shape->properties[i].name, name))
             return &shape->properties[i];

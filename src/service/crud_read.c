@@ -29,7 +29,7 @@ struct span crud_text(const struct call *call, const struct entity *e, struct ar
     if (e->version >= call->resource->shape_since || call->resource->shape->dynamic)
         return entity_json(e);
     buf_init_arena(&b, a);
-    schema_add_reshaped(&b, call->resource->shape, entity_parse(entity_json(e), a));
+    schema_add_reshaped(&b, call->resource->shape, entity_parse(entity_json(e), a), a);
     return buf_span(&b);
 }
 

@@ -96,35 +96,61 @@ static struct err *unknown_member(const struct shape *shape, struct span name,
                SPAN_FMT(where), SPAN_FMT(nearest));
 }
 
-static struct err *check_known(const struct shape *shape, struct json_value object,
-                               const struct place *outer, struct arena *a)
+/* The values of an object by the places of their properties; absent where there is none. */
+static struct err *place_members(const struct shape *shape, struct json_value object,
+                                 const struct place *outer, struct arena *a,
+                                 struct json_value **out_values)
 {
+    struct json_value *values = ARENA_ARRAY(a, struct json_value, shape->count);
+
     for (struct json_member m = json_first_member(object); json_exists(m.name);
          m = json_next_member(object, m)) {
         struct span name = json_string(m.name, a);
+        const struct property *p = shape_find(shape, name);
 
-        if (shape_find(shape, name) == NULL && !is_entity_name(name))
+        if (p != NULL)
+            values[p - shape->properties] = m.value;
+        else if (!is_entity_name(name))
             return unknown_member(shape, name, outer, a);
     }
+    *out_values = values;
     return NULL;
+}
+
+/* The same of what is stored, which is written as it was declared then. */
+static struct json_value *place_stored(const struct shape *shape, struct json_value stored,
+                                       struct arena *a)
+{
+    struct json_value *values = ARENA_ARRAY(a, struct json_value, shape->count);
+
+    for (struct json_member m = json_first_member(stored); json_exists(m.name);
+         m = json_next_member(stored, m)) {
+        struct span name = json_string(m.name, a);
+        const struct property *p = shape_find(shape, name);
+
+        if (p != NULL && span_eq(p->name, name))
+            values[p - shape->properties] = m.value;
+    }
+    return values;
 }
 
 static struct err *check_object(const struct shape *shape, struct json_value object,
                                 const struct place *outer, struct arena *a)
 {
+    struct json_value *values;
+
     if (json_type(object) != JSON_OBJECT)
         return ERR(ERR_INVALID_ENTITY, "an entity must be a JSON object");
     if (shape->dynamic)
         return NULL;
-    TRY(check_known(shape, object, outer, a));
+    TRY(place_members(shape, object, outer, a, &values));
     for (size_t i = 0; i < shape->count; i++) {
         const struct property *p = &shape->properties[i];
-        struct json_value v = json_member_fold(object, p->name);
         const struct place inner = {outer, p->name};
 
-        TRY(check_type(p, v, outer, a));
-        if (p->members != NULL && json_type(v) == JSON_OBJECT)
-            TRY(check_object(p->members, v, &inner, a));
+        TRY(check_type(p, values[i], outer, a));
+        if (p->members != NULL && json_type(values[i]) == JSON_OBJECT)
+            TRY(check_object(p->members, values[i], &inner, a));
     }
     return NULL;
 }
@@ -225,18 +251,18 @@ static struct err *decode_object(const struct shape *shape, struct json_value in
                                  const struct place *outer, struct arena *a, struct span *out_json)
 {
     struct span json = SPAN("{");
+    struct json_value *values;
 
     if (json_type(input) != JSON_OBJECT)
         return ERR(ERR_INVALID_ENTITY, "%.*s: is no object",
                    SPAN_FMT(place_text(outer->outer, outer->name, a)));
-    TRY(check_known(shape, input, outer, a));
+    TRY(place_members(shape, input, outer, a, &values));
     for (size_t i = 0; i < shape->count; i++) {
         const struct property *p = &shape->properties[i];
-        struct json_value v = json_member_fold(input, p->name);
         struct span text = default_of(p);
 
-        if (json_exists(v))
-            TRY(decode_value(p, v, outer, a, &text));
+        if (json_exists(values[i]))
+            TRY(decode_value(p, values[i], outer, a, &text));
         TRY(check_required(p, text, outer, a));
         json = arena_printf(a, "%.*s%s\"%.*s\":%.*s", SPAN_FMT(json), i == 0 ? "" : ",",
                             SPAN_FMT(p->name), SPAN_FMT(text));
@@ -262,17 +288,15 @@ static void merge(const struct property *p, struct json_value *value, struct jso
     *value = entity_parse(buf_span(&b), a);
 }
 
-static struct err *decode_property(const struct property *p, struct json_value input,
-                                   struct json_value old, enum schema_mode mode, struct arena *a,
+/* From what is given and what there was; either may be absent. */
+static struct err *decode_property(const struct property *p, struct json_value value,
+                                   struct json_value kept, enum schema_mode mode, struct arena *a,
                                    struct span *out_json)
 {
     bool is_read_only = (p->flags & PROPERTY_READ_ONLY) != 0;
-    struct json_value value =
-        is_read_only ? (struct json_value){NULL, NULL} : json_member_fold(input, p->name);
-    struct json_value kept = json_member(old, p->name);
 
     *out_json = default_of(p);
-    if (json_exists(value)) {
+    if (json_exists(value) && !is_read_only) {
         if (mode == SCHEMA_PATCH)
             merge(p, &value, kept, a);
         TRY(decode_value(p, value, NULL, a, out_json));
@@ -331,6 +355,7 @@ struct err *schema_decode(const struct shape *shape, struct json_value input, st
                           enum schema_mode mode, struct arena *a, struct draft *out_draft)
 {
     struct draft draft = {.shape = shape};
+    struct json_value *given, *kept, nothing = {NULL, NULL};
 
     if (json_type(input) != JSON_OBJECT || !json_exists(input))
         return ERR(ERR_INVALID_ENTITY, "an entity must be a JSON object");
@@ -340,10 +365,12 @@ struct err *schema_decode(const struct shape *shape, struct json_value input, st
         *out_draft = draft;
         return NULL;
     }
-    TRY(check_known(shape, input, NULL, a));
+    TRY(place_members(shape, input, NULL, a, &given));
+    kept = json_exists(old) ? place_stored(shape, old, a) : NULL;
     draft.values = ARENA_ARRAY(a, struct span, shape->count);
     for (size_t i = 0; i < shape->count; i++)
-        TRY(decode_property(&shape->properties[i], input, old, mode, a, &draft.values[i]));
+        TRY(decode_property(&shape->properties[i], given[i], kept != NULL ? kept[i] : nothing, mode,
+                            a, &draft.values[i]));
     *out_draft = draft;
     return NULL;
 }
@@ -402,8 +429,11 @@ void schema_encode(struct buf *b, const struct draft *d, const struct uuid *id, 
     buf_add_char(b, '}');
 }
 
-void schema_add_reshaped(struct buf *b, const struct shape *shape, struct json_value stored)
+void schema_add_reshaped(struct buf *b, const struct shape *shape, struct json_value stored,
+                         struct arena *a)
 {
+    struct json_value *values = place_stored(shape, stored, a);
+
     buf_add_char(b, '{');
     for (size_t i = 0; i < shape->count; i++) {
         const struct property *p = &shape->properties[i];
@@ -411,7 +441,7 @@ void schema_add_reshaped(struct buf *b, const struct shape *shape, struct json_v
         if ((p->flags & PROPERTY_HIDDEN) != 0)
             continue;
         json_add_name(b, p->name);
-        json_add_compact(b, json_member(stored, p->name));
+        json_add_compact(b, values[i]);
     }
     buf_add_char(b, '}');
 }

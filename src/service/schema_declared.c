@@ -3,7 +3,8 @@
 #include "base/text.h"
 #include "service/schema.h"
 
-enum { NAME_MOST = 128, PROPERTIES_MOST = 1000 };
+/* FEW are found sooner one after the other. */
+enum { NAME_MOST = 128, PROPERTIES_MOST = 1000, FEW = 8 };
 
 static const struct property properties[] = {
     {.name = SPAN_INIT("Name"),
@@ -87,7 +88,7 @@ static struct err *make_all(struct json_value declared, struct property *list, s
 {
     for (struct json_value v = json_first(declared); json_exists(v); v = json_next(declared, v)) {
         struct property *p = &list[*count];
-        const struct shape so_far = {list, *count, false};
+        const struct shape so_far = {.properties = list, .count = *count};
         struct err *e = make_property(v, a, p);
 
         if (e == NULL && shape_find(&so_far, p->name) != NULL)
@@ -104,6 +105,7 @@ struct err *schema_from_declaration(struct json_value declared, struct arena *a,
 {
     struct shape *shape = ARENA_NEW(a, struct shape);
     struct property *list;
+    uint16_t *by_name;
     size_t count = 0;
 
     if (json_count(declared) > PROPERTIES_MOST)
@@ -112,7 +114,11 @@ struct err *schema_from_declaration(struct json_value declared, struct arena *a,
     list[count++] = schema_dynamic.properties[0]; /* Id */
     TRY(make_all(declared, list, &count, a));
     list[count++] = schema_dynamic.properties[1]; /* ObjectNo */
-    *shape = (struct shape){list, count, false};
+    *shape = (struct shape){.properties = list, .count = count};
+    by_name = ARENA_ARRAY(a, uint16_t, count);
+    shape_sort(shape, by_name);
+    if (count > FEW)
+        shape->by_name = by_name;
     *out_shape = shape;
     return NULL;
 }

@@ -1,5 +1,7 @@
 #include "sample.h"
 
+#include <stdio.h>
+
 static const struct {
     enum value_type type;
     const char *name;
@@ -47,6 +49,30 @@ START_TEST(finding_properties)
 }
 END_TEST
 
+START_TEST(finding_one_of_many)
+{
+    enum { COUNT = 500, NAME_BYTES = 16 };
+    static char names[COUNT][NAME_BYTES], asked[NAME_BYTES];
+    static struct property properties[COUNT];
+    uint16_t by_name[COUNT];
+    struct shape shape = {.properties = properties, .count = COUNT};
+
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(names[i], NAME_BYTES, "%s%d", i % 3 == 0 ? "Ab" : "x_", i * 7919 % COUNT);
+        properties[i].name = span_str(names[i]);
+    }
+    shape_sort(&shape, by_name);
+    shape.by_name = by_name;
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(asked, NAME_BYTES, "%s%d", i % 3 == 0 ? "aB" : "X_", i * 7919 % COUNT);
+        ck_assert_ptr_eq(shape_find(&shape, span_str(asked)), &properties[i]);
+        snprintf(asked, NAME_BYTES, "y_%d", i);
+        ck_assert_ptr_null(shape_find(&shape, span_str(asked)));
+    }
+    ck_assert_ptr_null(shape_find(&shape, SPAN("")));
+}
+END_TEST
+
 START_TEST(nearest_names)
 {
     ck_span_eq(shape_nearest(&sample_person, SPAN("Nmae")), "Name");
@@ -61,5 +87,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, type_names);
     tcase_add_test(tc, enumeration_values);
     tcase_add_test(tc, finding_properties);
+    tcase_add_test(tc, finding_one_of_many);
     tcase_add_test(tc, nearest_names);
 }

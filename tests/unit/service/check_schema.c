@@ -220,6 +220,33 @@ START_TEST(declared_shapes)
 }
 END_TEST
 
+/* Enough properties to be looked up in another way than a few. */
+START_TEST(wide_shapes)
+{
+    enum { COUNT = 300 };
+    struct json_value none = {NULL, NULL};
+    const struct shape *shape;
+    struct draft draft;
+    struct buf declared, input;
+
+    buf_init_arena(&declared, &arena);
+    buf_init_arena(&input, &arena);
+    for (int i = 0; i < COUNT; i++) {
+        buf_printf(&declared, "%s{\"Name\":\"P%d\",\"Type\":\"integer\"}", i == 0 ? "[" : ",", i);
+        buf_printf(&input, "%s\"p%d\":%d", i == 0 ? "{" : ",", COUNT - 1 - i, COUNT - 1 - i);
+    }
+    buf_add_char(&declared, ']');
+    buf_add_char(&input, '}');
+    ck_ok(schema_from_declaration(parse(buf_text(&declared)), &arena, &shape));
+    ck_ok(schema_decode(shape, parse(buf_text(&input)), none, SCHEMA_INSERT, &arena, &draft));
+    for (int i = 0; i < COUNT; i++)
+        ck_assert(span_eq(draft_get(&draft, arena_printf(&arena, "P%d", i)),
+                          arena_printf(&arena, "%d", i)));
+    ck_fails(schema_decode(shape, parse("{\"P300\":1}"), none, SCHEMA_INSERT, &arena, &draft),
+             ERR_UNKNOWN_MEMBER, "P30");
+}
+END_TEST
+
 START_TEST(payload_checks_change_nothing)
 {
     ck_ok(schema_check(&person, parse("{\"name\":\"A\"}"), &arena));
@@ -240,5 +267,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, bad_input);
     tcase_add_test(tc, dynamic_entities_keep_their_members);
     tcase_add_test(tc, declared_shapes);
+    tcase_add_test(tc, wide_shapes);
     tcase_add_test(tc, payload_checks_change_nothing);
 }
