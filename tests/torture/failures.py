@@ -2,7 +2,8 @@
 """Makes the Nth call of a function fail in a scripted run of the server, and checks that nothing was a lie.
 
 shim_fail.c fails one call of one function with one error (or a short count) per run. The script makes a
-webhook, inserts, changes, deletes, reads and raises events, each request on a ledger. In every run: the
+webhook for http:// and one for https://, which is libcurl's, inserts, changes, deletes, reads and raises events,
+each request on a ledger. In every run: the
 server ends neither by a signal (a lack of memory of its own excepted, with its message) nor without a
 message; nothing takes longer than it may; after a restart without faults everything acknowledged is there,
 nothing refused is, acknowledged events arrive, and a server that went on has the same digest as before.
@@ -21,10 +22,12 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "blackbox"))
 import harness  # pylint: disable=wrong-import-position
+import tls  # pylint: disable=wrong-import-position
 
 TOOLS = os.environ.get("TORTURE_TOOLS",
                        os.path.join(os.path.dirname(os.path.abspath(harness.SVCD)), "tests/torture"))
@@ -32,7 +35,8 @@ with open(harness.SVCD, "rb") as program:
     IS_SANITIZED = b"__asan_init" in program.read()
 SHIM = os.path.join(TOOLS, "libshim_fail.so" if IS_SANITIZED else "libshim_fail_heap.so")
 DISK = ["EIO", "ENOSPC"]
-# Function, where the journal's helper process takes the place of kernel AIO, errors.
+# Left out is what does not fail for a descriptor that is open: close, fcntl, getsockname, ioctl. The columns:
+# function, where the journal's helper process takes the place of kernel AIO, errors.
 CASES = [
     ("io_setup", False, ["EAGAIN"]), ("io_submit", False, ["EIO", "ENOSPC", "EAGAIN"]),
     ("io_result", False, ["EIO", "ENOSPC", "short"]),
@@ -49,20 +53,26 @@ CASES = [
     ("send", False, ["EINTR", "EAGAIN", "ECONNRESET", "EPIPE", "short"]),
     ("socket", False, ["EMFILE", "ENOMEM"]), ("connect", False, ["ECONNREFUSED", "ENETUNREACH"]),
     ("epoll_ctl", False, ["ENOMEM"]), ("epoll_wait", False, ["EINTR"]),
+    ("epoll_create1", False, ["EMFILE"]), ("eventfd", False, ["EMFILE"]), ("pipe2", False, ["EMFILE"]),
+    ("socketpair", False, ["EMFILE"]), ("socketpair", True, ["EMFILE"]), ("memfd_create", True, ["EMFILE"]),
+    ("bind", False, ["EADDRINUSE"]), ("listen", False, ["EADDRINUSE"]),
+    ("getpeername", False, ["ENOTCONN"]), ("setsockopt", False, ["ENOBUFS"]), ("getsockopt", False, ["ENOBUFS"]),
+    ("flock", False, ["ENOLCK"]), ("mkdir", False, ["ENOSPC"]),
 ]
 HEAP = {"malloc", "calloc", "realloc"}
-# What ends the process: base/mem and MUST with a message, libuv without one when epoll_ctl fails.
-ABORTING = {"malloc": "svcd: ", "calloc": "svcd: ", "realloc": "svcd: ", "mmap": "svcd: ", "epoll_ctl": ""}
+# What ends the process: base/mem and MUST with a message, libuv without one (docs/security.md) when epoll_ctl
+# fails, or the pipe for signals that it makes at the start.
+ABORTING = {"malloc": "svcd: ", "calloc": "svcd: ", "realloc": "svcd: ", "mmap": "svcd: ", "epoll_ctl": "", "pipe2": ""}
 REQUEST_S = 5
 
 
 class Script:
     """One run's requests and what came of them."""
 
-    def __init__(self, server, receiver):
-        self.server, self.receiver = server, receiver
+    def __init__(self, server, receivers):
+        self.server, self.receivers = server, receivers
         self.present, self.absent, self.refused = {}, set(), set()
-        self.events, self.has_webhook = set(), False
+        self.events, self.has_webhooks = set(), False
         self.connection = None
 
     def request(self, method, target, body=None, fresh=False):
@@ -112,17 +122,17 @@ class Script:
             self.events.add(body[0]["Id"])
 
     def run(self):
-        status, _ = self.request("POST", "/Svc.Admin.Webhook", {
-            "Destination": self.receiver.url(), "EventSelector": "/Shop.OrderPlaced",
-            "Delivery": {"RetrySchedule": [0.1] * 30}})
-        self.has_webhook = status == 201
+        statuses = [self.request("POST", "/Svc.Admin.Webhook", {
+            "Destination": receiver.url(), "EventSelector": "/Shop.OrderPlaced",
+            "Delivery": {"RetrySchedule": [0.1] * 30}})[0] for receiver in self.receivers.both]
+        self.has_webhooks = statuses == [201, 201]
         for number in range(4):
             self.insert(number)
         for number, ident in enumerate(list(self.present)[:2], 10):
             self.change(ident, number)
         for ident in list(self.present)[2:3]:
             self.delete(ident)
-        if self.has_webhook:
+        if self.has_webhooks:
             self.event(20)
             self.event(21)
         self.request("GET", "/Shop.Message/No<100/orderby=No")
@@ -131,7 +141,10 @@ class Script:
         self.insert(6, fresh=True)
         self.close()
 
-    def check(self, arrived):
+    def have_arrived(self):
+        return all(self.events <= arrived for arrived in self.receivers.arrived)
+
+    def check(self):
         """Yields what is wrong after a restart."""
         answer = self.server.request("GET", "/Shop.Message")
         found = {e["Id"]: e["No"] for e in (answer.json() if answer.status == 200 else [])}
@@ -143,13 +156,31 @@ class Script:
         for number in self.refused & set(found.values()):
             yield f"insert {number} was refused, but is there"
         try:
-            harness.wait_until(lambda: arrived >= self.events, "events", 8)
+            harness.wait_until(self.have_arrived, "events", 8)
         except AssertionError:
-            yield f"{len(self.events - arrived)} acknowledged events did not arrive"
+            missing = [len(self.events - arrived) for arrived in self.receivers.arrived]
+            yield f"{missing} acknowledged events did not arrive"
+
+
+class Receivers:
+    """One for each way out, and what has arrived there."""
+    authority = certificate = None
+
+    def __init__(self):
+        self.arrived = [set(), set()]
+        self.both = [harness.Receiver(self.taker(0)), tls.TlsReceiver(self.certificate, self.taker(1))]
+
+    def taker(self, which):
+        return lambda request: self.arrived[which].add(request.headers["webhook-id"])
+
+    def close(self):
+        for receiver in self.both:
+            receiver.close()
 
 
 def set_up(fault, helper):
-    server = harness.Server()
+    server = harness.Server(dict(harness.load_config(harness.SHOP),
+                                 Delivery={"CaFile": Receivers.authority.file}))
     server.env.update(TORTURE_FAIL=fault, LD_PRELOAD=SHIM)
     server.env["ASAN_OPTIONS"] = "verify_asan_link_order=0:" + server.env.get("ASAN_OPTIONS", "")
     if helper:
@@ -200,9 +231,9 @@ def wait_settled(script):
     return True
 
 
-def settled_digest(script, arrived):
+def settled_digest(script):
     """The state's digest, or None: events are still on their way, or the server has ended."""
-    is_settled = wait_settled(script) and script.events <= arrived
+    is_settled = wait_settled(script) and script.have_arrived()
     script.close()
     try:
         return script.server.digest() if is_settled else None
@@ -213,16 +244,15 @@ def settled_digest(script, arrived):
 def one_run(call, helper, error, number):
     """What is wrong in a run with this fault."""
     value = error if error == "short" else getattr(errno, error)
-    arrived, problems = set(), []
-    receiver = harness.Receiver(lambda request: arrived.add(request.headers["webhook-id"]))
+    problems, receivers = [], Receivers()
     server = set_up(f"{call}:{number}:{value}", helper)
-    script = Script(server, receiver)
+    script = Script(server, receivers)
     digest = None
     try:
         if start(server):
             script.run()
             if server.process.poll() is None:
-                digest = settled_digest(script, arrived)
+                digest = settled_digest(script)
                 server.process.send_signal(signal.SIGTERM)
         problems += end_of(server, call)
         server.log = []
@@ -230,24 +260,24 @@ def one_run(call, helper, error, number):
         server.start()
         if digest is not None and server.digest() != digest:
             problems.append("the state differs after a restart")
-        problems += script.check(arrived)
+        problems += script.check()
         if server.stop() != 0:
             problems.append("the server without faults did not stop cleanly")
     except (AssertionError, OSError) as problem:
         problems.append(str(problem))
     finally:
-        receiver.close()
+        receivers.close()
         server.remove()
     return problems
 
 
 def count_calls(call, helper):
-    receiver = harness.Receiver()
+    receivers = Receivers()
     server = set_up(f"{call}:0:short", helper)
     server.env["TORTURE_COUNT"] = os.path.join(server.directory, "count")
     try:
         server.start()
-        script = Script(server, receiver)
+        script = Script(server, receivers)
         script.run()
         wait_settled(script)
         script.close()
@@ -257,7 +287,7 @@ def count_calls(call, helper):
     except FileNotFoundError:
         return 0
     finally:
-        receiver.close()
+        receivers.close()
         server.remove()
 
 
@@ -281,6 +311,9 @@ def main():
     cases = [case for case in CASES if (wanted is None or case[0] in wanted)
              and not (IS_SANITIZED and case[0] in HEAP)]
     passed = failed = 0
+    directory = tempfile.TemporaryDirectory(prefix="svcd-test-")
+    Receivers.authority = tls.Authority(directory.name, "authority")
+    Receivers.certificate = Receivers.authority.sign("127.0.0.1")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         counts = list(pool.map(lambda case: count_calls(case[0], case[1]), cases))
         runs = [(call, helper, error, number) for (call, helper, errors), count in zip(cases, counts)
@@ -293,6 +326,7 @@ def main():
     for (call, helper, errors), count in zip(cases, counts):
         print(f"{call}{' (helper)' if helper else ''}: {count} calls, "
               f"{len(numbers(count, tries, rng))} numbers, {len(errors)} errors")
+    directory.cleanup()
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

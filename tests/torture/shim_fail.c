@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -273,29 +275,35 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
     return syscall(SYS_sendmsg, fd, message, flags);
 }
 
-EXPORT int socket(int family, int type, int protocol)
-{
-    FAIL("socket", -1);
-    return (int)syscall(SYS_socket, family, type, protocol);
-}
+/* Calls that fail as a whole, and otherwise are the kernel's. */
+#define CALL(name, parameters, ...)                                                                \
+    EXPORT int name parameters                                                                     \
+    {                                                                                              \
+        FAIL(#name, -1);                                                                           \
+        return (int)syscall(__VA_ARGS__);                                                          \
+    }
 
-EXPORT int connect(int fd, const struct sockaddr *address, socklen_t n)
-{
-    FAIL("connect", -1);
-    return (int)syscall(SYS_connect, fd, address, n);
-}
-
-EXPORT int accept4(int fd, struct sockaddr *address, socklen_t *n, int flags)
-{
-    FAIL("accept4", -1);
-    return (int)syscall(SYS_accept4, fd, address, n, flags);
-}
-
-EXPORT int epoll_ctl(int fd, int what, int other, struct epoll_event *event)
-{
-    FAIL("epoll_ctl", -1);
-    return (int)syscall(SYS_epoll_ctl, fd, what, other, event);
-}
+CALL(socket, (int family, int type, int protocol), SYS_socket, family, type, protocol)
+CALL(socketpair, (int family, int type, int protocol, int fds[2]), SYS_socketpair, family, type,
+     protocol, fds)
+CALL(bind, (int fd, const struct sockaddr *address, socklen_t n), SYS_bind, fd, address, n)
+CALL(listen, (int fd, int backlog), SYS_listen, fd, backlog)
+CALL(connect, (int fd, const struct sockaddr *address, socklen_t n), SYS_connect, fd, address, n)
+CALL(accept4, (int fd, struct sockaddr *address, socklen_t *n, int flags), SYS_accept4, fd, address,
+     n, flags)
+CALL(getpeername, (int fd, struct sockaddr *address, socklen_t *n), SYS_getpeername, fd, address, n)
+CALL(setsockopt, (int fd, int level, int option, const void *value, socklen_t n), SYS_setsockopt,
+     fd, level, option, value, n)
+CALL(getsockopt, (int fd, int level, int option, void *value, socklen_t *n), SYS_getsockopt, fd,
+     level, option, value, n)
+CALL(epoll_create1, (int flags), SYS_epoll_create1, flags)
+CALL(epoll_ctl, (int fd, int what, int other, struct epoll_event *event), SYS_epoll_ctl, fd, what,
+     other, event)
+CALL(eventfd, (unsigned value, int flags), SYS_eventfd2, value, flags)
+CALL(pipe2, (int fds[2], int flags), SYS_pipe2, fds, flags)
+CALL(memfd_create, (const char *name, unsigned flags), SYS_memfd_create, name, flags)
+CALL(flock, (int fd, int operation), SYS_flock, fd, operation)
+CALL(mkdir, (const char *path, mode_t mode), SYS_mkdirat, AT_FDCWD, path, mode)
 
 EXPORT int epoll_pwait(int fd, struct epoll_event *events, int most, int timeout,
                        const sigset_t *mask)
