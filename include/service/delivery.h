@@ -75,6 +75,7 @@ struct lane {
     struct uuid webhook_id;
     struct webhook *webhook;
     bool is_dying;                 /* the webhook was deleted, the deliveries are being dropped */
+    bool is_starting;              /* an attempt: its local request may delete what the lane has */
     struct list all;               /* its deliveries, in the order in which they came */
     struct heap pending;           /* by rank */
     struct heap waiting;           /* by rank */

@@ -42,6 +42,8 @@ struct attempt {
     struct webhook_log_entry outcome;
     struct retry_answer answer;
     bool is_fetching;
+    bool is_evaluating;     /* a local request, which may delete the attempt's own delivery */
+    bool is_cancelled;      /* meanwhile */
     bool is_aborted;        /* the custom payload request said so */
     struct loop_task ended; /* of an attempt without a fetch */
     struct timer again;     /* the outcome could not be recorded yet */
@@ -101,6 +103,10 @@ void attempt_cancel(struct attempt *attempt)
 {
     struct deliveries *d = attempt->deliveries;
 
+    if (attempt->is_evaluating) {
+        attempt->is_cancelled = true;
+        return;
+    }
     if (attempt->is_fetching)
         fetch_cancel(d->service->fetcher, &attempt->fetch);
     attempt->is_fetching = false;
@@ -337,8 +343,14 @@ static void send_local(struct attempt *attempt)
     struct webhook_log_entry *outcome = &attempt->outcome;
     uint64_t began_ns = clock_mono_ns();
 
+    attempt->is_evaluating = true;
     run_local(attempt, attempt->settings->webhook.method, attempt->settings->webhook.destination,
               attempt->headers, attempt->header_count, blob_span(attempt->body));
+    attempt->is_evaluating = false;
+    if (attempt->is_cancelled) {
+        attempt_put(attempt);
+        return;
+    }
     attempt->answer.answered = true;
     attempt->answer.status = response->status;
     outcome->status = response->status;
@@ -381,7 +393,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery)
     attempt->started_unix_ns = clock_unix_ns();
     attempt->started_ns = clock_mono_ns();
     attempt->content_type = (struct span){NULL, 0};
-    attempt->is_aborted = false;
+    attempt->is_aborted = attempt->is_cancelled = false;
     attempt->answer = (struct retry_answer){.retry_after_s = -1};
     memset(&attempt->outcome, 0, sizeof(attempt->outcome));
     delivery_set_state(delivery, DELIVERY_IN_FLIGHT);

@@ -346,8 +346,11 @@ static void on_start(struct loop_task *task)
             break;
         }
         take_out(lane);
+        lane->is_starting = true;
         started += start_one(d, lane);
+        lane->is_starting = false;
         host_uncall(lane);
+        lane_release(lane);
     }
 }
 
@@ -459,8 +462,8 @@ static void lane_free(struct lane *lane, struct list *in)
 /* One with a rate stays: it knows how much of it is used up. */
 void lane_release(struct lane *lane)
 {
-    if (!lane->is_dying && list_empty(&lane->all) && !list_linked(&lane->stored.link) &&
-        lane->rate_per_second <= 0)
+    if (!lane->is_dying && !lane->is_starting && list_empty(&lane->all) &&
+        !list_linked(&lane->stored.link) && lane->rate_per_second <= 0)
         lane_free(lane, &lane->deliveries->lanes);
 }
 

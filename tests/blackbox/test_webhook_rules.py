@@ -391,5 +391,45 @@ class Room(Case):
             self.assertEqual(self.count("State=Pending"), 10)
 
 
+class OwnEnds(Case):
+    """Local requests that delete or change what they are a part of."""
+
+    def run_request(self, method, target, **delivery):
+        self.subscribe(self.receiver(), Method=method, Destination=target,
+                       Delivery=dict(delivery, RetrySchedule=[]))
+        for _ in range(2):
+            self.raise_several(3)
+        harness.wait_until(lambda: all(found["State"] == "Delivered" for found in self.deliveries()),
+                           "nothing is left to do")
+
+    def test_the_delivery(self):
+        self.run_request("DELETE", "/Svc.Admin.Delivery/_/unsafe=true")
+        self.assertEqual(self.deliveries(), [])
+        self.assertEqual(self.get("/Svc.Admin.WebhookLog").status, 204)
+
+    def test_the_delivery_of_a_queue_that_stays(self):
+        self.run_request("DELETE", "/Svc.Admin.Delivery/State=InFlight/unsafe=true", RatePerSecond=1000)
+        self.assertEqual(self.deliveries(), [])
+
+    def test_the_webhook(self):
+        self.run_request("DELETE", "/Svc.Admin.Webhook")
+        self.assertEqual(self.get("/Svc.Admin.Webhook").status, 204)
+        self.assertEqual(self.deliveries(), [])
+
+    def test_the_event(self):
+        self.run_request("DELETE", "/Svc.Event/_/unsafe=true")
+        self.assertEqual(len(self.deliveries("State=Delivered")), 6)
+
+    def test_the_declaration(self):
+        self.created("/Svc.Admin.Resource", {"Name": "Own.Event", "Kind": "EventResource"})
+        self.webhook(EventSelector="/Own.Event", Method="DELETE",
+                     Destination="/Svc.Admin.Resource/Name=Own.Event")
+        self.created("/Svc.Event", {"Resource": "Own.Event", "Payload": {}})
+        self.wait_for_state("Delivered")
+        webhook, = self.get("/Svc.Admin.Webhook").json()
+        self.assertTrue(webhook["IsPaused"])
+        self.assertIn("Own.Event", webhook["ErrorMessage"])
+
+
 if __name__ == "__main__":
     unittest.main()
