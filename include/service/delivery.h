@@ -8,7 +8,8 @@
  *   PENDING ---> IN_FLIGHT ---> WAITING ----------------+
  *      ^             |---> DELIVERED
  *      |             |---> DEAD      (schedule used up, or 410)
- *      |             `---> ABORTED   (custom payload: BreakOnError, BreakOnNoContent; loop)
+ *      |             `---> ABORTED   (custom payload: BreakOnError, BreakOnNoContent; loop; too
+ * large)
  *      `--- PATCH {"State":"Pending"} from DELIVERED, DEAD, ABORTED
  *
  * IN_FLIGHT is not journaled: after a restart it is PENDING again (at-least-once). */

@@ -138,17 +138,26 @@ static void abort_delivery(struct attempt *attempt, struct span why)
 
 /* Bodies. ---------------------------------------------------------------------------------- */
 
-/* In another format: the attempt's body is replaced. */
-static void reformat(struct attempt *attempt, enum format format)
+/* In another format: the attempt's body is replaced. CSV has a column for every member that there
+ * is anywhere, so it may be many times as large. */
+static struct err *reformat(struct attempt *attempt, enum format format)
 {
+    size_t most = (size_t)attempt->deliveries->service->limits.answer_bytes;
     struct blob *json = TAKE(attempt->body);
+    struct err *e = NULL;
     struct buf b;
 
-    buf_init(&b, BUF_NO_CAP);
+    buf_init(&b, most);
     payload_add_as(&b, blob_span(json), format, &attempt->arena);
-    attempt->body = blob_new(buf_span(&b));
-    buf_done(&b);
     blob_unref(json);
+    if (buf_over(&b))
+        e = ERR(ERR_PAYLOAD_TOO_LARGE,
+                "as %s the body would be larger than the limit AnswerBytes (%zu bytes)",
+                format_media_type(format), most);
+    else
+        attempt->body = blob_new(buf_span(&b));
+    buf_done(&b);
+    return e;
 }
 
 static struct err *body_of_payload(struct attempt *attempt, bool *out_ready)
@@ -166,9 +175,7 @@ static struct err *body_of_payload(struct attempt *attempt, bool *out_ready)
     attempt->content_type = attempt->settings->webhook.content_type.p == NULL
                                 ? SPAN("application/json")
                                 : attempt->settings->webhook.content_type;
-    if (format != FORMAT_JSON)
-        reformat(attempt, format);
-    return NULL;
+    return format == FORMAT_JSON ? NULL : reformat(attempt, format);
 }
 
 /* The webhook's Content-Type says in which format the local request is to answer. */
@@ -400,6 +407,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery)
     delivery->attempt = attempt;
     e = prepare(attempt, &ready);
     if (e != NULL) {
+        attempt->is_aborted = err_code(e) == ERR_PAYLOAD_TOO_LARGE; /* as it would be next time */
         end_without_answer(attempt, arena_copy(&attempt->arena, err_message(e)));
         err_free(e);
     } else if (ready && attempt->settings->webhook.is_local) {

@@ -281,6 +281,21 @@ class TooLargeAnswers(harness.ServerCase):
         self.assertEqual(self.server.request("PATCH", everyone, {"Seen": True}, minimal).status, 200)
         self.assertEqual(self.count("/Shop.Message/Seen=true"), 500)
 
+    def test_bodies_as_csv(self):
+        """Each entity has a member of its own, so that there are as many columns as rows."""
+        receiver = self.receiver()
+        for media_type in ("text/csv", "application/x-ndjson"):
+            self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced",
+                         Headers={"Content-Type": media_type})
+        payload = [{f"Name{number}": number} for number in range(400)]
+        self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": payload})
+        self.assertEqual(len(receiver.take().body.splitlines()), 400)
+        target = "/Svc.Admin.Delivery/State=Aborted"
+        aborted, = harness.wait_until(lambda: (answer := self.get(target)).status == 200 and answer,
+                                      "one is aborted").json()
+        self.assertIn("text/csv", aborted["LastError"])
+        self.assertIn("AnswerBytes", aborted["LastError"])
+
     def test_deliveries(self):
         self.webhook(Destination="http://127.0.0.1:1/", EventSelector="/Shop.OrderPlaced",
                      Delivery={"RetrySchedule": [10000]})
