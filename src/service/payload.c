@@ -53,16 +53,18 @@ struct table {
     struct map by_name;
     struct column **columns; /* in the order of first appearance */
     size_t count, size;
-    struct json_value *rows;
-    size_t row_count;
     struct json_value *cells; /* of one row, a column each */
+    struct arena *arena;      /* of the columns */
+    struct arena scratch;     /* of one row */
 };
 
-static void note_columns(struct table *t, struct json_value row, struct arena *a)
+static void note_columns(struct table *t, struct json_value row)
 {
+    struct arena *a = t->arena;
+
     for (struct json_member m = json_first_member(row); json_exists(m.name);
          m = json_next_member(row, m)) {
-        struct span name = json_string(m.name, a);
+        struct span name = json_string(m.name, &t->scratch);
         struct column *column;
 
         if (map_find(&t->by_name, name) != NULL)
@@ -75,22 +77,30 @@ static void note_columns(struct table *t, struct json_value row, struct arena *a
             t->size = size;
         }
         column = ARENA_NEW(a, struct column);
-        column->name = name;
+        column->name = arena_copy(a, name);
         column->place = t->count;
         t->columns[t->count++] = column;
         map_add(&t->by_name, column);
     }
 }
 
+/* Rows are parsed again to be written: all of them at once would take many times their text. */
 static void table_init(struct table *t, const struct span *items, size_t count, struct arena *a)
 {
-    *t = (struct table){.row_count = count};
+    *t = (struct table){.arena = a};
     map_init(&t->by_name, column_key);
-    t->rows = ARENA_ARRAY(a, struct json_value, count);
+    arena_init(&t->scratch);
     for (size_t i = 0; i < count; i++) {
-        t->rows[i] = entity_parse(items[i], a);
-        note_columns(t, t->rows[i], a);
+        arena_reset(&t->scratch);
+        note_columns(t, entity_parse(items[i], &t->scratch));
     }
+    t->cells = ARENA_ARRAY(a, struct json_value, t->count);
+}
+
+static void table_done(struct table *t)
+{
+    arena_done(&t->scratch);
+    map_done(&t->by_name);
 }
 
 /* RFC 4180: quoted when it holds a comma, a quote or a line break; quotes doubled. */
@@ -122,23 +132,24 @@ static void add_value(struct buf *b, struct json_value v, struct arena *a)
         add_field(b, json_text(v));
 }
 
-static void add_row(struct buf *b, const struct table *t, struct json_value row, struct arena *a)
+static void add_row(struct buf *b, struct table *t, struct span item)
 {
-    struct json_value *cells = t->cells;
+    struct json_value *cells = t->cells, row;
     size_t start = b->n;
 
+    arena_reset(&t->scratch);
+    row = entity_parse(item, &t->scratch);
     memset(cells, 0, t->count * sizeof(*cells));
-
     for (struct json_member m = json_first_member(row); json_exists(m.name);
          m = json_next_member(row, m)) {
-        const struct column *column = map_find(&t->by_name, json_string(m.name, a));
+        const struct column *column = map_find(&t->by_name, json_string(m.name, &t->scratch));
 
         cells[column->place] = m.value;
     }
     for (size_t i = 0; i < t->count; i++) {
         if (i > 0)
             buf_add_char(b, ',');
-        add_value(b, cells[i], a);
+        add_value(b, cells[i], &t->scratch);
     }
     if (t->count == 1 && b->n == start) /* readers skip empty lines */
         buf_add_str(b, "\"\"");
@@ -156,10 +167,9 @@ static void add_csv(struct buf *b, const struct span *items, size_t count, struc
         add_field(b, t.columns[i]->name);
     }
     buf_add_str(b, "\r\n");
-    t.cells = ARENA_ARRAY(a, struct json_value, t.count);
-    for (size_t i = 0; i < t.row_count && !buf_over(b); i++)
-        add_row(b, &t, t.rows[i], a);
-    map_done(&t.by_name);
+    for (size_t i = 0; i < count && !buf_over(b); i++)
+        add_row(b, &t, items[i]);
+    table_done(&t);
 }
 
 /* JSON. ------------------------------------------------------------------------------------- */
