@@ -42,7 +42,8 @@ struct query_result {
     size_t left; /* of a negative offset: how many the limit cut off, which are the last ones */
 };
 
-/* conditions_parse and meta_parse in one. What was understood ends with query_done. */
+/* conditions_parse and meta_parse in one. What was understood ends with query_done; after an error
+ * nothing was, and the query may be used for nothing else. */
 struct err *query_parse(const struct uri *uri, const struct shape *shape, struct arena *a,
                         struct query *out_query) MUST_USE;
 void query_done(struct query *q);

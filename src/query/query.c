@@ -24,13 +24,12 @@ struct run {
 struct err *query_parse(const struct uri *uri, const struct shape *shape, struct arena *a,
                         struct query *out_query)
 {
-    struct query query = {.shape = shape};
-
+    *out_query = (struct query){.shape = shape};
     if (uri->condition_count > 0)
-        TRY(conditions_parse(uri->conditions, uri->condition_count, shape, a, &query.conditions));
+        TRY(conditions_parse(uri->conditions, uri->condition_count, shape, a,
+                             &out_query->conditions));
     if (uri->meta_count > 0)
-        TRY(meta_parse(uri->metas, uri->meta_count, shape, a, &query.meta));
-    *out_query = query;
+        TRY(meta_parse(uri->metas, uri->meta_count, shape, a, &out_query->meta));
     return NULL;
 }
 
