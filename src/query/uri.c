@@ -295,10 +295,13 @@ static struct err *check_pieces(struct span part, struct arena *a)
 static struct err *check_part(const struct parser *s, struct span part,
                               const struct part_kind *kind, size_t max_conditions)
 {
-    size_t count = count_char(part, '&') + 1;
+    size_t count;
 
     if (!s->is_plain)
         TRY(check_pieces(part, s->arena));
+    if (part.n < max_conditions) /* so that there cannot be more */
+        return NULL;
+    count = count_char(part, '&') + 1;
     if (count <= max_conditions)
         return NULL;
     return ERR(ERR_INVALID_URI_SYNTAX, "There are %zu %ss in '%.*s', at most %zu are allowed.",
