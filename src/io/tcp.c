@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -31,6 +32,7 @@ struct tcp_conn {
         uv_tcp_t tcp;
         uv_pipe_t pipe;
     } uv;
+    int fd; /* libuv's */
     struct loop *loop;
     const struct tcp_callbacks *callbacks; /* NULL until tcp_start */
     void *context;
@@ -76,6 +78,7 @@ struct tcp_conn *tcp_conn_new(struct loop *loop, int fd, const struct tcp_sockad
     struct tcp_conn *conn = NEW(struct tcp_conn);
     int status;
 
+    conn->fd = fd;
     conn->loop = loop;
     timer_init(&conn->linger, on_linger_over);
     note_peer(conn, peer);
@@ -151,9 +154,7 @@ static void fail(struct tcp_conn *conn, int status)
  * for. */
 static void half_close(struct tcp_conn *conn)
 {
-    uv_os_fd_t fd;
-
-    if (conn->ended || uv_fileno(&conn->uv.handle, &fd) != 0 || shutdown(fd, SHUT_WR) != 0)
+    if (conn->ended || shutdown(conn->fd, SHUT_WR) != 0)
         tcp_close(conn, conn->reason);
     else
         timer_start(conn->loop, &conn->linger, LINGER_MS);
@@ -212,10 +213,15 @@ void tcp_resume(struct tcp_conn *conn)
 
 /* --- Writing --- */
 
-/* For libuv, which only reads it. */
+/* For those that only read it. */
 static uv_buf_t buf_of(struct span s)
 {
     return (uv_buf_t){.base = (char *)(uintptr_t)s.p, .len = s.n};
+}
+
+static struct iovec iovec_of(struct span s)
+{
+    return (struct iovec){.iov_base = (char *)(uintptr_t)s.p, .iov_len = s.n};
 }
 
 static void send_waiting(struct tcp_conn *conn);
@@ -266,19 +272,27 @@ static void send_later(struct tcp_conn *conn, struct span first, struct span sec
     send_waiting(conn);
 }
 
-/* What the kernel takes; negative: it fails. */
-static int send_now(struct tcp_conn *conn, struct span first, struct span second)
+/* What the kernel takes; negative: it fails. libuv would use write(2), which takes 40 ns longer to
+ * come to the socket. Nothing of libuv's is under way here. */
+static ssize_t send_now(const struct tcp_conn *conn, struct span first, struct span second)
 {
-    uv_buf_t parts[] = {buf_of(first), buf_of(second)};
-    int sent = uv_try_write(&conn->uv.stream, parts, second.n > 0 ? 2 : 1);
+    struct iovec parts[] = {iovec_of(first), iovec_of(second)};
+    const struct msghdr both = {.msg_iov = parts, .msg_iovlen = ARRAY_LEN(parts)};
+    ssize_t sent;
 
-    return sent == UV_EAGAIN ? 0 : sent;
+    do
+        sent = second.n == 0 ? send(conn->fd, first.p, first.n, MSG_NOSIGNAL)
+                             : sendmsg(conn->fd, &both, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent < 0)
+        return errno == EAGAIN || errno == ENOBUFS ? 0 : -errno;
+    return sent;
 }
 
 void tcp_write_two(struct tcp_conn *conn, struct span first, struct span second)
 {
     size_t taken;
-    int sent;
+    ssize_t sent;
 
     if (first.n + second.n == 0 || conn->finishing || is_closing(conn))
         return;
@@ -290,7 +304,7 @@ void tcp_write_two(struct tcp_conn *conn, struct span first, struct span second)
     sent = send_now(conn, first, second);
     taken = (size_t)MAX(sent, 0);
     if (sent < 0)
-        fail(conn, sent);
+        fail(conn, (int)sent);
     else if (taken < first.n + second.n)
         send_later(conn, span_sub(first, taken, first.n),
                    span_sub(second, taken - MIN(taken, first.n), second.n));

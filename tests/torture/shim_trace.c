@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -292,6 +293,19 @@ EXPORT ssize_t write(int fd, const void *p, size_t n)
 {
     put_said(fd, p, n);
     return next_syscall(SYS_write, fd, p, n);
+}
+
+EXPORT ssize_t send(int fd, const void *p, size_t n, int flags)
+{
+    put_said(fd, p, n);
+    return next_syscall(SYS_sendto, fd, p, n, flags, NULL, 0);
+}
+
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    for (size_t i = 0; i < message->msg_iovlen; i++)
+        put_said(fd, message->msg_iov[i].iov_base, message->msg_iov[i].iov_len);
+    return next_syscall(SYS_sendmsg, fd, message, flags);
 }
 
 EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
