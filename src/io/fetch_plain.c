@@ -122,7 +122,7 @@ static void add_defaults(struct buf *b, const struct fetch_transfer *t, struct s
 const char *fetch_plain_prepare(struct fetch_transfer *t)
 {
     const struct fetch *fetch = t->fetch;
-    struct span origin = fetch_url_origin(fetch->url);
+    struct span origin = {t->host->origin, t->host->origin_bytes};
     struct buf *b = &t->memory;
 
     buf_clear(b);
