@@ -70,6 +70,9 @@ struct lane_history {
 };
 enum { LANE_RECENT_MOST = 64 };
 
+/* How long the last attempt took. */
+enum lane_pace { LANE_UNKNOWN, LANE_SLOW, LANE_PROMPT };
+
 /* A webhook's queue. Exists while it has deliveries or remembers something. */
 struct lane {
     struct list_link link; /* in the list of all lanes */
@@ -82,6 +85,7 @@ struct lane {
     struct heap waiting;           /* by rank */
     uint64_t head_no, head_due_ms; /* ordered: which waits first and when it is due, loop clock */
     uint32_t in_flight;
+    enum lane_pace pace;
     /* What the webhook's Delivery says, read once for all attempts. */
     uint32_t max_in_flight;
     uint32_t window; /* of it what may be used now: see lane_note_outcome */
@@ -130,6 +134,8 @@ struct delivery *lane_first_waiting(const struct lane *lane);
 uint32_t lane_most_in_flight(const struct lane *lane);
 /* The host has as many attempts as it may. */
 bool lane_is_parked(const struct lane *lane);
+/* Receivers that are not known to be prompt have as many slots as they may. */
+bool lane_waits_for_slot(const struct lane *lane);
 /* How long RatePerSecond keeps the next attempt back; 0: not at all. */
 uint64_t lane_token_wait_ms(const struct lane *lane);
 /* What is next waits for its time: all of the lane does, or the first of an ordered one. */

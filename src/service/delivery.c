@@ -52,8 +52,7 @@ static void leave_state(struct delivery *delivery)
 
     d->count[delivery->state]--;
     if (delivery->state == DELIVERY_IN_FLIGHT) {
-        delivery->lane->in_flight--;
-        lanes_slot_freed(d);
+        lane_free_slot(delivery->lane);
     } else if (has_ended(delivery->state)) {
         list_remove(&d->ended, &delivery->age_link);
     } else {
@@ -87,7 +86,7 @@ static void enter_state(struct delivery *delivery)
         payload_needed(events_payloads(d->service->events), delivery->event);
     }
     if (delivery->state == DELIVERY_IN_FLIGHT) {
-        delivery->lane->in_flight++;
+        lane_take_slot(delivery->lane);
         delivery->attempt = NULL; /* attempt_start knows it */
     } else {
         lane_enqueue(delivery->lane, delivery);

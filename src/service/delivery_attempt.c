@@ -530,6 +530,7 @@ static void note_in_history(const struct attempt *attempt)
         note_failure(history, attempt);
     if (!attempt->is_aborted) /* which says nothing about the receiver */
         lane_note_outcome(attempt->delivery->lane, attempt->outcome.is_success);
+    lane_note_time(attempt->delivery->lane, attempt->outcome.duration_ms);
 }
 
 static enum metric_result result_of(const struct attempt *attempt)

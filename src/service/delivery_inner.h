@@ -13,17 +13,19 @@ struct deliveries {
     struct map by_no;
     struct map lanes_by_id;
     struct list lanes;
-    struct list ended;       /* deliveries, oldest end first */
-    struct list not_ended;   /* the others, in the order in which they came */
-    struct list ready;       /* lanes that may start one: the scheduler's ring */
-    struct list uncommitted; /* lanes whose next delivery is not on disk yet */
-    struct turn_wait commit; /* for those */
-    struct map hosts;        /* struct delivery_host by origin */
-    struct list dying;       /* lanes of deleted webhooks, dropped in slices */
+    struct list ended;         /* deliveries, oldest end first */
+    struct list not_ended;     /* the others, in the order in which they came */
+    struct list ready;         /* lanes that may start one: the scheduler's ring */
+    struct list unknown, slow; /* lanes that may, when fewer such as they have slots */
+    struct list uncommitted;   /* lanes whose next delivery is not on disk yet */
+    struct turn_wait commit;   /* for those */
+    struct map hosts;          /* struct delivery_host by origin */
+    struct list dying;         /* lanes of deleted webhooks, dropped in slices */
     struct loop_task starter, reaper;
     struct list idle_attempts; /* kept for the next ones, a bounded number */
     struct list settings;      /* of lanes, the one used last at the end, a bounded number */
     size_t count[DELIVERY_STATE_COUNT];
+    size_t unproved_in_flight; /* attempts of lanes that are not prompt */
     uint64_t version;
     bool is_started;
     struct response response; /* of local requests, which are evaluated one at a time */
@@ -60,8 +62,13 @@ void lane_update(struct lane *lane);
  * all webhooks share, and one that comes back meets its backlog a little at a time: each success
  * doubles what it is trusted with, up to MaxInFlight, and each failure halves it. */
 void lane_note_outcome(struct lane *lane, bool is_success);
-/* Of the slots that all webhooks share one is free again, however its attempt ended. */
-void lanes_slot_freed(struct deliveries *d);
+/* Of the slots that all webhooks share one is taken, or free again, however its attempt ended. */
+void lane_take_slot(struct lane *lane);
+void lane_free_slot(struct lane *lane);
+/* How long an attempt took. A quarter of the slots is not for lanes whose last one took long, half
+ * of that neither for those that have made none: however many receivers hang or are slow, those
+ * that answer promptly are not held up. */
+void lane_note_time(struct lane *lane, uint64_t ms);
 void lanes_init(struct deliveries *d);
 void lanes_done(struct deliveries *d);
 heap_less_fn lane_rank_less;

@@ -13,7 +13,8 @@ enum {
     STARTS_NS = 2000000,
     DROPS_PER_TURN = 1000,
     READ_AGAIN_MS = 1,
-    FIRST_WINDOW = 4
+    FIRST_WINDOW = 4,
+    PROMPT_MS = 1000
 };
 
 #define NEVER UINT64_MAX
@@ -246,11 +247,81 @@ bool lane_is_parked(const struct lane *lane)
     return lane->host != NULL && lane->ready_in == host_parked(lane->host);
 }
 
+/* Where it stands when too many like it have slots; NULL: it may have any. A request to ourselves
+ * holds none. */
+static struct list *slot_queue(const struct lane *lane)
+{
+    struct deliveries *d = lane->deliveries;
+
+    if (lane->pace == LANE_PROMPT || lane->host == NULL)
+        return NULL;
+    return lane->pace == LANE_SLOW ? &d->slow : &d->unknown;
+}
+
+bool lane_waits_for_slot(const struct lane *lane)
+{
+    return lane->ready_in != NULL && lane->ready_in == slot_queue(lane);
+}
+
 void lane_call(struct lane *lane)
 {
     take_out(lane);
     join(lane, &lane->deliveries->ready);
     post_starter(lane->deliveries);
+}
+
+/* Has one of those that stand in this queue a slot? */
+static bool has_slot(const struct deliveries *d, const struct list *queue)
+{
+    size_t all = d->service->delivery_in_flight;
+    size_t kept = queue == &d->slow ? all / 4 : queue == &d->unknown ? all / 8 : 0;
+
+    return kept == 0 || d->unproved_in_flight < all - kept;
+}
+
+static struct lane *next_lane(struct deliveries *d)
+{
+    struct list *queues[] = {&d->unknown, &d->slow, &d->ready};
+
+    for (size_t i = 0; i < ARRAY_LEN(queues); i++)
+        if (!list_empty(queues[i]) && has_slot(d, queues[i]))
+            return ready_at(list_first(queues[i]));
+    return NULL;
+}
+
+static void look_for_starts(struct deliveries *d)
+{
+    if (d->is_started && next_lane(d) != NULL)
+        post_starter(d);
+}
+
+void lane_take_slot(struct lane *lane)
+{
+    lane->in_flight++;
+    lane->deliveries->unproved_in_flight += lane->pace != LANE_PROMPT;
+}
+
+void lane_free_slot(struct lane *lane)
+{
+    lane->in_flight--;
+    lane->deliveries->unproved_in_flight -= lane->pace != LANE_PROMPT;
+    look_for_starts(lane->deliveries);
+}
+
+void lane_note_time(struct lane *lane, uint64_t ms)
+{
+    struct deliveries *d = lane->deliveries;
+    enum lane_pace pace = ms < PROMPT_MS ? LANE_PROMPT : LANE_SLOW;
+    bool is_queued = lane_waits_for_slot(lane);
+
+    if (pace == lane->pace)
+        return;
+    d->unproved_in_flight -= lane->pace != LANE_PROMPT ? lane->in_flight : 0;
+    d->unproved_in_flight += pace != LANE_PROMPT ? lane->in_flight : 0;
+    lane->pace = pace;
+    if (is_queued) /* it may belong elsewhere now */
+        lane_call(lane);
+    look_for_starts(d);
 }
 
 void lane_update(struct lane *lane)
@@ -335,29 +406,25 @@ static void on_start(struct loop_task *task)
     struct deliveries *d = CONTAINER_OF(task, struct deliveries, starter);
     uint64_t until_ns = clock_mono_ns() + STARTS_NS;
     unsigned started = 0;
+    struct lane *lane;
 
-    /* With every slot taken, the one that is free first comes here again (lanes_slot_freed). */
+    /* With every slot taken, the one that is free first comes here again (lane_free_slot). */
     while (d->is_started && d->count[DELIVERY_IN_FLIGHT] < d->service->delivery_in_flight &&
-           !list_empty(&d->ready)) {
-        struct lane *lane = ready_at(list_first(&d->ready));
-
+           (lane = next_lane(d)) != NULL) {
         if (started == STARTS_PER_TURN || clock_mono_ns() > until_ns) {
             post_starter(d);
             break;
         }
         take_out(lane);
         lane->is_starting = true;
-        started += start_one(d, lane);
+        if (has_slot(d, slot_queue(lane)))
+            started += start_one(d, lane);
+        else
+            join(lane, slot_queue(lane));
         lane->is_starting = false;
         host_uncall(lane);
         lane_release(lane);
     }
-}
-
-void lanes_slot_freed(struct deliveries *d)
-{
-    if (d->is_started && !list_empty(&d->ready))
-        post_starter(d);
 }
 
 /* The lane has become an ordered one, or is one no more. What had gone to the end of the queue
@@ -491,6 +558,8 @@ void lanes_init(struct deliveries *d)
 {
     list_init(&d->lanes);
     list_init(&d->ready);
+    list_init(&d->unknown);
+    list_init(&d->slow);
     list_init(&d->uncommitted);
     list_init(&d->dying);
     map_init(&d->lanes_by_id, lane_key);

@@ -94,6 +94,9 @@ static struct span reason_of_throttle(const struct service *s, const struct lane
         return arena_printf(a, "Delivery.RatePerSecond (%g) is used up", lane->rate_per_second);
     if (lane_is_parked(lane))
         return SPAN("attempts of several webhooks to its host are under way, as many as may be");
+    if (lane_waits_for_slot(lane))
+        return SPAN("what receivers that are not known to answer within a second may have of the "
+                    "configuration's Delivery.MaxInFlight is taken");
     if (deliveries_in_flight(s->deliveries) >= s->delivery_in_flight)
         return arena_printf(a, "the configuration's Delivery.MaxInFlight (%u) is reached",
                             s->delivery_in_flight);
@@ -129,7 +132,7 @@ static int64_t next_pending_ns(const struct lane *lane)
     int64_t at_ns = clock_unix_ns();
 
     if (lane->pending.count == 0 || lane->in_flight >= lane_most_in_flight(lane) ||
-        lane_head_waits(lane))
+        lane_head_waits(lane) || lane_waits_for_slot(lane))
         return 0;
     at_ns += (int64_t)lane_token_wait_ms(lane) * 1000000;
     return MAX(at_ns, lane->hold_until_unix_ns);

@@ -286,5 +286,34 @@ class OneHost(Case):
         self.wait_for_state("Delivered", (self.webhooks - 1) * self.events)
 
 
+class HangingHosts(Case):
+    """More of them than there are slots, each a host of its own."""
+    limits = {"MaxInFlight": 8}
+
+    def raise_total(self, total):
+        self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": total}})
+
+    def test_who_answers_promptly_is_not_held_up(self):
+        release = threading.Event()
+        self.addCleanup(release.set)
+        prompt = self.receiver()
+        self.subscribe(prompt, EventSelector="/Shop.OrderPlaced/Total=1")
+        self.raise_total(1)
+        self.wait_for_state("Delivered")
+        for _ in range(12):
+            hanging = self.receiver(lambda request: release.wait(60) and None)
+            self.subscribe(hanging, EventSelector="/Shop.OrderPlaced/Total=2", Delivery={"TimeoutSeconds": 60})
+        self.raise_total(2)
+        self.wait_for_state("InFlight", 7)
+        self.raise_total(1)
+        self.wait_for_state("Delivered", 2)
+        self.assertEqual(len(self.deliveries("State=InFlight")), 7, "they go on hanging")
+        webhooks = self.get("/Svc.Admin.Webhook/_/add=Status").json()
+        reasons = [webhook["Status"]["Reason"] or "" for webhook in webhooks]
+        self.assertEqual(len([reason for reason in reasons if "not known to answer" in reason]), 5, reasons)
+        release.set()
+        self.wait_for_state("Delivered", 14)
+
+
 if __name__ == "__main__":
     unittest.main()
