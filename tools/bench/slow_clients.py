@@ -3,7 +3,7 @@
 
 A quarter each: those that drip a request's head, a byte a second; those that drip its body; those that ask
 for PATH, which should be long, and never read; those that close their side, half of them behind such a
-request and half within one. Who is closed comes again a second later. They have source addresses of their own,
+request and half within one. Who is closed comes again five seconds later. They have source addresses of their own,
 127.0.1.1 to 127.0.1.4, and end with their standard input. Prints `ready` when all have had their turn, and at the
 end, in a line of JSON, how many were connected then and what was done."""
 import argparse
@@ -16,6 +16,7 @@ import sys
 import time
 
 TURNS = 1000  # a second: each client has one of them
+PAUSE_S = 5
 KINDS = ("heads", "bodies", "unread", "half closed")
 
 
@@ -29,6 +30,7 @@ class Client:
                       "unread": asks,
                       "half closed": asks if number // len(KINDS) % 2 else asks[:-2]}[self.kind]
         self.socket = None
+        self.pause_s = 0
 
     @property
     def drips(self):
@@ -56,6 +58,7 @@ class Crowd:
         except OSError:
             s.close()
             self.counts["refused"] += 1
+            client.pause_s = PAUSE_S
             return
         client.socket = s
         self.connected[s.fileno()] = client
@@ -67,6 +70,7 @@ class Crowd:
         del self.connected[client.socket.fileno()]
         client.socket.close()
         client.socket = None
+        client.pause_s = PAUSE_S
 
     def look(self, seconds):
         for fd, events in self.poll.poll(seconds, 512):
@@ -81,9 +85,10 @@ class Crowd:
 
     def turn(self, number):
         for client in self.clients[number % TURNS::TURNS]:
-            if client.socket is None:
+            client.pause_s -= 1
+            if client.socket is None and client.pause_s < 0:
                 self.connect(client)
-            elif client.drips:
+            elif client.socket is not None and client.drips:
                 try:
                     client.socket.send(b"x")
                     self.counts["bytes dripped"] += 1
