@@ -134,41 +134,10 @@ static struct json_value *place_stored(const struct shape *shape, struct json_va
     return values;
 }
 
-static struct err *check_object(const struct shape *shape, struct json_value object,
-                                const struct place *outer, struct arena *a)
-{
-    struct json_value *values;
-
-    if (json_type(object) != JSON_OBJECT)
-        return ERR(ERR_INVALID_ENTITY, "an entity must be a JSON object");
-    if (shape->dynamic)
-        return NULL;
-    TRY(place_members(shape, object, outer, a, &values));
-    for (size_t i = 0; i < shape->count; i++) {
-        const struct property *p = &shape->properties[i];
-        const struct place inner = {outer, p->name};
-
-        TRY(check_type(p, values[i], outer, a));
-        if (p->members != NULL && json_type(values[i]) == JSON_OBJECT)
-            TRY(check_object(p->members, values[i], &inner, a));
-    }
-    return NULL;
-}
-
-struct err *schema_check(const struct shape *shape, struct json_value object, struct arena *a)
-{
-    TRY(json_check_unique(object, !shape->dynamic, a));
-    return check_object(shape, object, NULL, a);
-}
-
-/* Values. ----------------------------------------------------------------------------------- */
-
-static struct err *decode_object(const struct shape *shape, struct json_value input,
-                                 const struct place *outer, struct arena *a, struct span *out_json);
-
-static struct err *decode_enumerated(const struct property *p, struct json_value v,
-                                     const struct place *outer, struct arena *a,
-                                     struct span *out_json)
+/* In the declared spelling. */
+static struct err *spell_enumerated(const struct property *p, struct json_value v,
+                                    const struct place *outer, struct arena *a,
+                                    struct span *out_json)
 {
     struct span text = json_string(v, a);
     struct span declared = enumeration_find(p->values, text);
@@ -186,6 +155,41 @@ static struct err *decode_enumerated(const struct property *p, struct json_value
     buf_done(&list);
     return e;
 }
+
+static struct err *check_object(const struct shape *shape, struct json_value object,
+                                const struct place *outer, struct arena *a)
+{
+    struct json_value *values;
+    struct span declared;
+
+    if (json_type(object) != JSON_OBJECT)
+        return ERR(ERR_INVALID_ENTITY, "an entity must be a JSON object");
+    if (shape->dynamic)
+        return NULL;
+    TRY(place_members(shape, object, outer, a, &values));
+    for (size_t i = 0; i < shape->count; i++) {
+        const struct property *p = &shape->properties[i];
+        const struct place inner = {outer, p->name};
+
+        TRY(check_type(p, values[i], outer, a));
+        if (p->values != NULL && json_type(values[i]) == JSON_STRING)
+            TRY(spell_enumerated(p, values[i], outer, a, &declared));
+        if (p->members != NULL && json_type(values[i]) == JSON_OBJECT)
+            TRY(check_object(p->members, values[i], &inner, a));
+    }
+    return NULL;
+}
+
+struct err *schema_check(const struct shape *shape, struct json_value object, struct arena *a)
+{
+    TRY(json_check_unique(object, !shape->dynamic, a));
+    return check_object(shape, object, NULL, a);
+}
+
+/* Values. ----------------------------------------------------------------------------------- */
+
+static struct err *decode_object(const struct shape *shape, struct json_value input,
+                                 const struct place *outer, struct arena *a, struct span *out_json);
 
 static struct err *decode_elements(const struct shape *shape, struct json_value array,
                                    const struct place *outer, struct arena *a,
@@ -224,7 +228,7 @@ static struct err *decode_value(const struct property *p, struct json_value v,
     }
     TRY(check_type(p, v, outer, a));
     if (json_type(v) == JSON_STRING && p->values != NULL)
-        return decode_enumerated(p, v, outer, a, out_json);
+        return spell_enumerated(p, v, outer, a, out_json);
     if (p->members != NULL && json_type(v) == JSON_OBJECT)
         return decode_object(p->members, v, &inner, a, out_json);
     if (p->members != NULL && json_type(v) == JSON_ARRAY)
