@@ -30,9 +30,9 @@ struct safepost;
 /* Inputs that are equal on the paths. */
 struct safepost_match {
     struct span key;
-    struct literal *values;
-    size_t first_input; /* of these */
-    bool by_index;      /* an index led to what is stored */
+    struct json_value input; /* the first of these */
+    size_t first_input;
+    bool by_index; /* an index led to what is stored */
     /* What the next input updates: stored, or written before by the same request; NULL: nothing. */
     const struct entity *old;
     struct entity written;

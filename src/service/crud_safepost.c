@@ -10,18 +10,16 @@
 #include "service/crud_inner.h"
 #include "service/service.h"
 
-#include <string.h>
-
 struct safepost {
     struct call *call;
     bool is_list;
-    const struct path *paths;
-    size_t path_count;
     struct map by_key;
     struct safepost_match **of_inputs;
     size_t input_count, taken_count;
-    struct literal *values; /* scratch, one a path */
-    struct buf key;         /* scratch */
+    /* Of the entity looked at last. */
+    struct conditions same; /* that each path has the value that it has there */
+    struct buf key;
+    struct arena scratch;
 };
 
 static struct span match_key(const void *item)
@@ -31,29 +29,29 @@ static struct span match_key(const void *item)
 
 /* ---- keys ---- */
 
-/* Fills s->values and s->key. Returns the path that has an object or an array for its value, which
+/* Fills s->same and s->key. Returns the path that has an object or an array for its value, which
  * equals nothing, else NULL. */
-static const struct path *read_values(struct safepost *s, struct json_value entity, struct arena *a)
+static const struct path *read_values(struct safepost *s, struct json_value entity)
 {
     buf_clear(&s->key);
-    for (size_t i = 0; i < s->path_count; i++) {
-        struct value value = path_read(&s->paths[i], entity, a);
+    for (size_t i = 0; i < s->same.count; i++) {
+        struct condition *same = &s->same.items[i];
+        struct value value = path_read(&same->path, entity, &s->scratch);
 
-        if (!literal_of_value(&s->paths[i], &value, &s->values[i]))
-            return &s->paths[i];
-        literal_add_key(&s->key, &s->values[i]);
+        if (!literal_of_value(&same->path, &value, &same->literal))
+            return &same->path;
+        literal_add_key(&s->key, &same->literal);
     }
     return NULL;
 }
 
-static struct safepost_match *match_new(struct safepost *s)
+static struct safepost_match *match_new(struct safepost *s, struct json_value input)
 {
     struct arena *a = s->call->arena;
     struct safepost_match *match = ARENA_NEW(a, struct safepost_match);
 
     match->key = arena_copy(a, buf_span(&s->key));
-    match->values = ARENA_ARRAY(a, struct literal, s->path_count);
-    memcpy(match->values, s->values, s->path_count * sizeof(*s->values));
+    match->input = input;
     match->first_input = s->input_count;
     map_add(&s->by_key, match);
     return match;
@@ -80,33 +78,27 @@ static struct err *note_stored(const struct safepost *s, struct safepost_match *
 static struct err *walk_stored(struct safepost *s, struct collection_walk *walk,
                                struct safepost_match *only)
 {
-    struct arena scratch;
     struct entity *stored;
-    struct err *e = NULL;
 
-    arena_init(&scratch);
-    while (e == NULL && (stored = collection_walk_next(walk)) != NULL) {
+    while ((stored = collection_walk_next(walk)) != NULL) {
         struct safepost_match *match = NULL;
 
-        arena_reset(&scratch);
-        if (read_values(s, entity_parse(entity_json(stored), &scratch), &scratch) == NULL)
+        arena_reset(&s->scratch);
+        if (read_values(s, entity_parse(entity_json(stored), &s->scratch)) == NULL)
             match = map_find(&s->by_key, buf_span(&s->key));
         if (match != NULL && (only != NULL ? match == only : !match->by_index))
-            e = note_stored(s, match, stored);
+            TRY(note_stored(s, match, stored));
     }
-    arena_done(&scratch);
-    return e;
+    return NULL;
 }
 
 static struct err *find_by_index(struct safepost *s, struct safepost_match *match)
 {
-    struct conditions same = {ARENA_ARRAY(s->call->arena, struct condition, s->path_count),
-                              s->path_count};
     struct collection_walk walk;
 
-    for (size_t i = 0; i < s->path_count; i++)
-        same.items[i] = (struct condition){s->paths[i], URI_EQ, match->values[i]};
-    collection_walk(s->call->resource->collection, &same, &walk);
+    arena_reset(&s->scratch);
+    MUST(read_values(s, match->input) == NULL);
+    collection_walk(s->call->resource->collection, &s->same, &walk);
     match->by_index = walk.single || walk.bucket != NULL;
     return match->by_index ? walk_stored(s, &walk, match) : NULL;
 }
@@ -133,14 +125,16 @@ static struct err *find_stored(struct safepost *s)
 
 static struct err *note_input(struct safepost *s, struct json_value input)
 {
-    const struct path *structure = read_values(s, input, s->call->arena);
+    const struct path *structure;
     struct safepost_match *match;
 
+    arena_reset(&s->scratch);
+    structure = read_values(s, input);
     if (structure != NULL)
         return ERR(ERR_INVALID_ENTITY, "%.*s: safepost compares no objects and arrays",
                    SPAN_FMT(structure->text));
     match = map_find(&s->by_key, buf_span(&s->key));
-    s->of_inputs[s->input_count] = match != NULL ? match : match_new(s);
+    s->of_inputs[s->input_count] = match != NULL ? match : match_new(s, input);
     s->input_count++;
     return NULL;
 }
@@ -166,9 +160,11 @@ struct err *safepost_open(struct call *call, struct json_value root, struct safe
 
     s->call = call;
     s->is_list = json_type(root) == JSON_ARRAY;
-    s->paths = meta->safeposts;
-    s->path_count = meta->safepost_count;
-    s->values = ARENA_ARRAY(call->arena, struct literal, s->path_count);
+    s->same.count = meta->safepost_count;
+    s->same.items = ARENA_ARRAY(call->arena, struct condition, s->same.count);
+    for (size_t i = 0; i < s->same.count; i++)
+        s->same.items[i] = (struct condition){.path = meta->safeposts[i], .op = URI_EQ};
+    arena_init(&s->scratch);
     s->of_inputs =
         ARENA_ARRAY(call->arena, struct safepost_match *, s->is_list ? json_count(root) : 1);
     map_init(&s->by_key, match_key);
@@ -198,6 +194,7 @@ void safepost_close(struct safepost *s)
         return;
     map_each(&s->by_key, forget_written, NULL);
     map_done(&s->by_key);
+    arena_done(&s->scratch);
 }
 
 struct safepost_match *safepost_next(struct safepost *s)
