@@ -80,7 +80,15 @@ bool span_holds_only(struct span s, uint8_t least, uint8_t most, char but);
 struct span span_trim(struct span s);
 /* Cuts the part before the first `separator` off the front of *rest and returns it; without a
  * separator the whole rest, and *rest becomes the absent span {NULL, 0}. */
-struct span span_split(struct span *rest, char separator);
+static inline struct span span_split(struct span *rest, char separator)
+{
+    struct span whole = *rest;
+    size_t cut = span_find_char(whole, separator, 0);
+
+    *rest = cut < whole.n ? span_of(whole.p + cut + 1, whole.n - cut - 1) : span_of(NULL, 0);
+    return span_of(whole.p, cut);
+}
+
 /* Decimal digits only, no sign, no blanks. False on overflow, emptiness or another character. */
 bool span_to_u64(struct span s, uint64_t *out_value);
 /* The same with an optional leading '-' or '+'. */

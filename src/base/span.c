@@ -130,15 +130,6 @@ struct span span_trim(struct span s)
     return span_sub(s, from, to);
 }
 
-struct span span_split(struct span *rest, char separator)
-{
-    struct span whole = *rest;
-    size_t cut = span_find_char(whole, separator, 0);
-
-    *rest = cut < whole.n ? span_sub(whole, cut + 1, whole.n) : span_of(NULL, 0);
-    return span_sub(whole, 0, cut);
-}
-
 bool span_to_u64(struct span s, uint64_t *out_value)
 {
     uint64_t value = 0;
