@@ -49,6 +49,12 @@ struct json_value {
  * at most 1 GiB. `limits` NULL: depth 128, members 1 000 000. */
 struct err *json_parse(struct span text, const struct json_limits *limits, struct arena *a,
                        struct json_doc *out_doc) MUST_USE;
+/* The beginning of a text that json_parse has accepted: an object's members up to where all of
+ * `names` have come, exactly spelled; everything, when one is missing. What comes behind is not
+ * looked at. The object has those members alone, and no text. */
+struct err *json_parse_front(struct span text, const struct span *names, size_t count,
+                             const struct json_limits *limits, struct arena *a,
+                             struct json_doc *out_doc) MUST_USE;
 /* Error ERR_FAILED_JSON naming the member when any object in the document has two members of one
  * name (compared after unescaping; `fold` folds ASCII case too). Not quadratic. */
 struct err *json_check_unique(struct json_value v, bool fold, struct arena *a) MUST_USE;

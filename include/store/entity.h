@@ -22,5 +22,8 @@ struct entity {
 struct span entity_json(const struct entity *e);
 /* Parses a text that is stored, or made from what is: it was checked before, so it cannot fail. */
 struct json_value entity_parse(struct span json, struct arena *a);
+/* The same as far as these members need, see json_parse_front. */
+struct json_value entity_parse_front(struct span json, const struct span *names, size_t count,
+                                     struct arena *a);
 
 #endif

@@ -22,7 +22,9 @@ struct err *index_new(const struct shape *shape, struct span property,
                       struct index **out_index) MUST_USE;
 /* The nodes must have been removed. NULL is allowed. */
 void index_free(struct index *index);
-/* `json` is the entity's text, parsed. */
+/* The member of an entity that the property is, or is in. */
+struct span index_member(const struct index *index);
+/* `json` is the entity's text, parsed at least up to that member. */
 void index_add(struct index *index, struct index_node *node, struct json_value json);
 void index_remove(struct index *index, struct index_node *node);
 /* The bucket of the literal that the conditions demand this property to equal: false when they

@@ -356,7 +356,45 @@ static const char *parse_closings(struct parser *s, const char *p)
     return p;
 }
 
-static bool parse_document(struct parser *s)
+/* What is looked for in the outermost object. */
+struct wanted {
+    const struct span *names;
+    size_t count;
+    size_t left;   /* names to come */
+    uint32_t next; /* the first member that was not compared with them yet */
+};
+
+static bool is_wanted(const struct parser *s, const struct wanted *wanted,
+                      const struct json_node *name)
+{
+    struct span text = span_of(s->start + name->start + 1, name->end - name->start - 2);
+
+    for (size_t i = 0; i < wanted->count; i++)
+        if (span_eq(text, wanted->names[i]))
+            return true;
+    return false;
+}
+
+/* Behind the name of a member of the outermost object: those before it are complete. */
+static bool have_all(const struct parser *s, struct wanted *wanted)
+{
+    while (wanted->next < s->count - 1 && wanted->left > 0) {
+        wanted->left -= is_wanted(s, wanted, &s->nodes[wanted->next]);
+        wanted->next = s->nodes[wanted->next + 1].next;
+    }
+    return wanted->left == 0;
+}
+
+/* As if the outermost object ended before the name that was read last. */
+static void end_early(struct parser *s)
+{
+    s->count--;
+    s->nodes[0].count--;
+    s->nodes[0].next = s->count;
+}
+
+/* `wanted` NULL: all of it. */
+static bool parse_document(struct parser *s, struct wanted *wanted)
 {
     const char *p = s->start;
 
@@ -366,6 +404,10 @@ static bool parse_document(struct parser *s)
             p = parse_closings(s, p);
         if (p == NULL)
             return false;
+        if (wanted != NULL && s->open == 0 && in_object(s) && have_all(s, wanted)) {
+            end_early(s);
+            return true;
+        }
     } while (s->open != NONE);
     p = skip_blanks(s, p);
     return p == s->end || expect(s, p, "the end of the text") != NULL;
@@ -405,8 +447,8 @@ static struct err *failure(const struct parser *s)
                place.line, place.column, s->expected, SPAN_FMT(found(s)));
 }
 
-struct err *json_parse(struct span text, const struct json_limits *limits, struct arena *a,
-                       struct json_doc *out_doc)
+static struct err *parse(struct span text, struct wanted *wanted, const struct json_limits *limits,
+                         struct arena *a, struct json_doc *out_doc)
 {
     struct parser s = {.start = text.p, .arena = a, .open = NONE};
 
@@ -416,8 +458,23 @@ struct err *json_parse(struct span text, const struct json_limits *limits, struc
     if (text.n > TEXT_MOST)
         return ERR(ERR_FAILED_JSON, "the JSON text is longer than 1 GiB");
     s.end = text.n > 0 ? text.p + text.n : text.p;
-    if (!parse_document(&s))
+    if (!parse_document(&s, wanted))
         return failure(&s);
     *out_doc = (struct json_doc){text, s.nodes, s.count, !s.has_blanks};
     return NULL;
+}
+
+struct err *json_parse(struct span text, const struct json_limits *limits, struct arena *a,
+                       struct json_doc *out_doc)
+{
+    return parse(text, NULL, limits, a, out_doc);
+}
+
+struct err *json_parse_front(struct span text, const struct span *names, size_t count,
+                             const struct json_limits *limits, struct arena *a,
+                             struct json_doc *out_doc)
+{
+    struct wanted wanted = {names, count, count, 1};
+
+    return parse(text, &wanted, limits, a, out_doc);
 }

@@ -54,13 +54,23 @@ struct collection *collection_new(struct store *s, struct span name, struct span
     return c;
 }
 
+/* Of a long entity, such as one of Svc.Admin.WebhookLog, mostly the first members are indexed. */
+static struct json_value parse_indexed(struct collection *c, struct span json)
+{
+    struct span *members = ARENA_ARRAY(&c->scratch, struct span, c->index_count);
+
+    for (size_t i = 0; i < c->index_count; i++)
+        members[i] = index_member(c->indexes[i]);
+    return entity_parse_front(json, members, c->index_count, &c->scratch);
+}
+
 static void index_entity(struct collection *c, struct entity *e)
 {
     struct json_value json;
 
     if (c->index_count == 0)
         return;
-    json = entity_parse(entity_json(e), &c->scratch);
+    json = parse_indexed(c, entity_json(e));
     e->indexed = mem_zero(c->index_count * sizeof(*e->indexed));
     for (size_t i = 0; i < c->index_count; i++) {
         e->indexed[i].entity = e;

@@ -7,12 +7,23 @@ struct span entity_json(const struct entity *e)
     return blob_span(e->json);
 }
 
+/* As deep and wide as any limit that a request may be read with. */
+static const struct json_limits no_limits = {JSON_DEPTH_MOST, 1u << 28};
+
 struct json_value entity_parse(struct span json, struct arena *a)
 {
-    /* As deep and wide as any limit that a request may be read with. */
-    static const struct json_limits no_limits = {JSON_DEPTH_MOST, 1u << 28};
     struct json_doc *doc = ARENA_NEW(a, struct json_doc);
     struct err *e = json_parse(json, &no_limits, a, doc);
+
+    MUST(e == NULL);
+    return json_root(doc);
+}
+
+struct json_value entity_parse_front(struct span json, const struct span *names, size_t count,
+                                     struct arena *a)
+{
+    struct json_doc *doc = ARENA_NEW(a, struct json_doc);
+    struct err *e = json_parse_front(json, names, count, &no_limits, a, doc);
 
     MUST(e == NULL);
     return json_root(doc);

@@ -154,6 +154,11 @@ static struct index_node *node_at(struct list_link *link)
     return link == NULL ? NULL : CONTAINER_OF(link, struct index_node, link);
 }
 
+struct span index_member(const struct index *index)
+{
+    return index->path.steps[0].name;
+}
+
 void index_add(struct index *index, struct index_node *node, struct json_value json)
 {
     struct value value = path_read(&index->path, json, &index->scratch);

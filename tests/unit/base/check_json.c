@@ -559,6 +559,68 @@ START_TEST(random_texts_do_no_harm)
 }
 END_TEST
 
+/* ---- the beginning alone ---- */
+
+static const struct {
+    const char *text;
+    struct span names[3];
+    uint32_t members; /* how many are read */
+} fronts[] = {
+    {"{\"a\":1,\"b\":2,\"c\":3}", {SPAN_INIT("a")}, 1},
+    {"{\"a\":1,\"b\":2,\"c\":3}", {SPAN_INIT("b")}, 2},
+    {"{\"a\":1,\"b\":2,\"c\":3}", {SPAN_INIT("b"), SPAN_INIT("a")}, 2},
+    {"{\"a\":1,\"b\":2,\"c\":3}", {SPAN_INIT("c")}, 3},
+    {"{\"a\":1,\"b\":2,\"c\":3}", {SPAN_INIT("a"), SPAN_INIT("d")}, 3},
+    {"{\"a\":{\"b\":{\"c\":[]}},\"b\":[{}, {\"c\":0}],\"c\":3}", {SPAN_INIT("b")}, 2},
+    {" { \"A\" : 1 , \"a\" : 2 , \"b\" : 3 } ", {SPAN_INIT("a")}, 2},
+    {"{\"\\u0061\":1,\"b\":2,\"c\":3}", {SPAN_INIT("a")}, 3},
+    {"{}", {SPAN_INIT("a")}, 0},
+    {"[{\"a\":1,\"b\":2},3]", {SPAN_INIT("a")}, 0},
+    {"\"a\"", {SPAN_INIT("a")}, 0},
+};
+
+START_TEST(a_front_ends_behind_what_is_wanted)
+{
+    for (size_t i = 0; i < ARRAY_LEN(fronts); i++) {
+        struct json_value whole = value_of(fronts[i].text);
+        struct json_doc front;
+        struct json_member m;
+        uint32_t members = 0;
+        size_t count = 0;
+
+        while (count < ARRAY_LEN(fronts[i].names) && fronts[i].names[count].n > 0)
+            count++;
+        ck_ok(json_parse_front(span_str(fronts[i].text), fronts[i].names, count, NULL, &arena,
+                               &front));
+        for (m = json_first_member(json_root(&front)); json_exists(m.name);
+             m = json_next_member(json_root(&front), m))
+            members++;
+        ck_assert_uint_eq(members, fronts[i].members);
+        ck_assert(json_type(json_root(&front)) == json_type(whole));
+        if (json_type(whole) == JSON_OBJECT)
+            ck_assert_uint_eq(json_count(json_root(&front)), members);
+        for (size_t k = 0; k < count; k++) {
+            struct json_value found = json_member(json_root(&front), fronts[i].names[k]);
+
+            ck_assert(json_exists(found) == json_exists(json_member(whole, fronts[i].names[k])));
+            ck_assert(json_equal(found, json_member(whole, fronts[i].names[k])));
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_front_is_read_as_strictly)
+{
+    const struct span names[] = {SPAN_INIT("b")};
+    struct json_doc front;
+
+    ck_fails(json_parse_front(SPAN("{\"a\":01,\"b\":2}"), names, 1, NULL, &arena, &front),
+             ERR_FAILED_JSON, "no digit after a leading zero");
+    ck_fails(json_parse_front(SPAN("{\"a\":1} x"), names, 1, NULL, &arena, &front), ERR_FAILED_JSON,
+             "the end of the text");
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, json_set_up, json_tear_down);
@@ -576,4 +638,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, no_beginning_of_an_object_is_json);
     tcase_add_test(tc, changed_texts_do_no_harm);
     tcase_add_test(tc, random_texts_do_no_harm);
+    tcase_add_test(tc, a_front_ends_behind_what_is_wanted);
+    tcase_add_test(tc, a_front_is_read_as_strictly);
 }
