@@ -254,13 +254,15 @@ static struct err *check_required(const struct property *p, struct span json,
 static struct err *decode_object(const struct shape *shape, struct json_value input,
                                  const struct place *outer, struct arena *a, struct span *out_json)
 {
-    struct span json = SPAN("{");
     struct json_value *values;
+    struct buf b;
 
     if (json_type(input) != JSON_OBJECT)
         return ERR(ERR_INVALID_ENTITY, "%.*s: is no object",
                    SPAN_FMT(place_text(outer->outer, outer->name, a)));
     TRY(place_members(shape, input, outer, a, &values));
+    buf_init_arena(&b, a);
+    buf_add_char(&b, '{');
     for (size_t i = 0; i < shape->count; i++) {
         const struct property *p = &shape->properties[i];
         struct span text = default_of(p);
@@ -268,10 +270,11 @@ static struct err *decode_object(const struct shape *shape, struct json_value in
         if (json_exists(values[i]))
             TRY(decode_value(p, values[i], outer, a, &text));
         TRY(check_required(p, text, outer, a));
-        json = arena_printf(a, "%.*s%s\"%.*s\":%.*s", SPAN_FMT(json), i == 0 ? "" : ",",
-                            SPAN_FMT(p->name), SPAN_FMT(text));
+        json_add_name(&b, p->name);
+        buf_add(&b, text);
     }
-    *out_json = arena_printf(a, "%.*s}", SPAN_FMT(json));
+    buf_add_char(&b, '}');
+    *out_json = buf_span(&b);
     return NULL;
 }
 
