@@ -5,9 +5,9 @@
 
 struct service;
 
-void retention_start(struct service *s);
+void retention_init(struct service *s);
 void retention_stop(struct service *s);
-/* Something was stored that may have to go one day. Cheap. */
+/* Something was stored that may have to go one day, or the service starts. Cheap. */
 void retention_wake(struct service *s);
 
 #endif

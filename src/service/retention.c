@@ -242,10 +242,9 @@ static void on_time(struct timer *timer)
         timer_start(s->loop, &s->retention_timer, ms);
 }
 
-void retention_start(struct service *s)
+void retention_init(struct service *s)
 {
     timer_init(&s->retention_timer, on_time);
-    retention_wake(s);
 }
 
 void retention_stop(struct service *s)

@@ -81,7 +81,7 @@ struct err *service_new(struct loop *loop, struct service_options *options,
     s->events = events_new(s);
     s->once = once_new(s->store, s->retention.idempotency_seconds);
     s->deliveries = deliveries_new(s);
-    timer_init(&s->retention_timer, NULL);
+    retention_init(s);
     TRY_GOTO(e, add_builtins(s), failed);
     s->webhooks = webhooks_new(s);
     declarations_observe(s);
@@ -110,7 +110,7 @@ struct err *service_open(struct service *s, const struct turn_options *options)
 
 void service_start(struct service *s)
 {
-    retention_start(s);
+    retention_wake(s);
     deliveries_start(s->deliveries);
 }
 
