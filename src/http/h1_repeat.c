@@ -4,15 +4,16 @@
  * Method and version must be the same too; of the target llhttp asks less than h1_target.c does.
  *
  * Only requests without a body and without expectation are remembered: what decides about framing
- * is read each time. The bytes are compared in a time that does not tell where they differ, for
- * they may hold a key, and all connections share what is remembered. */
+ * is read each time. Fields that hold a secret are not: no copy of a key is kept. All connections
+ * share what is remembered. */
 #include "h1_private.h"
 
 #include "base/mem.h"
+#include "service/mask.h"
 
 #include <string.h>
 
-enum { REPEAT_BYTES = 1024, METHOD_BYTES = 8, WORD_BYTES = sizeof(uint64_t) };
+enum { REPEAT_BYTES = 1024, METHOD_BYTES = 8 };
 
 struct h1_repeat {
     char bytes[REPEAT_BYTES]; /* the field lines and the empty line */
@@ -35,24 +36,6 @@ void h1_repeat_free(struct h1_repeat *repeat)
     mem_free(repeat);
 }
 
-static uint64_t word_at(const char *p)
-{
-    uint64_t word;
-
-    memcpy(&word, p, sizeof(word));
-    return word;
-}
-
-/* Of a word at least. Looks at all of it in any case. */
-static bool is_same(const char *a, const char *b, size_t n)
-{
-    uint64_t others = word_at(a + n - WORD_BYTES) ^ word_at(b + n - WORD_BYTES);
-
-    for (size_t i = 0; i + WORD_BYTES <= n; i += WORD_BYTES)
-        others |= word_at(a + i) ^ word_at(b + i);
-    return others == 0;
-}
-
 bool h1_repeats(const struct h1 *p, struct span bytes)
 {
     const struct h1_repeat *last = p->repeat;
@@ -60,7 +43,7 @@ bool h1_repeats(const struct h1 *p, struct span bytes)
     return last != NULL && last->n > 0 && bytes.n - p->fields_at >= last->n &&
            last->is_http10 == p->request.is_http10 &&
            span_eq(p->request.method, span_of(last->method, last->method_bytes)) &&
-           is_same(bytes.p + p->fields_at, last->bytes, last->n);
+           memcmp(bytes.p + p->fields_at, last->bytes, last->n) == 0;
 }
 
 size_t h1_repeat_bytes(const struct h1 *p)
@@ -98,12 +81,20 @@ void h1_recall(struct h1 *p, struct span bytes)
     }
 }
 
+static bool has_secret(const struct h1_request *r)
+{
+    for (size_t i = 0; i < r->header_count; i++)
+        if (mask_is_secret_header(r->headers[i].name))
+            return true;
+    return false;
+}
+
 static bool is_common(const struct h1 *p, struct span fields)
 {
     const struct h1_request *r = &p->request;
 
     return !r->has_body && !p->expects_continue && r->method.n <= METHOD_BYTES &&
-           r->header_count <= H1_USUAL_FIELDS && fields.n >= WORD_BYTES && fields.n <= REPEAT_BYTES;
+           r->header_count <= H1_USUAL_FIELDS && fields.n <= REPEAT_BYTES && !has_secret(r);
 }
 
 void h1_remember(struct h1 *p, struct span bytes)
