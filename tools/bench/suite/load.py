@@ -29,13 +29,15 @@ def run(command, **options):
     return done.stdout
 
 
-def wrk(port, target, seconds, connections=64, script=None, threads=None):
-    threads = threads or min(2, len(machine.LOAD_CORES))
+def wrk(port, target, seconds, connections=64, script=None, arguments=()):
+    threads = min(2, len(machine.LOAD_CORES))
     command = ["wrk", "-t", threads, "-c", connections, "-d", f"{seconds}s", "--latency",
                "--timeout", "20s"]
     if script:
         command += ["-s", os.path.join(BENCH, "wrk", script)]
     command += [f"http://127.0.0.1:{port}{target}"]
+    if arguments:
+        command += ["--", *arguments]
     text = run(machine.pinned(machine.LOAD_CORES, command))
     found = re.search(r"(\d+) requests in ([\d.]+)(\w+),", text)
     bad = re.search(r"Non-2xx or 3xx responses: (\d+)", text)

@@ -47,9 +47,9 @@ def nginx_file(context, body):
                        "location / { try_files /list.json =404; }", "nginx, a file, no sendfile")
 
 
-def reading(peer, target, script=None, connections=64, name=None):
+def reading(peer, target, script=None, connections=64, name=None, arguments=()):
     return Target(name or peer.name,
-                  lambda seconds: load.wrk(peer.port, target, seconds, connections, script),
+                  lambda seconds: load.wrk(peer.port, target, seconds, connections, script, arguments),
                   lambda: peer.pids)
 
 
@@ -118,6 +118,28 @@ def pipeline(context):
     return Scenario("pipeline", f"The same, pipelined by {PIPELINED}", rows, goals)
 
 
+def fields(context):
+    """What is remembered of the fields of the request before does not help here."""
+    servers = _with_one(context)
+    started = [nginx_return(context, servers[0].port, f"/Svc.Admin.Webhook/Id={servers[0].id}")]
+    targets = []
+    for times in (1, PIPELINED):
+        how = "one by one" if times == 1 else f"pipelined by {times}"
+        targets += [reading(server, f"/Svc.Admin.Webhook/Id={server.id}", "numbered.lua",
+                            name=f"{server.name}, {how}", arguments=[times]) for server in servers]
+        targets.append(reading(started[0], "/", "numbered.lua", name=f"nginx return 200, {how}",
+                               arguments=[times]))
+    try:
+        rows = interleave(targets, context.runs, context.seconds)
+    finally:
+        context.stop(started + servers)
+    half = len(rows) // 2
+    rows[-1].compare_to(rows[half])
+    return Scenario("fields", "GET by Id with a field that differs each time, 64 connections", rows,
+                    [Goal("ours over nginx return 200", rows[half - 1].ratio, 1.0),
+                     Goal("both pipelined", rows[-1].ratio, 5.0)])
+
+
 def big(context):
     servers = context.start_builds()
     for server in servers:
@@ -154,5 +176,5 @@ def connections(context):
                     [Goal("10,000 over 64", rows[1].ratio, 0.6)])
 
 
-SCENARIOS = {"get": get, "list": one, "pipeline": pipeline, "big": big,
+SCENARIOS = {"get": get, "list": one, "pipeline": pipeline, "fields": fields, "big": big,
              "connections": connections}
