@@ -94,7 +94,8 @@ static bool is_common(const struct h1 *p, struct span fields)
     const struct h1_request *r = &p->request;
 
     return !r->has_body && !p->expects_continue && r->method.n <= METHOD_BYTES &&
-           r->header_count <= H1_USUAL_FIELDS && fields.n <= REPEAT_BYTES && !has_secret(r);
+           r->header_count > 0 && r->header_count <= H1_USUAL_FIELDS && fields.n <= REPEAT_BYTES &&
+           !has_secret(r);
 }
 
 void h1_remember(struct h1 *p, struct span bytes)
