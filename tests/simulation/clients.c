@@ -357,20 +357,22 @@ void client_deletes_webhook(struct world *w)
 
 /* Deliveries. ------------------------------------------------------------------------------- */
 
-/* One that the server still knows, by the pair's place; false when the choice met none. */
+/* One that the server still shows, by the pair's place; false when the choice met none. */
 static bool any_delivery(const struct world *w, size_t *out_place, char target[128])
 {
     const struct ledger *l = w->ledger;
     const struct delivery *delivery;
+    const struct pair *pair;
     char id[LEDGER_ID_BYTES];
     struct uuid uuid;
 
     if (l->pair_count == 0)
         return false;
     *out_place = l->pair_count - 1 - (size_t)rng_below(MIN(l->pair_count, 60));
-    if (!l->pairs[*out_place].now.exists || l->pairs[*out_place].object_no == 0)
+    pair = &l->pairs[*out_place];
+    if (!pair->now.exists || pair->object_no == 0 || !l->hooks[pair->hook].now.exists)
         return false;
-    delivery = delivery_find_no(w->service->deliveries, l->pairs[*out_place].object_no);
+    delivery = delivery_find_no(w->service->deliveries, pair->object_no);
     if (delivery == NULL)
         return false;
     delivery_id(delivery, &uuid);
@@ -391,9 +393,8 @@ void client_sends_again(struct world *w)
     buf_add_str(&body, "{\"State\":\"Pending\"}");
     request(w, "PATCH", target, &body);
     buf_done(&body);
-    if (w->response.status == 409 || !succeeded(w)) /* being dropped with its webhook */
-        return;
-    ledger_set_pair(w->ledger, place, &fresh, answered_serial(w));
+    if (succeeded(w))
+        ledger_set_pair(w->ledger, place, &fresh, answered_serial(w));
 }
 
 void client_forgets_delivery(struct world *w)
