@@ -56,9 +56,9 @@ bool span_ends(struct span s, struct span suffix);
 /* Offset of the first `c` at or after `from`, or s.n when there is none. */
 static inline size_t span_find_char(struct span s, char c, size_t from)
 {
-    const char *found = from < s.n ? (const char *)memchr(s.p + from, c, s.n - from) : NULL;
+    const char *hit = from < s.n ? (const char *)memchr(s.p + from, c, s.n - from) : NULL;
 
-    return found != NULL ? (size_t)(found - s.p) : s.n;
+    return hit != NULL ? (size_t)(hit - s.p) : s.n;
 }
 
 /* Offset of the first occurrence of `needle` (an empty one is found at 0), or SIZE_MAX. */
@@ -68,10 +68,10 @@ size_t span_ifind(struct span s, struct span needle);
 /* s[from, to); both are cut to the length of s. The absent span has no address to add to. */
 static inline struct span span_sub(struct span s, size_t from, size_t to)
 {
-    size_t end = to < s.n ? to : s.n;
-    size_t start = from < end ? from : end;
+    size_t cut_to = to < s.n ? to : s.n;
+    size_t cut_from = from < cut_to ? from : cut_to;
 
-    return span_of(start > 0 ? s.p + start : s.p, end - start);
+    return span_of(cut_from > 0 ? s.p + cut_from : s.p, cut_to - cut_from);
 }
 
 /* Is every byte one of `least` to `most`, and none of them `but`? Sixteen at a time. */
@@ -83,10 +83,10 @@ struct span span_trim(struct span s);
 static inline struct span span_split(struct span *rest, char separator)
 {
     struct span whole = *rest;
-    size_t cut = span_find_char(whole, separator, 0);
+    size_t n = span_find_char(whole, separator, 0);
 
-    *rest = cut < whole.n ? span_of(whole.p + cut + 1, whole.n - cut - 1) : span_of(NULL, 0);
-    return span_of(whole.p, cut);
+    *rest = n < whole.n ? span_of(whole.p + n + 1, whole.n - n - 1) : span_of(NULL, 0);
+    return span_of(whole.p, n);
 }
 
 /* Decimal digits only, no sign, no blanks. False on overflow, emptiness or another character. */

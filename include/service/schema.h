@@ -25,7 +25,8 @@ enum schema_mode {
 /* `input` must be a JSON object. `old` is the stored entity (absent for SCHEMA_INSERT). Names match
  * with ASCII case folded and come out in declared spelling, in nested declared objects too; members
  * `Id` and `ObjectNo` and read-only ones are ignored; enumerated strings come out in declared
- * spelling; null for a property with a default is that default.
+ * spelling; null for a property with a default is that default. The draft's texts are in the arena
+ * or those of `input` and `old`.
  * Errors: ERR_FAILED_JSON (duplicate members), ERR_UNKNOWN_MEMBER (names the nearest),
  * ERR_INVALID_ENTITY (not an object, required member missing or null, wrong type),
  * ERR_INVALID_ENUM_VALUE. Messages name the member by its path: `Delivery.RetrySchedule`. */

@@ -139,7 +139,7 @@ static void prefetch_home(const struct map_table *t, uint64_t hash)
  * fetched ahead, all at once. */
 static void prefetch_next_moves(const struct map *m)
 {
-    size_t end = MIN(m->moved + 2 * ITEMS_MOVED, m->old.size);
+    size_t end = MIN(m->moved + (size_t)2 * ITEMS_MOVED, m->old.size);
 
     for (size_t i = m->moved; i < end; i++)
         prefetch_home(&m->now, m->old.slots[i].hash);

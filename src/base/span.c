@@ -77,10 +77,11 @@ bool span_holds_only(struct span s, uint8_t least, uint8_t most, char but)
     char few[sizeof(bytes16)];
     bytes16 others;
 
+    if (s.n == 0)
+        return true;
     if (s.n < sizeof(few)) {
         memset(few, least != (uint8_t)but ? least : most, sizeof(few));
-        if (s.n > 0)
-            memcpy(few, s.p, s.n);
+        memcpy(few, s.p, s.n);
         return is_zero(others_of(few, least, most, (uint8_t)but));
     }
     others = others_of(s.p + s.n - sizeof(few), least, most, (uint8_t)but);

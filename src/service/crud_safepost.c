@@ -76,7 +76,7 @@ static struct err *note_stored(const struct safepost *s, struct safepost_match *
 /* Looks at what the walk yields for entities of `only`, or, NULL, of all matches that no index led
  * to. */
 static struct err *walk_stored(struct safepost *s, struct collection_walk *walk,
-                               struct safepost_match *only)
+                               const struct safepost_match *only)
 {
     struct entity *stored;
 

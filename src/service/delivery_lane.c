@@ -119,6 +119,7 @@ static uint64_t due_ms(struct lane *lane)
 {
     const struct delivery *first = lane_first_waiting(lane);
 
+    MUST(first != NULL);
     if (!lane->ordered)
         return first->rank;
     if (lane->head_no != first->object_no)

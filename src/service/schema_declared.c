@@ -65,6 +65,12 @@ static struct err *check_type(struct span name, enum value_type *out_type)
     return e;
 }
 
+/* A member's text, for as long as the shape lives; the declaration may go. */
+static struct span kept_string(const struct draft *draft, struct span member, struct arena *a)
+{
+    return arena_copy(a, json_string(draft_value(draft, member, a), a));
+}
+
 static struct err *make_property(struct json_value declaration, struct arena *a,
                                  struct property *out)
 {
@@ -73,12 +79,12 @@ static struct err *make_property(struct json_value declaration, struct arena *a,
     struct draft draft;
 
     TRY(schema_decode(&schema_property_shape, declaration, nothing, SCHEMA_INSERT, a, &draft));
-    p.name = json_string(draft_value(&draft, SPAN("Name"), a), a);
+    p.name = kept_string(&draft, SPAN("Name"), a);
     TRY(check_name(p.name));
     TRY(check_type(json_string(draft_value(&draft, SPAN("Type"), a), a), &p.type));
     if (json_is_true(draft_value(&draft, SPAN("Required"), a)))
         p.flags |= PROPERTY_REQUIRED;
-    p.meaning = json_string(draft_value(&draft, SPAN("Description"), a), a);
+    p.meaning = kept_string(&draft, SPAN("Description"), a);
     *out = p;
     return NULL;
 }
