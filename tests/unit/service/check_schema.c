@@ -247,6 +247,21 @@ START_TEST(wide_shapes)
 }
 END_TEST
 
+/* Also one without blanks and escapes, whose texts are taken over as they are. */
+START_TEST(declared_shapes_outlive_their_declaration)
+{
+    char text[] = "[{\"Name\":\"Colour\",\"Type\":\"string\",\"Description\":\"Of it\"}]";
+    const struct shape *shape;
+    const struct property *p;
+
+    ck_ok(schema_from_declaration(parse(text), &arena, &shape));
+    memset(text, '?', sizeof(text) - 1);
+    p = shape_find(shape, SPAN("Colour"));
+    ck_assert_ptr_nonnull(p);
+    ck_span_eq(p->meaning, "Of it");
+}
+END_TEST
+
 START_TEST(payload_checks_change_nothing)
 {
     ck_ok(schema_check(&person, parse("{\"name\":\"A\"}"), &arena));
@@ -268,5 +283,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, dynamic_entities_keep_their_members);
     tcase_add_test(tc, declared_shapes);
     tcase_add_test(tc, wide_shapes);
+    tcase_add_test(tc, declared_shapes_outlive_their_declaration);
     tcase_add_test(tc, payload_checks_change_nothing);
 }
