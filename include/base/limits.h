@@ -47,9 +47,8 @@
     X(incoming_bytes, "IncomingBytes", 268435456, 65536, INT64_MAX, "bytes",                       \
       "requests of all clients that have not come whole; past that, the first begun is refused")   \
     X(unread_bytes, "UnreadBytes", 268435456, 65536, INT64_MAX, "bytes",                           \
-      "those of all clients; past that, who has read nothing for longest is closed; of those "     \
-      "that "                                                                                      \
-      "wait for the disk as much, then requests are answered 503")                                 \
+      "those of all clients; past that, who has read nothing for longest is closed; past as much " \
+      "that waits for the disk, requests are answered 503")                                        \
     X(answer_bytes, "AnswerBytes", 67108864, 65536, 1073741824, "bytes", "largest answer")         \
     X(change_bytes, "ChangeBytes", 134217728, 65536, 1073741824, "bytes",                          \
       "most that one request writes: entities as they are then, and events")                       \

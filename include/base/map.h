@@ -10,7 +10,7 @@
 
 typedef struct span map_key_fn(const void *item);
 
-enum { MAP_MANY = 32 };
+enum { MAP_MANY = 32 }; /* items that map_add_many takes at most */
 
 struct map_slot {
     uint64_t hash;

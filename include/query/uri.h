@@ -28,10 +28,9 @@ struct uri {
     size_t meta_count;
 };
 
-/* The parts of `target` as received (origin-form, a leading '/?' allowed), below `base_path` ("/"
- * or
- * "/x"). Everything it yields is in the target or in the arena. ERR_INVALID_URI_SYNTAX: parts,
- * escapes, NUL, UTF-8, query string, more than max_conditions in a part. */
+/* The parts of `target` as received (origin-form, a leading '/?' allowed), below `base_path`, which
+ * is "/" or "/x". Everything it yields is in the target or in the arena. ERR_INVALID_URI_SYNTAX:
+ * parts, escapes, NUL, UTF-8, query string, more than max_conditions in a part. */
 struct err *uri_split(struct span target, struct span base_path, size_t max_conditions,
                       struct arena *a, struct uri *out_uri) MUST_USE;
 /* The conditions and meta-conditions of a target that was split. Where one has no plain operator,

@@ -8,8 +8,8 @@
  *   PENDING ---> IN_FLIGHT ---> WAITING ----------------+
  *      ^             |---> DELIVERED
  *      |             |---> DEAD      (schedule used up, or 410)
- *      |             `---> ABORTED   (custom payload: BreakOnError, BreakOnNoContent; loop; too
- * large)
+ *      |             `---> ABORTED   (custom payload: BreakOnError, BreakOnNoContent; loop;
+ *      |                              too large)
  *      `--- PATCH {"State":"Pending"} from DELIVERED, DEAD, ABORTED
  *
  * IN_FLIGHT is not journaled: after a restart it is PENDING again (at-least-once). */
@@ -132,6 +132,9 @@ struct delivery *lane_oldest_pending(const struct lane *lane);
 struct delivery *lane_first_waiting(const struct lane *lane);
 /* Attempts that the lane may have under way now. */
 uint32_t lane_most_in_flight(const struct lane *lane);
+/* Its receiver asked to wait (Retry-After), and the time is not over: by the loop's clock, whatever
+ * the wall clock says. */
+bool lane_is_held(const struct lane *lane);
 /* The host has as many attempts as it may. */
 bool lane_is_parked(const struct lane *lane);
 /* Receivers that are not known to be prompt have as many slots as they may. */

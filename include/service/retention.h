@@ -5,6 +5,7 @@
 
 struct service;
 
+/* The timer is ready; nothing is taken out before retention_wake. */
 void retention_init(struct service *s);
 void retention_stop(struct service *s);
 /* Something was stored that may have to go one day, or the service starts. Cheap. */

@@ -53,7 +53,6 @@ void lane_enqueue(struct lane *lane, struct delivery *delivery);
 void lane_dequeue(struct lane *lane, struct delivery *delivery);
 /* Nothing is started before this; a time that has passed: no hold. */
 void lane_hold(struct lane *lane, int64_t until_unix_ns);
-bool lane_is_held(const struct lane *lane);
 /* After a replay: as if the wall clock stood at `now_unix_ns` (it was set back). */
 void lane_count_waits_from(struct lane *lane, int64_t now_unix_ns);
 /* What may be started now is put into the ring; otherwise the timer is set for when it may. */

@@ -99,7 +99,7 @@ void lane_hold(struct lane *lane, int64_t until_unix_ns)
 
 bool lane_is_held(const struct lane *lane)
 {
-    return lane->hold_until_ms > now_ms(lane);
+    return lane->hold_until_ms > 0 && lane->hold_until_ms > now_ms(lane);
 }
 
 void lane_dequeue(struct lane *lane, struct delivery *delivery)

@@ -112,7 +112,7 @@ static enum status_state find_state(const struct service *s, const struct webhoo
         *out_reason = reason_of_pause(w, a);
         return STATUS_PAUSED;
     }
-    if (lane->hold_until_unix_ns > clock_unix_ns()) {
+    if (lane_is_held(lane)) {
         *out_reason = SPAN("the receiver asked to wait (Retry-After)");
         return STATUS_HELD_BACK;
     }
@@ -186,7 +186,6 @@ static void add_history(const struct lane_history *h, struct buf *b)
 void webhook_add_status(const struct service *service, const struct webhook *w, struct buf *b)
 {
     const struct lane *lane = lane_of(w);
-    bool is_held = lane->hold_until_unix_ns > clock_unix_ns();
     struct span reason;
     enum status_state state;
     struct arena a;
@@ -196,7 +195,7 @@ void webhook_add_status(const struct service *service, const struct webhook *w, 
     buf_add_char(b, '{');
     member_add_text(b, SPAN("State"), state_texts[state]);
     member_add_text_or_null(b, SPAN("Reason"), reason);
-    member_add_time(b, SPAN("HeldBackUntil"), is_held ? lane->hold_until_unix_ns : 0);
+    member_add_time(b, SPAN("HeldBackUntil"), lane_is_held(lane) ? lane->hold_until_unix_ns : 0);
     member_add_time(b, SPAN("FailingSince"), lane->failing_since_unix_ns);
     member_add_u64(b, SPAN("Pending"), lane->pending.count);
     member_add_u64(b, SPAN("InFlight"), lane->in_flight);

@@ -1,6 +1,5 @@
 #include "store/index.h"
 
-#include "base/decimal.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
@@ -74,63 +73,13 @@ void index_free(struct index *index)
     mem_free(index);
 }
 
-/* Values that `=` holds equal get one key: a letter for the kind, then its one spelling. */
-static void add_instant(struct buf *key, struct instant at)
-{
-    buf_add_char(key, 't');
-    buf_add_le64(key, (uint64_t)at.seconds);
-    buf_add_le32(key, at.nanos);
-}
-
+/* Objects and arrays equal nothing: where they stand does not matter. */
 static void add_value(struct index *index, const struct value *value)
 {
-    struct instant at;
+    struct literal literal = {.kind = LITERAL_NULL};
 
-    switch (value->kind) {
-    case VALUE_BOOLEAN:
-        buf_add_char(&index->key, value->boolean ? '1' : '0');
-        break;
-    case VALUE_NUMBER:
-        buf_add_char(&index->key, 'n');
-        decimal_add_canonical(&index->key, value->text);
-        break;
-    case VALUE_STRING:
-        if (index->path.type == TYPE_DATETIME && datetime_parse(value->text, &at)) {
-            add_instant(&index->key, at);
-            break;
-        }
-        buf_add_char(&index->key, 's');
-        buf_add(&index->key, value->text);
-        break;
-    case VALUE_NULL:
-    case VALUE_OBJECT:
-    case VALUE_ARRAY:
-        buf_add_char(&index->key, 'z');
-        break;
-    }
-}
-
-static void add_literal(struct buf *key, const struct literal *literal)
-{
-    switch (literal->kind) {
-    case LITERAL_NULL:
-        buf_add_char(key, 'z');
-        break;
-    case LITERAL_BOOLEAN:
-        buf_add_char(key, literal->boolean ? '1' : '0');
-        break;
-    case LITERAL_NUMBER:
-        buf_add_char(key, 'n');
-        decimal_add_canonical(key, literal->text);
-        break;
-    case LITERAL_STRING:
-        buf_add_char(key, 's');
-        buf_add(key, literal->text);
-        break;
-    case LITERAL_DATETIME:
-        add_instant(key, literal->instant);
-        break;
-    }
+    literal_of_value(&index->path, value, &literal);
+    literal_add_key(&index->key, &literal);
 }
 
 static struct index_bucket *bucket_get(struct index *index)
@@ -194,7 +143,7 @@ bool index_find(struct index *index, const struct conditions *conditions,
     if (literal == NULL)
         return false;
     buf_clear(&index->key);
-    add_literal(&index->key, literal);
+    literal_add_key(&index->key, literal);
     *out_bucket = map_find(&index->buckets, buf_span(&index->key));
     return true;
 }

@@ -83,6 +83,13 @@ class Jumps(harness.ServerCase):
                 self.expect_second(receiver, first)
                 self.server.request("DELETE", target)
 
+    def test_a_hold_is_shown(self):
+        _, _, webhook = self.fail_once((503, {"Retry-After": "600"}, b""))
+        for seconds in (DAY_S, -DAY_S):
+            self.jump(seconds)
+            shown = self.get(f"/Svc.Admin.Webhook/Id={webhook['Id']}/add=Status").json()[0]["Status"]
+            self.assertEqual((shown["State"], shown["HeldBackUntil"] is None), ("HeldBack", False), shown)
+
     def test_a_head_half_sent(self):
         for seconds in (DAY_S, -DAY_S):
             with self.subTest(seconds):
