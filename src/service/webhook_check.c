@@ -137,6 +137,25 @@ static struct json_value old_member(const struct entity *old, struct span name, 
     return json_member(entity_parse(entity_json(old), a), name);
 }
 
+/* Does a PATCH leave the member as it is stored? */
+static bool is_kept(const struct call *call, const struct draft *draft, const struct entity *old,
+                    struct span name)
+{
+    return call->method == METHOD_PATCH &&
+           span_eq(draft_get(draft, name), json_text(old_member(old, name, call->arena)));
+}
+
+/* What a webhook refers to may have become wrong since it was stored: resources, keys and the rules
+ * for addresses change. Nobody is to be kept by that from pausing it, or from changing other
+ * members. Resuming asks again, since one that refers to nothing would match nothing. */
+static bool is_kept_reference(const struct call *call, const struct draft *draft,
+                              const struct entity *old, struct span name)
+{
+    return is_kept(call, draft, old, name) &&
+           (is_kept(call, draft, old, SPAN("IsPaused")) ||
+            span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("true")));
+}
+
 static struct err *check_own_headers(struct call *call, struct draft *draft,
                                      const struct entity *old)
 {
@@ -211,14 +230,29 @@ static struct err *check_local(struct call *call, struct span target, enum metho
     return NULL;
 }
 
-static struct err *check_destination(struct call *call, struct draft *draft)
+/* Which method is asked for with which key is a part of a local destination. A remote one is judged
+ * again by each attempt, so that it need not be when it is resumed. */
+static bool is_kept_destination(const struct call *call, const struct draft *draft,
+                                const struct entity *old, bool is_local)
+{
+    if (!is_local)
+        return is_kept(call, draft, old, SPAN("Destination"));
+    return is_kept_reference(call, draft, old, SPAN("Destination")) &&
+           is_kept(call, draft, old, SPAN("Method")) && is_kept(call, draft, old, SPAN("Headers"));
+}
+
+static struct err *check_destination(struct call *call, struct draft *draft,
+                                     const struct entity *old)
 {
     struct span name = SPAN("Destination");
     struct span text = draft_string(draft, name, call->arena);
     enum method method = method_parse(draft_string(draft, SPAN("Method"), call->arena));
+    bool is_local = span_starts(text, SPAN("/"));
     struct span normal;
 
-    if (span_starts(text, SPAN("/")))
+    if (is_kept_destination(call, draft, old, is_local))
+        return NULL;
+    if (is_local)
         TRY(check_local(call, text, method, draft_value(draft, SPAN("Headers"), call->arena),
                         &normal));
     else
@@ -227,7 +261,8 @@ static struct err *check_destination(struct call *call, struct draft *draft)
     return NULL;
 }
 
-static struct err *check_selector(struct call *call, struct draft *draft,
+/* The event resource is NULL when the selector leads nowhere and need not. */
+static struct err *check_selector(struct call *call, struct draft *draft, const struct entity *old,
                                   struct resource **out_event)
 {
     struct span name = SPAN("EventSelector");
@@ -236,6 +271,11 @@ static struct err *check_selector(struct call *call, struct draft *draft,
         selector_parse(&call->service->resources, draft_string(draft, name, call->arena),
                        (size_t)call->service->limits.conditions, call->arena, &selector);
 
+    if (e != NULL && is_kept_reference(call, draft, old, name)) {
+        err_free(e);
+        *out_event = NULL;
+        return NULL;
+    }
     if (e != NULL)
         return err_prefix(e, "EventSelector: ");
     draft_set(draft, name, json_of(call->arena, selector.normal));
@@ -250,7 +290,7 @@ static struct err *check_content_type(struct call *call, const struct draft *dra
     struct json_value type = json_member_fold(headers, SPAN("Content-Type"));
     enum format format;
 
-    if (!json_exists(type) || event->is_binary_event)
+    if (!json_exists(type) || event == NULL || event->is_binary_event)
         return NULL;
     return negotiate_written_type(json_string(type, call->arena), &format);
 }
@@ -296,7 +336,7 @@ static struct err *check_custom(struct call *call, struct draft *draft, const st
     struct json_value old_headers;
     struct span uri, method, headers = SPAN("{}"), normal;
 
-    if (!json_exists(custom))
+    if (!json_exists(custom) || is_kept_reference(call, draft, old, name))
         return NULL;
     method = json_string(json_member(custom, SPAN("Method")), a);
     if (!span_ieq(method, SPAN("GET")))
@@ -437,9 +477,9 @@ struct err *webhook_check(struct call *call, struct draft *draft, const struct e
     struct resource *event;
 
     TRY(invalid("Headers", check_own_headers(call, draft, old)));
-    TRY(check_selector(call, draft, &event));
+    TRY(check_selector(call, draft, old, &event));
     TRY(invalid("Headers", check_content_type(call, draft, event)));
-    TRY(invalid("Destination", check_destination(call, draft)));
+    TRY(invalid("Destination", check_destination(call, draft, old)));
     TRY(invalid("CustomPayloadRequest", check_custom(call, draft, old)));
     TRY(invalid("Delivery", check_delivery(call, draft)));
     TRY(invalid("Signing", check_signing(call, draft, old)));

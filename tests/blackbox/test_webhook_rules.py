@@ -1,6 +1,7 @@
 """What webhooks promise at the edges: who gets a free slot, rates, order, chains, local receivers,
 masks, and that a refused change has not happened."""
 import datetime
+import hashlib
 import time
 import unittest
 
@@ -309,6 +310,74 @@ class TooLargeAnswers(harness.ServerCase):
         answer = self.server.request("PATCH", again, {"State": "Pending"}, {"Prefer": "return=minimal"})
         self.assertEqual(answer.status, 200)
         self.assertEqual(self.count(waiting), 0)
+
+
+class LeadsNowhere(Case):
+    """What a webhook refers to goes, or is forbidden: a PATCH is refused for what it changes only."""
+
+    def patch(self, webhook, **members):
+        answer = self.server.request("PATCH", f"/Svc.Admin.Webhook/Id={webhook['Id']}", members)
+        message = answer.json()["detail"] if answer.status != 200 else ""
+        return answer.status, message
+
+    def restart(self, **changes):
+        self.server.stop()
+        self.server.config = dict(self.make_config(), **changes)
+        self.server.start()
+
+    def test_an_address_that_became_forbidden(self):
+        url = self.receiver().url()
+        webhook = self.webhook(Destination=url, EventSelector="/Shop.OrderPlaced")
+        self.restart(Delivery={"Egress": {"Deny": ["127.0.0.1"]}})
+        for members in ({"Label": "a"}, {"IsPaused": True}, {"IsPaused": False}, {"Method": "PUT"},
+                        {"Headers": {"X-A": "b"}}, {"Destination": url}):
+            self.assertEqual(self.patch(webhook, **members), (200, ""), members)
+        for destination in (url + "/other", "http://127.0.0.1/"):
+            self.assertIn("not allowed", self.patch(webhook, Destination=destination)[1])
+        answer = self.server.request("PUT", f"/Svc.Admin.Webhook/Id={webhook['Id']}",
+                                     {"Destination": url, "EventSelector": "/Shop.OrderPlaced"})
+        self.assertEqual(answer.status, 400)
+        self.assertIn("not allowed", answer.json()["detail"])
+
+    def test_resources_that_are_declared_no_more(self):
+        for name, kind in (("Own.Event", "EventResource"), ("Own.Thing", "EntityResource")):
+            self.created("/Svc.Admin.Resource", {"Name": name, "Kind": kind})
+        order, thing = "/Shop.OrderPlaced", "/Own.Thing"
+        webhooks = [self.webhook(Destination=destination, EventSelector=selector,
+                                 CustomPayloadRequest={"URI": custom})
+                    for destination, selector, custom in (
+                        ("http://h/", "/Own.Event", "/Shop.Terms"), (thing, order, "/Shop.Terms"),
+                        ("http://h/", order, thing))]
+        for name in ("Own.Event", "Own.Thing"):
+            self.server.request("DELETE", f"/Svc.Admin.Resource/Name={name}")
+        for webhook in webhooks:
+            for members in ({"Label": "a"}, {"IsPaused": True}, {"Tags": ["b"]}):
+                self.assertEqual(self.patch(webhook, **members), (200, ""), members)
+            status, message = self.patch(webhook, IsPaused=False)
+            self.assertEqual(status, 400)
+            self.assertIn("Own.", message)
+        event, local, custom = webhooks
+        self.assertIn("Own.Thing", self.patch(local, Method="PUT")[1])
+        self.assertIn("Own.Thing", self.patch(local, Headers={"Authorization": "apikey a"})[1])
+        self.assertEqual(self.patch(event, EventSelector=order, IsPaused=False), (200, ""))
+        self.assertEqual(self.patch(local, Destination="http://h/", IsPaused=False), (200, ""))
+        self.assertEqual(self.patch(custom, CustomPayloadRequest=None, IsPaused=False), (200, ""))
+
+    def test_a_key_that_was_taken_back(self):
+        def keys(*names):
+            return {"RequireApiKey": True, "ApiKeys": [
+                {"Name": name, "KeySha256": hashlib.sha256(name.encode()).hexdigest(),
+                 "AllowAccess": [{"Resources": ["*"], "Methods": ["*"]}]} for name in names]}
+        self.restart(**keys("root", "hook"))
+        root, hook = ({"Authorization": f"apikey {name}"} for name in ("root", "hook"))
+        webhook = self.created("/Svc.Admin.Webhook", {
+            "Destination": "/Shop.Person", "EventSelector": "/Shop.OrderPlaced", "Headers": hook,
+            "CustomPayloadRequest": {"URI": "/Shop.Person", "Headers": hook}}, root)
+        self.restart(**keys("root"))
+        target = f"/Svc.Admin.Webhook/Id={webhook['Id']}"
+        for paused, status in ((True, 200), (False, 400)):
+            answer = self.server.request("PATCH", target, {"IsPaused": paused}, root)
+            self.assertEqual(answer.status, status, answer)
 
 
 class Deleted(Case):
