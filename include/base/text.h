@@ -14,6 +14,8 @@ size_t text_utf8_bytes(struct span s);
 size_t text_scalar_count(struct span s);
 /* The longest prefix with at most max scalar values, cut on a character boundary. */
 struct span text_cut(struct span s, size_t max_scalars);
+/* The same with at most max_bytes; what is no UTF-8 is cut where it falls. */
+struct span text_cut_bytes(struct span s, size_t max_bytes);
 /* Appends, or writes to `out`, one scalar value as UTF-8; what is no scalar value as U+FFFD.
  * text_put_scalar returns the number of bytes, 1 to 4. */
 void text_add_scalar(struct buf *b, uint32_t scalar);

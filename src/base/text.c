@@ -100,6 +100,18 @@ struct span text_cut(struct span s, size_t max_scalars)
     return s;
 }
 
+struct span text_cut_bytes(struct span s, size_t max_bytes)
+{
+    enum { MOST_CONTINUATIONS = 3 };
+    size_t n = max_bytes;
+
+    if (s.n <= max_bytes)
+        return s;
+    while (n > 0 && max_bytes - n < MOST_CONTINUATIONS && is_continuation(s.p[n]))
+        n--;
+    return span_of(s.p, is_continuation(s.p[n]) ? max_bytes : n);
+}
+
 static char continuation(uint32_t bits)
 {
     return (char)(0x80 | (bits & 0x3f));

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "service/delivery_inner.h"
 #include "service/payload.h"
 #include "service/retention.h"
@@ -318,7 +319,8 @@ static void on_fetched(struct fetch *fetch, const struct fetch_result *result)
     attempt->answer.retry_after_s = result->retry_after_s;
     outcome->status = result->status;
     outcome->error = arena_copy(&attempt->arena, span_str(result->why));
-    outcome->response_body = arena_copy(&attempt->arena, result->body);
+    outcome->response_body =
+        arena_copy(&attempt->arena, text_cut_bytes(result->body, KEPT_BODY_BYTES));
     outcome->duration_ms = result->total_ms;
     outcome->dns_ms = result->dns_ms;
     outcome->connect_ms = result->connect_ms;
@@ -338,7 +340,7 @@ static void send_remote(struct attempt *attempt)
     fetch->header_count = attempt->header_count;
     fetch->body = attempt->body;
     fetch->timeout_ms = attempt->settings->webhook.timeout_ms;
-    fetch->keep_bytes = KEPT_BODY_BYTES;
+    fetch->keep_bytes = KEPT_BODY_BYTES + 1; /* which tells where a character ends */
     fetch->on_done = on_fetched;
     attempt->is_fetching = true;
     fetch_start(attempt->deliveries->service->fetcher, fetch);
@@ -363,7 +365,7 @@ static void send_local(struct attempt *attempt)
     outcome->status = response->status;
     outcome->duration_ms = (uint32_t)((clock_mono_ns() - began_ns) / 1000000);
     outcome->response_body =
-        arena_copy(&attempt->arena, span_sub(buf_span(&response->body), 0, KEPT_BODY_BYTES));
+        arena_copy(&attempt->arena, text_cut_bytes(buf_span(&response->body), KEPT_BODY_BYTES));
     if (response->error == ERR_INFINITE_LOOP)
         attempt->is_aborted = true;
     end_without_answer(attempt, response->status >= 400 ? error_of_response(attempt) : SPAN(""));
@@ -441,7 +443,7 @@ static void add_delivery(struct change *change, const struct attempt *attempt,
     record.last_status = (uint16_t)attempt->answer.status;
     record.next_unix_ns =
         record.state == DELIVERY_WAITING ? decision->at_unix_ns : attempt->ended_unix_ns;
-    record.last_error = span_sub(attempt->outcome.error, 0, KEPT_ERROR_BYTES);
+    record.last_error = text_cut_bytes(attempt->outcome.error, KEPT_ERROR_BYTES);
     record.version = change_next_serial(change);
     delivery_add_record(change, &record);
 }
@@ -515,7 +517,7 @@ static void note_failure(struct lane_history *history, const struct attempt *att
 {
     history->failure_unix_ns = attempt->ended_unix_ns;
     mem_free(history->error);
-    history->error = mem_string(span_sub(attempt->outcome.error, 0, KEPT_ERROR_BYTES));
+    history->error = mem_string(text_cut_bytes(attempt->outcome.error, KEPT_ERROR_BYTES));
 }
 
 static void note_in_history(const struct attempt *attempt)

@@ -312,6 +312,37 @@ class TooLargeAnswers(harness.ServerCase):
         self.assertEqual(self.count(waiting), 0)
 
 
+class Cut(Case):
+    """What is kept of long errors and answers ends where a character does."""
+
+    def entries(self, webhook):
+        delivery, = self.wait_for_state("Dead")
+        self.server.request("DELETE", f"/Svc.Admin.Delivery/Id={delivery['Id']}")
+        return delivery, self.log(webhook)[-1]
+
+    def test_errors(self):
+        webhook = self.webhook(Destination="/Shop.Person", EventSelector="/Shop.OrderPlaced",
+                               Delivery={"RetrySchedule": []})
+        for before in ("", "a", "ab"):
+            name = before + "é" * 300
+            self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {name: 1}})
+            delivery, entry = self.entries(webhook)
+            self.assertIn(name, entry["Error"])
+            kept = delivery["LastError"]
+            self.assertTrue(entry["Error"].startswith(kept), kept)
+            self.assertIn(len(kept.encode()), (499, 500))
+
+    def test_answers(self):
+        receiver = self.receiver(lambda request: (500, {}, text.encode()))
+        webhook = self.subscribe(receiver, Delivery={"RetrySchedule": []})
+        for before in ("", "a", "ab"):
+            text = before + "€" * 4000
+            self.raise_event()
+            kept = self.entries(webhook)[1]["ResponseBody"]
+            self.assertTrue(text.startswith(kept), kept[-4:])
+            self.assertIn(len(kept.encode()), (4094, 4095, 4096))
+
+
 class LeadsNowhere(Case):
     """What a webhook refers to goes, or is forbidden: a PATCH is refused for what it changes only."""
 

@@ -166,6 +166,37 @@ START_TEST(scalars_are_counted_and_cut)
 }
 END_TEST
 
+START_TEST(bytes_are_cut_between_characters)
+{
+    static const struct {
+        const char *text;
+        size_t most, kept;
+    } cases[] = {
+        {"", 0, 0},
+        {"abc", 0, 0},
+        {"abc", 2, 2},
+        {"abc", 3, 3},
+        {"abc", 9, 3},
+        {"\xc3\xa9x", 1, 0},
+        {"\xc3\xa9x", 2, 2},
+        {"a\xe2\x82\xac", 2, 1},
+        {"a\xe2\x82\xac", 3, 1},
+        {"a\xe2\x82\xac", 4, 4},
+        {"a\xf0\x9f\x98\x80z", 2, 1},
+        {"a\xf0\x9f\x98\x80z", 4, 1},
+        {"a\xf0\x9f\x98\x80z", 5, 5},
+        {"\x80\x80\x80\x80\x80\x80", 5, 5},
+        {"\x80\x80\x80", 2, 2},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct span cut = text_cut_bytes(span_str(cases[i].text), cases[i].most);
+
+        ck_assert_msg(cut.n == cases[i].kept && cut.p == cases[i].text, "case %zu: %zu", i, cut.n);
+    }
+}
+END_TEST
+
 /* ---- hexadecimal ---- */
 
 START_TEST(hex_is_written_and_read)
@@ -394,6 +425,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, utf8_bytes_agree_with_decoding);
     tcase_add_test(tc, every_scalar_is_encoded);
     tcase_add_test(tc, scalars_are_counted_and_cut);
+    tcase_add_test(tc, bytes_are_cut_between_characters);
     tcase_add_test(tc, hex_is_written_and_read);
     tcase_add_test(tc, bad_hex_is_refused);
     tcase_add_test(tc, appending_past_the_cap_is_noticed);
