@@ -52,5 +52,8 @@ void query_done(struct query *q);
  * the source's, or in the arena. Errors: of a search, and ERR_FAILED_JSON for a source's text. */
 struct err *query_run(const struct query *q, struct query_source *source, bool objects_only,
                       struct arena *a, struct query_result *out_result) MUST_USE;
+/* The number of items that query_run finds, which are not kept for it. The same errors. */
+struct err *query_count(const struct query *q, struct query_source *source,
+                        size_t *out_count) MUST_USE;
 
 #endif

@@ -186,13 +186,20 @@ static void run_done(struct run *r)
     arena_done(&r->scratch);
 }
 
-static struct err *run_all(struct run *r, struct arena *a, struct query_result *out_result)
+static struct err *offer_all(struct run *r)
 {
     struct query_item item = {.object = NULL};
-    struct query_result result;
 
     while (query_keep_wants(&r->keep) && r->source->next(r->source, &item))
         TRY(consider(r, &item));
+    return NULL;
+}
+
+static struct err *run_all(struct run *r, struct arena *a, struct query_result *out_result)
+{
+    struct query_result result;
+
+    TRY(offer_all(r));
     query_keep_result(&r->keep, a, &result);
     for (size_t i = 0; i < result.count; i++)
         TRY(finish_item(r, &result.items[i], a));
@@ -242,6 +249,20 @@ struct err *query_run(const struct query *q, struct query_source *source, bool o
     }
     run_init(&r, q, source, objects_only);
     e = run_all(&r, a, out_result);
+    run_done(&r);
+    return e;
+}
+
+struct err *query_count(const struct query *q, struct query_source *source, size_t *out_count)
+{
+    struct run r;
+    struct err *e;
+
+    run_init(&r, q, source, false);
+    r.keep.counts_only = true;
+    e = offer_all(&r);
+    if (e == NULL)
+        *out_count = query_keep_count(&r.keep);
     run_done(&r);
     return e;
 }

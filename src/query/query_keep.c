@@ -21,7 +21,7 @@ static uint64_t positive(int64_t n)
 /* Nothing is sorted and nothing counted from the end: what comes first is the result. */
 static bool is_stream(const struct query_keep *k)
 {
-    return k->meta->order_count == 0 && !k->keeps_last;
+    return k->counts_only || (k->meta->order_count == 0 && !k->keeps_last);
 }
 
 void query_keep_init(struct query_keep *k, const struct meta *meta)
@@ -164,6 +164,8 @@ void query_keep_offer(struct query_keep *k, const struct query_item *item, struc
     struct query_kept kept = {.item = *item, .serial = k->offered++};
     bool is_full = k->count == k->most;
 
+    if (k->counts_only)
+        return;
     if (is_stream(k)) {
         if (kept.serial >= positive(k->meta->offset) && kept.serial < k->most)
             push(k, kept);
@@ -197,17 +199,23 @@ static uint64_t available(const struct query_keep *k)
     return k->offered > offset ? k->offered - offset : 0;
 }
 
+size_t query_keep_count(const struct query_keep *k)
+{
+    uint64_t kept = MIN(k->offered, k->most);
+    uint64_t count = kept - MIN(kept, positive(k->meta->offset));
+
+    return (size_t)(k->meta->limit > 0 ? MIN(count, (uint64_t)k->meta->limit) : count);
+}
+
 void query_keep_result(struct query_keep *k, struct arena *a, struct query_result *out_result)
 {
-    struct query_result result = {.count = k->count};
+    struct query_result result = {.count = query_keep_count(k)};
     size_t from = is_stream(k) ? 0 : (size_t)MIN(positive(k->meta->offset), k->count);
 
     if (!is_stream(k) && k->count > 0)
         qsort_r(k->kept, k->count, sizeof(*k->kept), cmp_for_qsort, k);
-    result.count -= from;
     if (k->meta->limit > 0) {
         result.more = available(k) > (uint64_t)k->meta->limit;
-        result.count = (size_t)MIN(result.count, (uint64_t)k->meta->limit);
         result.left = k->keeps_last ? k->count - result.count : 0;
     }
     result.items = ARENA_ARRAY(a, struct query_item, result.count);

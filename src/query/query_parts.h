@@ -64,6 +64,7 @@ struct query_keep {
     uint64_t most;   /* how many are kept */
     bool keeps_last; /* the last ones, not the first */
     bool is_heap;
+    bool counts_only; /* none is kept */
     uint64_t offered;
 };
 
@@ -74,6 +75,8 @@ bool query_keep_wants(const struct query_keep *k);
 /* `root` is the original, looked at for an order only. */
 void query_keep_offer(struct query_keep *k, const struct query_item *item, struct json_value root,
                       struct arena *scratch);
+/* How many are left after offset and limit. */
+size_t query_keep_count(const struct query_keep *k);
 /* Makes the result of what is left after order, offset and limit. */
 void query_keep_result(struct query_keep *k, struct arena *a, struct query_result *out_result);
 

@@ -107,12 +107,17 @@ static void open_collection(struct call *call)
         call_shows(call, collection_version(call->resource->collection));
 }
 
-struct err *crud_select(struct call *call, bool objects_only, struct query_result *out_result)
+static struct err *open_source(struct call *call)
 {
     if (call->resource->ops->open != NULL)
-        TRY(call->resource->ops->open(call));
-    else
-        open_collection(call);
+        return call->resource->ops->open(call);
+    open_collection(call);
+    return NULL;
+}
+
+struct err *crud_select(struct call *call, bool objects_only, struct query_result *out_result)
+{
+    TRY(open_source(call));
     return query_run(&call->query, call->source, objects_only, call->arena, out_result);
 }
 
@@ -151,12 +156,11 @@ void crud_answer_count(struct call *call, size_t count, bool in_array)
 
 static struct err *answer_report(struct call *call)
 {
-    struct query_result result;
     size_t count;
 
     if (!is_counted(call, &count)) {
-        TRY(crud_select(call, !call->query.meta.distinct, &result));
-        count = result.count;
+        TRY(open_source(call));
+        TRY(query_count(&call->query, call->source, &count));
     }
     crud_answer_count(call, count, true);
     return NULL;

@@ -201,6 +201,15 @@ static struct span places_of(const struct query_result *result)
     return places;
 }
 
+static void check_count(const struct query *q, bool renders, size_t expected, const char *parts)
+{
+    struct list list = list_of(people, ARRAY_LEN(people), renders);
+    size_t count = SIZE_MAX;
+
+    ck_ok(query_count(q, &list.source, &count));
+    ck_assert_msg(count == expected, "%s: counted %zu", parts, count);
+}
+
 static void check_choice(size_t row, bool renders)
 {
     struct list list = list_of(people, ARRAY_LEN(people), renders);
@@ -213,6 +222,7 @@ static void check_choice(size_t row, bool renders)
                   "%s: is %.*s, should be %s", chosen[row].parts, SPAN_FMT(places_of(&result)),
                   chosen[row].places);
     ck_assert_msg(result.more == chosen[row].more, "%s: more", chosen[row].parts);
+    check_count(&q, renders, result.count, chosen[row].parts);
     query_done(&q);
 }
 
@@ -524,6 +534,28 @@ START_TEST(memory_follows_the_result)
 }
 END_TEST
 
+START_TEST(counting_keeps_nothing)
+{
+    static const char *const queries[] = {
+        "n>=0", "n>=0/order_asc=text", "_/offset=-20000&order_desc=n", "_/search=some", "_/add=n",
+    };
+    const char *const *texts = many_texts();
+
+    for (size_t i = 0; i < ARRAY_LEN(queries); i++) {
+        size_t before = mem_bytes(), count;
+        struct list list = list_of(texts, MANY, true);
+        struct query q;
+
+        ck_ok(parse(queries[i], DYNAMIC, &q));
+        ck_ok(query_count(&q, &list.source, &count));
+        query_done(&q);
+        ck_assert_uint_eq(count, MANY);
+        ck_assert_msg(list.most_bytes < before + 70000, "%s: %zu bytes", queries[i],
+                      list.most_bytes - before);
+    }
+}
+END_TEST
+
 /* Enough for the set to grow several times, with duplicates near and far. */
 START_TEST(distinct_of_many)
 {
@@ -825,6 +857,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, plain_queries_render_the_result_only);
     tcase_add_test(tc, texts_of_the_source_are_not_copied);
     tcase_add_test(tc, memory_follows_the_result);
+    tcase_add_test(tc, counting_keeps_nothing);
     tcase_add_test(tc, distinct_of_many);
     tcase_add_test(tc, agreement_with_the_model);
     tcase_add_test(tc, pages_are_the_whole);
