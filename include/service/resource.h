@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/blob.h"
 #include "base/map.h"
+#include "query/query.h"
 #include "service/matcher.h"
 #include "service/method.h"
 #include "service/schema.h"
@@ -134,6 +135,10 @@ struct err *resource_make(struct json_value declaration, struct arena *scratch,
  * lists the candidates. */
 struct err *resource_find(const struct resources *r, struct span name,
                           struct resource **out_resource) MUST_USE;
+/* query_parse of what is asked of the resource. A binary one is bytes, of which nothing can be
+ * chosen: ERR_INVALID_CONDITION_SYNTAX and ERR_INVALID_META_SYNTAX for anything that tries. */
+struct err *resource_parse_query(const struct resource *resource, const struct uri *uri,
+                                 struct arena *a, struct query *out_query) MUST_USE;
 /* By exact full name, any case; NULL when there is none. */
 struct resource *resource_named(const struct resources *r, struct span name);
 /* The shape of an event resource's payloads: of its Payload's resource; dynamic when undeclared. */

@@ -176,7 +176,7 @@ static struct err *evaluate(struct call *call)
         return cors_answer_options(call);
     TRY(check_rights(call));
     TRY(uri_read_conditions(&call->uri, call->arena));
-    TRY(query_parse(&call->uri, call->resource->shape, call->arena, &call->query));
+    TRY(resource_parse_query(call->resource, &call->uri, call->arena, &call->query));
     TRY(negotiate(call));
     TRY(check_memory(call));
     TRY(execute(call));

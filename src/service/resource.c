@@ -261,6 +261,20 @@ struct err *resource_find(const struct resources *r, struct span name,
     return NULL;
 }
 
+struct err *resource_parse_query(const struct resource *resource, const struct uri *uri,
+                                 struct arena *a, struct query *out_query)
+{
+    if (resource->kind == KIND_BINARY && uri->condition_count > 0)
+        return ERR(ERR_INVALID_CONDITION_SYNTAX,
+                   "'%.*s' is a binary resource, which takes no conditions",
+                   SPAN_FMT(resource->name));
+    if (resource->kind == KIND_BINARY && uri->meta_count > 0)
+        return ERR(ERR_INVALID_META_SYNTAX,
+                   "'%.*s' is a binary resource, which takes no meta-conditions",
+                   SPAN_FMT(resource->name));
+    return query_parse(uri, resource->shape, a, out_query);
+}
+
 struct resource *resource_named(const struct resources *r, struct span name)
 {
     char folded[NAME_MOST];

@@ -220,7 +220,7 @@ static struct err *check_local(struct call *call, struct span target, enum metho
 
     TRY(webhook_find_target(&s->resources, target, method, (size_t)s->limits.conditions,
                             call->arena, &uri, &resource));
-    TRY(query_parse(&uri, resource->shape, call->arena, &query));
+    TRY(resource_parse_query(resource, &uri, call->arena, &query));
     query_done(&query);
     TRY(check_rights(call, headers, resource, method));
     buf_init(&normal, BUF_NO_CAP);
