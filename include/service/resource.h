@@ -15,6 +15,7 @@
 #include "service/schema.h"
 #include "store/collection.h"
 
+struct access_key;
 struct call;
 struct service;
 
@@ -132,9 +133,11 @@ struct err *resource_make(struct json_value declaration, struct arena *scratch,
                           struct resource *out) MUST_USE;
 
 /* ERR_UNKNOWN_RESOURCE `Svc could not locate any resource by '<name>'.`, ERR_AMBIGUOUS_RESOURCE
- * lists the candidates. */
-struct err *resource_find(const struct resources *r, struct span name,
+ * lists the candidates that `key` may see. */
+struct err *resource_find(const struct resources *r, struct span name, const struct access_key *key,
                           struct resource **out_resource) MUST_USE;
+/* May the key use it for anything? NULL: everything. */
+bool resource_is_visible(const struct resource *resource, const struct access_key *key);
 /* query_parse of what is asked of the resource. A binary one is bytes, of which nothing can be
  * chosen: ERR_INVALID_CONDITION_SYNTAX and ERR_INVALID_META_SYNTAX for anything that tries. */
 struct err *resource_parse_query(const struct resource *resource, const struct uri *uri,

@@ -15,7 +15,7 @@ struct selector {
  * is another kind of resource's; ERR_INVALID_EVENT_SELECTOR for everything else (no leading '/', no
  * such resource, meta-conditions, conditions that do not fit the payload or on a binary event). */
 struct err *selector_parse(const struct resources *resources, struct span text,
-                           size_t max_conditions, struct arena *a,
+                           const struct access_key *key, size_t max_conditions, struct arena *a,
                            struct selector *out_selector) MUST_USE;
 
 #endif

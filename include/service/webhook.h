@@ -52,8 +52,9 @@ struct err *webhook_check(struct call *call, struct draft *draft,
 /* The resource that a local target leads to, which must have the method. Errors of uri_parse and
  * resource_find; ERR_INVALID_ENTITY. */
 struct err *webhook_find_target(const struct resources *resources, struct span target,
-                                enum method method, size_t max_conditions, struct arena *a,
-                                struct uri *out_uri, struct resource **out_resource) MUST_USE;
+                                enum method method, const struct access_key *key,
+                                size_t max_conditions, struct arena *a, struct uri *out_uri,
+                                struct resource **out_resource) MUST_USE;
 void webhook_mask(struct buf *b, struct span json, struct arena *a);
 
 /* What an attempt needs. Spans live in the arena. */

@@ -22,7 +22,7 @@ static struct err *find_event_resource(struct call *call, struct span name,
 {
     struct resource *resource;
 
-    TRY(resource_find(&call->service->resources, name, &resource));
+    TRY(resource_find(&call->service->resources, name, call->key, &resource));
     if (resource->kind != KIND_EVENT)
         return ERR(ERR_WRONG_RESOURCE_KIND, "'%.*s' is of kind %.*s, not EventResource",
                    SPAN_FMT(resource->name), SPAN_FMT(resource_kind_names.values[resource->kind]));

@@ -64,7 +64,7 @@ static struct err *check_kind(const struct call *call, struct span target)
     TRY(uri_parse(target, SPAN("/"), (size_t)s->limits.conditions, call->arena, &uri));
     if (uri.resource.p == NULL)
         return NULL;
-    TRY(resource_find(&s->resources, uri.resource, &resource));
+    TRY(resource_find(&s->resources, uri.resource, call->key, &resource));
     if (resource->kind != KIND_BINARY)
         return NULL;
     return ERR(ERR_WRONG_SELECTOR_KIND, "'%.*s' is a binary resource, it has no entities",

@@ -23,17 +23,11 @@ struct line {
     unsigned methods;
 };
 
-static bool is_visible(const struct call *call, const struct resource *resource, unsigned *methods)
+static unsigned methods_of(const struct call *call, const struct resource *resource)
 {
-    bool lists_itself = resource == call->resource;
-
-    *methods = lists_itself ? resource->methods
-                            : access_methods(call->key, resource->name, resource->methods);
-    if (call->key == NULL || lists_itself || *methods != 0)
-        return true;
-    /* An event resource has no methods: any right on it will do. */
-    return resource->kind == KIND_EVENT &&
-           access_methods(call->key, resource->name, METHODS_ALL) != 0;
+    if (resource == call->resource) /* which every key may use */
+        return resource->methods;
+    return access_methods(call->key, resource->name, resource->methods);
 }
 
 static void *next(struct rendered *r)
@@ -44,8 +38,10 @@ static void *next(struct rendered *r)
 
     while (*place < resources->count) {
         line->resource = resources->sorted[(*place)++];
-        if (is_visible(r->call, line->resource, &line->methods))
-            return line;
+        if (!resource_is_visible(line->resource, r->call->key))
+            continue;
+        line->methods = methods_of(r->call, line->resource);
+        return line;
     }
     return NULL;
 }

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/text.h"
+#include "service/access.h"
 
 #include <string.h>
 
@@ -217,17 +218,32 @@ void resources_remove(struct resources *r, struct resource *resource)
     resource_free(resource);
 }
 
-static struct err *ambiguous(const struct suffix *suffix, struct span name)
+bool resource_is_visible(const struct resource *resource, const struct access_key *key)
 {
+    /* An event resource has no methods: any right on it will do. */
+    unsigned methods = resource->kind == KIND_EVENT ? METHODS_ALL : resource->methods;
+
+    return key == NULL || span_ieq(resource->name, SPAN("Svc.AvailableResource")) ||
+           access_methods(key, resource->name, methods) != 0;
+}
+
+static struct err *ambiguous(const struct suffix *suffix, struct span name,
+                             const struct access_key *key)
+{
+    size_t visible = 0;
     struct buf list;
     struct err *e;
 
     buf_init(&list, 4096);
     for (size_t i = 0; i < suffix->count; i++) {
-        buf_add_str(&list, i == 0 ? "" : ", ");
+        if (!resource_is_visible(suffix->resources[i], key))
+            continue;
+        buf_add_str(&list, visible++ == 0 ? ": " : ", ");
         buf_add(&list, suffix->resources[i]->name);
     }
-    e = ERR(ERR_AMBIGUOUS_RESOURCE, "'%.*s' could be any of: %.*s", SPAN_FMT(name),
+    if (visible < suffix->count)
+        buf_add_str(&list, visible == 0 ? " several resources" : ", and others");
+    e = ERR(ERR_AMBIGUOUS_RESOURCE, "'%.*s' could be any of%.*s", SPAN_FMT(name),
             SPAN_FMT(buf_span(&list)));
     buf_done(&list);
     return e;
@@ -236,22 +252,22 @@ static struct err *ambiguous(const struct suffix *suffix, struct span name)
 /* A name that is longer than any resource's can be none of them. */
 enum { NAME_MOST = 256 };
 
-struct err *resource_find(const struct resources *r, struct span name,
+struct err *resource_find(const struct resources *r, struct span name, const struct access_key *key,
                           struct resource **out_resource)
 {
     char folded[NAME_MOST];
-    struct span key = {folded, name.n};
+    struct span text = {folded, name.n};
     const struct suffix *suffix = NULL;
     struct resource *resource = NULL;
 
     if (name.n <= NAME_MOST) {
         text_fold_into(folded, name);
-        resource = map_find(&r->by_name, key);
+        resource = map_find(&r->by_name, text);
         if (resource == NULL)
-            suffix = map_find(&r->by_suffix, key);
+            suffix = map_find(&r->by_suffix, text);
     }
     if (suffix != NULL && suffix->count > 1)
-        return ambiguous(suffix, name);
+        return ambiguous(suffix, name, key);
     if (suffix != NULL)
         resource = suffix->resources[0];
     if (resource == NULL)

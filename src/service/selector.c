@@ -31,7 +31,8 @@ static struct err *check_resource(const struct resource *resource, const struct 
 }
 
 struct err *selector_parse(const struct resources *resources, struct span text,
-                           size_t max_conditions, struct arena *a, struct selector *out_selector)
+                           const struct access_key *key, size_t max_conditions, struct arena *a,
+                           struct selector *out_selector)
 {
     struct selector selector = {.resource = NULL};
     struct uri uri;
@@ -44,7 +45,7 @@ struct err *selector_parse(const struct resources *resources, struct span text,
     if (e != NULL)
         return as_selector_error(e, text);
     TRY(check_form(&uri, text));
-    e = resource_find(resources, uri.resource, &selector.resource);
+    e = resource_find(resources, uri.resource, key, &selector.resource);
     if (e != NULL)
         return as_selector_error(e, text);
     TRY(check_resource(selector.resource, &uri));

@@ -17,6 +17,9 @@ struct webhooks {
     struct arena scratch; /* of attaching one webhook */
 };
 
+/* Messages that are stored are read by whoever may read webhooks: they list no other resources. */
+static const struct access_key nobody = {.entries = NULL};
+
 static void set_paused(struct webhooks *ws, struct webhook *w, bool is_paused)
 {
     ws->service->metrics.webhooks_paused += (uint64_t)is_paused - (uint64_t)w->is_paused;
@@ -54,7 +57,7 @@ static struct err *add_target(struct webhooks *ws, struct webhook *w, size_t pla
 
     if (!span_starts(target, SPAN("/")))
         return NULL;
-    TRY(webhook_find_target(&s->resources, target, method, SIZE_MAX, &ws->scratch, &uri,
+    TRY(webhook_find_target(&s->resources, target, method, &nobody, SIZE_MAX, &ws->scratch, &uri,
                             &resource));
     if (w->targets == NULL)
         w->targets = mem_zero(WEBHOOK_TARGETS_MOST * sizeof(*w->targets));
@@ -86,7 +89,7 @@ static struct err *try_attach(struct webhooks *ws, struct webhook *w)
     struct json_value json = entity_parse(entity_json(w->entity), a);
     struct span text = json_string(json_member(json, SPAN("EventSelector")), a);
     struct selector selector;
-    struct err *e = selector_parse(&ws->service->resources, text, SIZE_MAX, a, &selector);
+    struct err *e = selector_parse(&ws->service->resources, text, &nobody, SIZE_MAX, a, &selector);
 
     set_paused(ws, w, json_is_true(json_member(json, SPAN("IsPaused"))));
     if (e != NULL)

@@ -192,15 +192,16 @@ static struct err *check_rights(struct call *call, struct json_value headers,
 }
 
 struct err *webhook_find_target(const struct resources *resources, struct span target,
-                                enum method method, size_t max_conditions, struct arena *a,
-                                struct uri *out_uri, struct resource **out_resource)
+                                enum method method, const struct access_key *key,
+                                size_t max_conditions, struct arena *a, struct uri *out_uri,
+                                struct resource **out_resource)
 {
     struct resource *resource;
 
     TRY(uri_parse(target, SPAN("/"), max_conditions, a, out_uri));
     TRY(resource_find(
         resources, out_uri->resource.p == NULL ? SPAN("Svc.AvailableResource") : out_uri->resource,
-        &resource));
+        key, &resource));
     if ((resource->methods & METHOD_BIT(method)) == 0)
         return ERR(ERR_INVALID_ENTITY, "'%.*s' does not support %.*s", SPAN_FMT(resource->name),
                    SPAN_FMT(method_name(method)));
@@ -218,7 +219,7 @@ static struct err *check_local(struct call *call, struct span target, enum metho
     struct buf normal;
     struct uri uri;
 
-    TRY(webhook_find_target(&s->resources, target, method, (size_t)s->limits.conditions,
+    TRY(webhook_find_target(&s->resources, target, method, call->key, (size_t)s->limits.conditions,
                             call->arena, &uri, &resource));
     TRY(resource_parse_query(resource, &uri, call->arena, &query));
     query_done(&query);
@@ -268,7 +269,7 @@ static struct err *check_selector(struct call *call, struct draft *draft, const 
     struct span name = SPAN("EventSelector");
     struct selector selector;
     struct err *e =
-        selector_parse(&call->service->resources, draft_string(draft, name, call->arena),
+        selector_parse(&call->service->resources, draft_string(draft, name, call->arena), call->key,
                        (size_t)call->service->limits.conditions, call->arena, &selector);
 
     if (e != NULL && is_kept_reference(call, draft, old, name)) {

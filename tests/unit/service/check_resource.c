@@ -53,11 +53,11 @@ START_TEST(names_are_found_in_full_or_by_suffix)
         struct resource *resource = NULL;
 
         if (cases[i].found == NULL) {
-            ck_fails(resource_find(&resources, span_str(cases[i].name), &resource), cases[i].code,
-                     cases[i].words);
+            ck_fails(resource_find(&resources, span_str(cases[i].name), NULL, &resource),
+                     cases[i].code, cases[i].words);
             continue;
         }
-        ck_ok(resource_find(&resources, span_str(cases[i].name), &resource));
+        ck_ok(resource_find(&resources, span_str(cases[i].name), NULL, &resource));
         ck_span_is(resource->name, span_str(cases[i].found));
     }
     for (size_t i = 1; i < resources.count; i++)
@@ -181,16 +181,17 @@ START_TEST(a_removed_resource_is_found_no_more)
     struct resource *found;
 
     ck_ok(declare("[" ENTITY("A.C") "," ENTITY("X.C") "," ENTITY("X.D") "]"));
-    ck_fails(resource_find(&resources, SPAN("C"), &found), ERR_AMBIGUOUS_RESOURCE, "A.C, X.C");
+    ck_fails(resource_find(&resources, SPAN("C"), NULL, &found), ERR_AMBIGUOUS_RESOURCE,
+             "A.C, X.C");
     resources_remove(&resources, resource_named(&resources, SPAN("A.C")));
-    ck_ok(resource_find(&resources, SPAN("C"), &found));
+    ck_ok(resource_find(&resources, SPAN("C"), NULL, &found));
     ck_span_eq(found->name, "X.C");
     ck_assert_ptr_null(resource_named(&resources, SPAN("A.C")));
     resources_remove(&resources, found);
-    ck_fails(resource_find(&resources, SPAN("C"), &found), ERR_UNKNOWN_RESOURCE, "'C'");
+    ck_fails(resource_find(&resources, SPAN("C"), NULL, &found), ERR_UNKNOWN_RESOURCE, "'C'");
     ck_assert_uint_eq(resources.count, 1);
     ck_ok(declare("[" ENTITY("A.C") "]"));
-    ck_ok(resource_find(&resources, SPAN("C"), &found));
+    ck_ok(resource_find(&resources, SPAN("C"), NULL, &found));
 }
 END_TEST
 

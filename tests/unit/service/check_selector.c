@@ -48,10 +48,10 @@ START_TEST(good_selectors)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct selector selector, again;
 
-        ck_ok(selector_parse(&resources, span_str(cases[i].text), 64, &arena, &selector));
+        ck_ok(selector_parse(&resources, span_str(cases[i].text), NULL, 64, &arena, &selector));
         if (cases[i].normal != NULL)
             ck_span_is(selector.normal, span_str(cases[i].normal));
-        ck_ok(selector_parse(&resources, selector.normal, 64, &arena, &again));
+        ck_ok(selector_parse(&resources, selector.normal, NULL, 64, &arena, &again));
         ck_span_is(again.normal, selector.normal);
         ck_assert_ptr_eq(again.resource, selector.resource);
     }
@@ -84,7 +84,7 @@ START_TEST(bad_selectors)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct selector selector;
 
-        ck_fails(selector_parse(&resources, span_str(cases[i].text), 64, &arena, &selector),
+        ck_fails(selector_parse(&resources, span_str(cases[i].text), NULL, 64, &arena, &selector),
                  cases[i].code, cases[i].words);
     }
 }
@@ -94,8 +94,9 @@ START_TEST(conditions_are_bounded)
 {
     struct selector selector;
 
-    ck_fails(selector_parse(&resources, SPAN("/Shop.Anything/a=1&b=2&c=3"), 2, &arena, &selector),
-             ERR_INVALID_EVENT_SELECTOR, "2");
+    ck_fails(
+        selector_parse(&resources, SPAN("/Shop.Anything/a=1&b=2&c=3"), NULL, 2, &arena, &selector),
+        ERR_INVALID_EVENT_SELECTOR, "2");
 }
 END_TEST
 
