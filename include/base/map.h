@@ -10,8 +10,6 @@
 
 typedef struct span map_key_fn(const void *item);
 
-enum { MAP_MANY = 32 }; /* items that map_add_many takes at most */
-
 struct map_slot {
     uint64_t hash;
     void *item; /* NULL: free */
@@ -38,9 +36,11 @@ size_t map_count(const struct map *m);
 void *map_find(const struct map *m, struct span key);
 /* The key must not be in the map yet. */
 void map_add(struct map *m, void *item);
-/* The same for up to MAP_MANY items, several times as fast in a large map: the memory where they
- * belong is fetched for all of them at once. */
-void map_add_many(struct map *m, void *const *items, size_t count);
+/* The same for many items at once: several times as fast, as an empty map gets its size first, and
+ * the memory where items belong is fetched for several of them together. */
+void map_add_many(struct map *m, const struct map_slot *items, size_t count);
+/* What map_add_many takes: made while the item is at hand, so that it need not be fetched again. */
+struct map_slot map_slot_of(const struct map *m, void *item);
 /* Puts the item where one of the same key is, and returns that one, or adds it and returns NULL. */
 void *map_put(struct map *m, void *item);
 /* Returns the removed item, NULL when absent. */

@@ -23,6 +23,15 @@ void mem_wipe(void *p, size_t n);
 
 #define NEW(type) ((type *)mem_zero(sizeof(type)))
 
+/* Once, when the process starts. */
+void mem_init(void);
+/* Of many small allocations, about n bytes together, that come soon: where the heap grows for them
+ * it is of huge pages if the kernel has them, which are filled several times as fast. It changes
+ * nothing else: all is counted when it is allocated. Until mem_expect_end the heap does not shrink.
+ */
+void mem_expect(size_t n);
+void mem_expect_end(void);
+
 /* What is allocated now: usable bytes and number of blocks. */
 size_t mem_bytes(void);
 size_t mem_blocks(void);

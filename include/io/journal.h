@@ -104,7 +104,6 @@ struct journal_stats {
     uint64_t appended_bytes; /* since start, padding included */
     uint64_t segments;
     uint64_t replayed_records;
-    uint64_t replay_ns;
     uint64_t cut_bytes; /* torn tail found at recovery */
     uint64_t last_commit_ns;
     bool full; /* no room for a next segment */

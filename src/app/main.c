@@ -7,7 +7,6 @@
 #include "service/sign.h"
 
 #include <getopt.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,10 +126,7 @@ static void forbid_core_dumps(void)
 
 static void prepare_process(void)
 {
-    enum { MMAP_BYTES = 1 << 20 };
-
-    /* Fixed, or glibc raises it and large tables are zeroed by hand instead of by the kernel. */
-    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
+    mem_init();
     raise_descriptor_limit();
     forbid_core_dumps();
     signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of write, not the end */

@@ -19,6 +19,7 @@ enum {
     ITEMS_MOVED = 8,
     SLOTS_WALKED = 64,
     SLOTS_RELEASED = 16384,
+    FETCHED_TOGETHER = 32,
 };
 
 void map_init(struct map *m, map_key_fn *key_of)
@@ -181,7 +182,13 @@ static void set_size(struct map *m, size_t size)
     m->now = (struct map_table){.slots = mem_zero(size * sizeof(struct map_slot)), .size = size};
 }
 
-/* Keeps the table between 1/8 and 3/4 full, with `coming` items more. */
+static bool has_room(size_t size, size_t items)
+{
+    return items <= size / 4 * 3;
+}
+
+/* Keeps the table between 1/8 and 3/4 full, with `coming` items more; when none are, it may be too
+ * large. */
 static void fit(struct map *m, size_t coming)
 {
     size_t size = m->now.size;
@@ -190,9 +197,9 @@ static void fit(struct map *m, size_t coming)
         move_some(m);
     else if (m->old.size > 0)
         release_some(m);
-    else if (m->now.used + coming > size / 4 * 3)
+    else if (!has_room(size, m->now.used + coming))
         set_size(m, MAX(2 * size, LEAST_SIZE));
-    else if (size > LEAST_SIZE && m->now.used < size / 8)
+    else if (coming == 0 && size > LEAST_SIZE && m->now.used < size / 8)
         set_size(m, size / 2);
 }
 
@@ -226,17 +233,41 @@ void map_add(struct map *m, void *item)
     MUST(map_put(m, item) == NULL);
 }
 
-void map_add_many(struct map *m, void *const *items, size_t count)
+struct map_slot map_slot_of(const struct map *m, void *item)
 {
-    uint64_t hashes[MAP_MANY];
+    return (struct map_slot){hash_bytes(m->key_of(item)), item};
+}
 
-    MUST(count <= MAP_MANY);
-    for (size_t i = 0; i < count; i++) {
-        hashes[i] = hash_bytes(m->key_of(items[i]));
-        prefetch_home(&m->now, hashes[i]);
-    }
+/* An empty map takes that many without growing on the way. */
+static void size_for(struct map *m, size_t count)
+{
+    size_t size = LEAST_SIZE;
+
+    if (map_count(m) > 0 || has_room(m->now.size, count))
+        return;
+    while (!has_room(size, count))
+        size *= 2;
+    map_done(m);
+    set_size(m, size);
+}
+
+static void add_together(struct map *m, const struct map_slot *items, size_t count)
+{
     for (size_t i = 0; i < count; i++)
-        MUST(put_hashed(m, items[i], hashes[i]) == NULL);
+        prefetch_home(&m->now, items[i].hash);
+    for (size_t i = 0; i < count; i++)
+        MUST(put_hashed(m, items[i].item, items[i].hash) == NULL);
+}
+
+void map_add_many(struct map *m, const struct map_slot *items, size_t count)
+{
+    size_t n;
+
+    size_for(m, count);
+    for (size_t at = 0; at < count; at += n) {
+        n = MIN(count - at, FETCHED_TOGETHER);
+        add_together(m, items + at, n);
+    }
 }
 
 /* True when an item whose home is `home` may stand at `to`, though it stands at `at` now: when the

@@ -15,8 +15,8 @@ struct collection {
     struct map by_id;
     struct list entities; /* by object_no once loaded */
     /* New ones of a replay that are not in by_id yet: they go in together, which is faster. */
-    void *unmapped[MAP_MANY];
-    size_t unmapped_count;
+    struct map_slot *unmapped;
+    size_t unmapped_count, unmapped_size;
     uint64_t version;
     bool is_loaded;    /* no replay puts entities in any more */
     bool is_unordered; /* a replay met a moved record: to be sorted when it ends */
@@ -119,6 +119,7 @@ void collection_free(struct collection *c)
         entity_free(c, entity_at(at));
     drop_indexes(c);
     map_done(&c->by_id);
+    mem_free(c->unmapped);
     arena_done(&c->scratch);
     mem_free(c->name);
     mem_free(c->folded);
@@ -178,17 +179,20 @@ failed:
     return e;
 }
 
-static void map_unmapped(struct collection *c)
+static void map_later(struct collection *c, struct entity *e)
 {
-    map_add_many(&c->by_id, c->unmapped, c->unmapped_count);
-    c->unmapped_count = 0;
+    if (c->unmapped_count == c->unmapped_size) {
+        c->unmapped_size = MAX(16, 2 * c->unmapped_size);
+        c->unmapped = mem_resize(c->unmapped, c->unmapped_size * sizeof(*c->unmapped));
+    }
+    c->unmapped[c->unmapped_count++] = map_slot_of(&c->by_id, e);
 }
 
-static void map_entity(struct collection *c, struct entity *e)
+static void map_unmapped(struct collection *c)
 {
-    c->unmapped[c->unmapped_count++] = e;
-    if (c->is_loaded || c->unmapped_count == MAP_MANY)
-        map_unmapped(c);
+    if (c->unmapped_count > 0)
+        map_add_many(&c->by_id, c->unmapped, c->unmapped_count);
+    c->unmapped_count = 0;
 }
 
 static struct entity *insert(struct collection *c, const struct record_entity *record)
@@ -201,7 +205,10 @@ static struct entity *insert(struct collection *c, const struct record_entity *r
     if (last != NULL && last->object_no > e->object_no)
         c->is_unordered = true;
     list_push_back(&c->entities, &e->order);
-    map_entity(c, e);
+    if (c->is_loaded)
+        map_add(&c->by_id, e);
+    else
+        map_later(c, e);
     return e;
 }
 
@@ -276,6 +283,7 @@ void collection_loaded(struct collection *c)
 {
     c->is_loaded = true;
     map_unmapped(c);
+    mem_free(TAKE(c->unmapped));
     if (c->is_unordered)
         list_sort(&c->entities, comes_before);
     c->is_unordered = false;

@@ -295,12 +295,12 @@ START_TEST(many_at_once_are_as_one_by_one)
     name_items();
     map_init(&m, key_of_item);
     while (added < ITEMS) {
-        void *many[MAP_MANY];
-        size_t count = MIN(rng_below(MAP_MANY + 1), ITEMS - added);
+        struct map_slot many[100];
+        size_t wanted = rng_below(ARRAY_LEN(many) + 1), count = MIN(wanted, ITEMS - added);
 
         for (size_t i = 0; i < count; i++) {
             items[added].present = true;
-            many[i] = &items[added++];
+            many[i] = map_slot_of(&m, &items[added++]);
         }
         map_add_many(&m, many, count);
         if (added < ITEMS)
@@ -313,13 +313,40 @@ START_TEST(many_at_once_are_as_one_by_one)
 }
 END_TEST
 
-START_TEST(adding_a_key_twice_among_many_aborts)
+/* Its size once and for all; a map that was emptied before is the same. */
+START_TEST(all_at_once_into_an_empty_map)
 {
+    static struct map_slot all[ITEMS];
     struct map m;
-    void *many[] = {&items[0], &items[1], &items[0]};
 
     name_items();
     map_init(&m, key_of_item);
+    for (size_t round = 0; round < 2; round++) {
+        for (size_t i = 0; i < ITEMS; i++) {
+            items[i].present = true;
+            all[i] = map_slot_of(&m, &items[i]);
+        }
+        map_add_many(&m, all, ITEMS);
+        ck_assert_ptr_null(m.old.slots);
+        check_all(&m, ITEMS);
+        for (size_t i = 0; i < ITEMS; i++)
+            change(&m, &items[i], false);
+        check_all(&m, ITEMS);
+    }
+    map_add_many(&m, all, 0);
+    ck_assert_uint_eq(map_count(&m), 0);
+    map_done(&m);
+}
+END_TEST
+
+START_TEST(adding_a_key_twice_among_many_aborts)
+{
+    struct map m;
+    struct map_slot many[2];
+
+    name_items();
+    map_init(&m, key_of_item);
+    many[0] = many[1] = map_slot_of(&m, &items[0]);
     map_add_many(&m, many, ARRAY_LEN(many));
 }
 END_TEST
@@ -333,6 +360,7 @@ void testing_cases(TCase *tc)
     tcase_add_test_raise_signal(tc, adding_a_key_twice_among_many_aborts, SIGABRT);
     tcase_add_test(tc, behaves_like_an_array_of_flags);
     tcase_add_test(tc, many_at_once_are_as_one_by_one);
+    tcase_add_test(tc, all_at_once_into_an_empty_map);
     tcase_add_test(tc, grows_and_shrinks_a_few_slots_at_a_time);
     tcase_add_test(tc, emptied_old_slots_are_given_back_unseen);
     tcase_add_test(tc, churn_does_not_wear_the_map_out);
