@@ -29,6 +29,7 @@ struct json_doc {
     struct json_node *nodes;
     uint32_t node_count;
     bool is_compact; /* no insignificant blanks anywhere */
+    bool is_lines;   /* the root is an array of lines, and its own text no JSON */
 };
 
 #define JSON_DEPTH_MOST 1000 /* comparing and merging recurse that deep */
@@ -49,6 +50,9 @@ struct json_value {
  * at most 1 GiB. `limits` NULL: depth 128, members 1 000 000. */
 struct err *json_parse(struct span text, const struct json_limits *limits, struct arena *a,
                        struct json_doc *out_doc) MUST_USE;
+/* NDJSON: one value a line, none on blank lines. The root is an array of them. */
+struct err *json_parse_lines(struct span text, const struct json_limits *limits, struct arena *a,
+                             struct json_doc *out_doc) MUST_USE;
 /* The beginning of a text that json_parse has accepted: an object's members up to where all of
  * `names` have come, exactly spelled; everything, when one is missing. What comes behind is not
  * looked at. The object has those members alone, and no text. */

@@ -21,7 +21,8 @@ enum {
 #define NONE UINT32_MAX
 
 struct parser {
-    const char *start, *end;
+    const char *start, *end; /* the end: of the text, or of the line */
+    const char *end_name;
     const char *expected; /* set on failure */
     const char *failed_at;
     struct arena *arena;
@@ -393,11 +394,9 @@ static void end_early(struct parser *s)
     s->nodes[0].next = s->count;
 }
 
-/* `wanted` NULL: all of it. */
-static bool parse_document(struct parser *s, struct wanted *wanted)
+/* From p to the end. `wanted` NULL: all of it. */
+static bool parse_document(struct parser *s, const char *p, struct wanted *wanted)
 {
-    const char *p = s->start;
-
     do {
         p = parse_value(s, p);
         if (p != NULL)
@@ -410,7 +409,29 @@ static bool parse_document(struct parser *s, struct wanted *wanted)
         }
     } while (s->open != NONE);
     p = skip_blanks(s, p);
-    return p == s->end || expect(s, p, "the end of the text") != NULL;
+    return p == s->end || expect(s, p, s->end_name) != NULL;
+}
+
+/* The array counts as a level, as if it had brackets. */
+static bool parse_lines(struct parser *s, struct span text)
+{
+    struct span rest = text;
+
+    if (add_node(s, text.p, s->end, JSON_ARRAY, false) == NULL)
+        return false;
+    s->depth = MIN(1, s->limits.depth);
+    while (rest.p != NULL) {
+        struct span line = span_split(&rest, '\n');
+
+        s->end = line.p + line.n;
+        if (skip_blanks(s, line.p) == s->end)
+            continue;
+        s->nodes[0].count++;
+        if (!parse_document(s, line.p, NULL))
+            return false;
+    }
+    s->nodes[0].next = s->count;
+    return true;
 }
 
 /* ---- errors ---- */
@@ -433,7 +454,7 @@ static struct span found(const struct parser *s)
     const char *p = s->failed_at;
 
     if (p == s->end)
-        return SPAN("the end of the text");
+        return span_str(s->end_name);
     if (*p < ' ' || *p > '~')
         return arena_printf(s->arena, "byte 0x%02x", (unsigned char)*p);
     return arena_printf(s->arena, "'%c'", *p);
@@ -447,20 +468,48 @@ static struct err *failure(const struct parser *s)
                place.line, place.column, s->expected, SPAN_FMT(found(s)));
 }
 
+static struct err *parser_init(struct parser *s, struct span text, const struct json_limits *limits,
+                               struct arena *a)
+{
+    *s = (struct parser){
+        .start = text.p, .end_name = "the end of the text", .arena = a, .open = NONE};
+    s->limits = limits != NULL ? *limits : (struct json_limits){DEFAULT_DEPTH, DEFAULT_NODES};
+    MUST(s->limits.depth <= JSON_DEPTH_MOST);
+    s->limits.members = MIN(s->limits.members, NODES_MOST);
+    if (text.n > TEXT_MOST)
+        return ERR(ERR_FAILED_JSON, "the JSON text is longer than 1 GiB");
+    s->end = text.n > 0 ? text.p + text.n : text.p;
+    return NULL;
+}
+
+static struct json_doc made(const struct parser *s, struct span text)
+{
+    return (struct json_doc){text, s->nodes, s->count, !s->has_blanks, false};
+}
+
 static struct err *parse(struct span text, struct wanted *wanted, const struct json_limits *limits,
                          struct arena *a, struct json_doc *out_doc)
 {
-    struct parser s = {.start = text.p, .arena = a, .open = NONE};
+    struct parser s;
 
-    s.limits = limits != NULL ? *limits : (struct json_limits){DEFAULT_DEPTH, DEFAULT_NODES};
-    MUST(s.limits.depth <= JSON_DEPTH_MOST);
-    s.limits.members = MIN(s.limits.members, NODES_MOST);
-    if (text.n > TEXT_MOST)
-        return ERR(ERR_FAILED_JSON, "the JSON text is longer than 1 GiB");
-    s.end = text.n > 0 ? text.p + text.n : text.p;
-    if (!parse_document(&s, wanted))
+    TRY(parser_init(&s, text, limits, a));
+    if (!parse_document(&s, s.start, wanted))
         return failure(&s);
-    *out_doc = (struct json_doc){text, s.nodes, s.count, !s.has_blanks};
+    *out_doc = made(&s, text);
+    return NULL;
+}
+
+struct err *json_parse_lines(struct span text, const struct json_limits *limits, struct arena *a,
+                             struct json_doc *out_doc)
+{
+    struct parser s;
+
+    TRY(parser_init(&s, text, limits, a));
+    s.end_name = "the end of the line";
+    if (!parse_lines(&s, text))
+        return failure(&s);
+    *out_doc = made(&s, text);
+    out_doc->is_lines = true;
     return NULL;
 }
 

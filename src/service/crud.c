@@ -8,56 +8,6 @@
 #include "service/payload.h"
 #include "service/service.h"
 
-/* NDJSON becomes an array: a comma between lines that are not blank. Line numbers in messages stay
- * right because no line break is dropped. */
-static struct span array_of_lines(struct call *call, size_t *out_count)
-{
-    struct span rest = call->request->body;
-    size_t count = 0;
-    struct buf b;
-
-    buf_init_arena(&b, call->arena);
-    buf_add_char(&b, '[');
-    while (rest.p != NULL) {
-        struct span line = span_split(&rest, '\n');
-        bool blank = span_trim(line).n == 0 || span_eq(span_trim(line), SPAN("\r"));
-
-        if (!blank && count++ > 0)
-            buf_add_char(&b, ',');
-        buf_add(&b, line);
-        buf_add_char(&b, '\n');
-    }
-    buf_add_char(&b, ']');
-    *out_count = count;
-    return buf_span(&b);
-}
-
-/* The commas could have come between the parts of a value, and a line could hold several with
- * commas of its own. */
-static struct err *check_lines(struct json_value array, size_t line_count)
-{
-    size_t index = 0;
-
-    for (struct json_value v = json_first(array); json_exists(v); v = json_next(array, v), index++)
-        if (span_find_char(json_text(v), '\n', 0) < json_text(v).n)
-            return ERR(ERR_FAILED_JSON, "entity %zu goes over several lines: NDJSON has one a line",
-                       index);
-    if (index == line_count)
-        return NULL;
-    return ERR(ERR_FAILED_JSON, "%zu values are on %zu lines: NDJSON has one a line", index,
-               line_count);
-}
-
-static struct err *parse_lines(struct call *call, const struct json_limits *bounds,
-                               struct json_doc *out_doc)
-{
-    size_t line_count;
-    struct span text = array_of_lines(call, &line_count);
-
-    TRY(json_parse(text, bounds, call->arena, out_doc));
-    return check_lines(json_root(out_doc), line_count);
-}
-
 struct err *crud_body(struct call *call, struct json_doc *out_doc)
 {
     const struct limits *limits = &call->service->limits;
@@ -68,7 +18,7 @@ struct err *crud_body(struct call *call, struct json_doc *out_doc)
         return ERR(ERR_NO_DATA_SOURCE, "%.*s on '%.*s' needs a body, and there is none",
                    SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
     if (call->in == FORMAT_NDJSON)
-        return parse_lines(call, &bounds, out_doc);
+        return json_parse_lines(text, &bounds, call->arena, out_doc);
     return json_parse(text, &bounds, call->arena, out_doc);
 }
 

@@ -17,6 +17,26 @@ static struct span array_of(struct span object, struct arena *a)
     return buf_span(&b);
 }
 
+/* Of NDJSON the whole, which has no brackets, and not an array that stands in a line. */
+static bool is_lines(struct json_value array)
+{
+    return array.doc->is_lines && array.node == array.doc->nodes;
+}
+
+static struct span array_of_lines(struct json_value lines, struct arena *a)
+{
+    struct buf b;
+
+    buf_init_arena(&b, a);
+    buf_add_char(&b, '[');
+    for (struct json_value v = json_first(lines); json_exists(v); v = json_next(lines, v)) {
+        buf_add_str(&b, b.n == 1 ? "" : ",");
+        buf_add(&b, json_text(v));
+    }
+    buf_add_char(&b, ']');
+    return buf_span(&b);
+}
+
 struct err *payload_from_json(struct json_value value, struct arena *a, struct span *out_array)
 {
     uint32_t place = 0;
@@ -32,7 +52,7 @@ struct err *payload_from_json(struct json_value value, struct arena *a, struct s
             return ERR(ERR_INVALID_ENTITY, "entity %u of the payload is no object", place);
         place++;
     }
-    *out_array = json_text(value);
+    *out_array = is_lines(value) ? array_of_lines(value, a) : json_text(value);
     return NULL;
 }
 

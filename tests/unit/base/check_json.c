@@ -331,6 +331,85 @@ START_TEST(errors_say_what_and_where)
 }
 END_TEST
 
+/* ---- lines ---- */
+
+static const struct {
+    const char *text;
+    uint32_t count;
+    bool is_compact;
+} lined[] = {
+    {"", 0, true},
+    {"\n", 0, true},
+    {" \r\n\t\n", 0, false},
+    {"1", 1, true},
+    {"1\n", 1, true},
+    {"\n\n{\"a\":[1,2]}\n\n[]\n", 2, true},
+    {"{\"a\":1}\r\n \r\n{\"b\": 2}\r\n", 2, false},
+    {"{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", 10, true},
+};
+
+/* Each line is what it is alone. */
+START_TEST(lines_are_read)
+{
+    for (size_t i = 0; i < ARRAY_LEN(lined); i++) {
+        struct span rest = span_str(lined[i].text);
+        struct json_doc doc, alone;
+        struct json_value v;
+
+        ck_ok(json_parse_lines(rest, NULL, &arena, &doc));
+        ck_assert_int_eq(json_type(json_root(&doc)), JSON_ARRAY);
+        ck_assert_uint_eq(json_count(json_root(&doc)), lined[i].count);
+        ck_assert_msg(doc.is_lines && doc.is_compact == lined[i].is_compact, "%zu", i);
+        v = json_first(json_root(&doc));
+        while (rest.p != NULL) {
+            struct span line = span_trim(span_split(&rest, '\n'));
+
+            if (line.n == 0 || span_eq(line, SPAN("\r")))
+                continue;
+            ck_ok(json_parse(line, NULL, &arena, &alone));
+            ck_assert(json_equal(v, json_root(&alone)));
+            v = json_next(json_root(&doc), v);
+        }
+        ck_assert(!json_exists(v));
+    }
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    const char *message;
+} line_messages[] = {
+    {"x", "invalid JSON at line 1, column 1: expected a value, found 'x'"},
+    {"\n\r\n x", "line 3, column 2: expected a value, found 'x'"},
+    {"{}\n{\"a\"=1}\n", "line 2, column 5: expected ':', found '='"},
+    {"{\"a\":\n{}", "line 1, column 6: expected a value, found the end of the line"},
+    {"{}\r\n{\"a\":1\r\n,\"b\":2}", "line 2, column 8: expected ',' or '}', found the end"},
+    {"1,2", "line 1, column 2: expected the end of the line, found ','"},
+    {"{}\n{} {}", "line 2, column 4: expected the end of the line, found '{'"},
+    {"{}\n]", "line 2, column 1: expected a value, found ']'"},
+    {"\"a\nb\"", "line 1, column 3: expected the closing quote of a string, found the end of the"},
+};
+
+START_TEST(errors_in_lines_say_where)
+{
+    struct json_limits limits = {.depth = 2, .members = 100};
+    struct json_doc doc;
+
+    for (size_t i = 0; i < ARRAY_LEN(line_messages); i++)
+        ck_fails(json_parse_lines(span_str(line_messages[i].text), NULL, &arena, &doc),
+                 ERR_FAILED_JSON, line_messages[i].message);
+    ck_ok(json_parse_lines(SPAN("[]\n{}"), &limits, &arena, &doc));
+    ck_fails(json_parse_lines(SPAN("[]\n{\"a\":[]}"), &limits, &arena, &doc), ERR_FAILED_JSON,
+             "line 2, column 6: expected at most 2 levels");
+    limits.depth = 0;
+    ck_fails(json_parse_lines(SPAN("[]"), &limits, &arena, &doc), ERR_FAILED_JSON, "0 levels");
+    limits.members = 3;
+    ck_ok(json_parse_lines(SPAN("1\n2\n"), &limits, &arena, &doc));
+    ck_fails(json_parse_lines(SPAN("1\n2\n3"), &limits, &arena, &doc), ERR_FAILED_JSON,
+             "line 3, column 1: expected at most 3 values");
+}
+END_TEST
+
 /* ---- limits ---- */
 
 static struct span nested(uint32_t depth, char open, char close)
@@ -629,6 +708,8 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, surroundings_do_not_matter);
     tcase_add_test(tc, every_byte_is_looked_at);
     tcase_add_test(tc, errors_say_what_and_where);
+    tcase_add_test(tc, lines_are_read);
+    tcase_add_test(tc, errors_in_lines_say_where);
     tcase_add_test(tc, depth_is_limited);
     tcase_add_test(tc, nodes_are_limited);
     tcase_add_test(tc, length_is_limited);
