@@ -20,7 +20,7 @@ enum method {
 #undef METHOD_AS_ENUM
         METHOD_COUNT,
     METHOD_OPTIONS = METHOD_COUNT, /* answered for every resource, listed by none */
-    METHOD_OTHER                   /* HTTP knows it, the service does not: 501 */
+    METHOD_OTHER                   /* none of these: 501 */
 };
 
 #define METHOD_BIT(m) (1u << (m))

@@ -295,15 +295,10 @@ static const llhttp_settings_t settings = {
     .on_headers_complete = on_head_complete,
 };
 
-/* The request line has passed our own check, so of all that it holds only the method can still be
- * strange to llhttp, which tells so in different ways: unknown, of RTSP, or HTTP/2's PRI. */
+/* The request line has passed our own check. */
 static enum h1_fail parser_fail(llhttp_errno_t code)
 {
     switch (code) {
-    case HPE_INVALID_METHOD:
-    case HPE_INVALID_CONSTANT:
-    case HPE_INVALID_VERSION:
-        return H1_BAD_METHOD;
     case HPE_INVALID_HEADER_TOKEN:
         return H1_BAD_FIELD;
     case HPE_INVALID_CONTENT_LENGTH:

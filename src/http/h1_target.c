@@ -2,6 +2,7 @@
  * llhttp accepts several spaces between the parts, HTTP/0.9, a target that does not fit the method,
  * and bytes beyond ASCII; this does not. */
 #include "h1_private.h"
+#include "service/method.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -140,6 +141,16 @@ static enum h1_fail read_target(struct h1_request *r)
     return split_absolute(r) ? H1_OK : H1_BAD_TARGET;
 }
 
+/* Of the methods that llhttp knows, most are not ours: whichever parser would notice, all that are
+ * unknown are answered alike. Unlike names of resources, methods are case-sensitive. */
+static bool is_known_method(struct span name)
+{
+    enum method method = method_parse(name);
+
+    return method == METHOD_OTHER ? span_eq(name, method_name(METHOD_OPTIONS))
+                                  : span_eq(name, method_name(method));
+}
+
 enum h1_fail h1_read_request_line(struct span line, const struct limits *limits,
                                   struct h1_request *r)
 {
@@ -156,6 +167,8 @@ enum h1_fail h1_read_request_line(struct span line, const struct limits *limits,
         return fail;
     if (span_eq(r->method, SPAN("CONNECT")))
         return H1_BAD_CONNECT;
+    if (!is_known_method(r->method))
+        return H1_BAD_METHOD;
     if (r->target.n > (size_t)limits->uri_bytes)
         return H1_LONG_TARGET;
     return read_target(r);

@@ -297,7 +297,12 @@ static const struct row method_rows[] = {
     ROW("!#$%&'*+-.^_`|~09az / HTTP/1.1\r\n" HOST END, "!501"),
     ROW("DESCRIBE / HTTP/1.1\r\n" HOST END, "!501"), /* llhttp knows it, of RTSP */
     ROW("PRI / HTTP/1.1\r\n" HOST END, "!501"),      /* and this of HTTP/2 */
-    ROW("TRACE / HTTP/1.1\r\n" HOST END, "TRACE / - | idle"),
+    ROW("PROPFIND / HTTP/1.1\r\n" HOST END, "!501"), /* and many of HTTP */
+    ROW("TRACE / HTTP/1.1\r\n" HOST END, "!501"),
+    ROW("LOCK / HTTP/1.1\r\n" HOST "Content-Length: 1\r\n" END "x", "!501"),
+    ROW("OPTIONSX / HTTP/1.1\r\n" HOST END, "!501"),
+    ROW("options / HTTP/1.1\r\n" HOST END, "!501"),
+    ROW("REPORT / HTTP/1.1\r\n" HOST END, "REPORT / - | idle"),
     ROW("OPTIONS / HTTP/1.1\r\n" HOST END, "OPTIONS / - | idle"),
     ROW("HEAD / HTTP/1.1\r\n" HOST END, "HEAD / - | idle"),
     ROW("PUT / HTTP/1.1\r\n" HOST END, "PUT / - | idle"),
