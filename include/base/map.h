@@ -9,6 +9,7 @@
 #include "base/span.h"
 
 typedef struct span map_key_fn(const void *item);
+typedef uint64_t map_hash_fn(struct span key);
 
 struct map_slot {
     uint64_t hash;
@@ -23,12 +24,16 @@ struct map_table {
 
 struct map {
     map_key_fn *key_of;
+    map_hash_fn *hash;
     struct map_table now;
     struct map_table old; /* being moved into `now` */
     size_t moved;         /* slots of `old` already moved */
 };
 
 void map_init(struct map *m, map_key_fn *key_of);
+/* The same for keys that nobody outside chooses, which are found sooner: hash_own. What is looked
+ * for may be anybody's. */
+void map_init_own(struct map *m, map_key_fn *key_of);
 /* Frees the slots, not the items. */
 void map_done(struct map *m);
 size_t map_count(const struct map *m);

@@ -6,23 +6,23 @@
 #include <string.h>
 
 static struct {
-    uint64_t k0, k1;
+    uint64_t k[2];
     bool set;
 } key;
 
 void hash_set_key(uint64_t k0, uint64_t k1)
 {
-    key.k0 = k0;
-    key.k1 = k1;
+    key.k[0] = k0;
+    key.k[1] = k1;
     key.set = true;
 }
 
-static void draw_key(void)
+static void need_key(void)
 {
-    uint64_t words[2];
-
-    rng_secret(words, sizeof(words));
-    hash_set_key(words[0], words[1]);
+    if (key.set)
+        return;
+    rng_secret(key.k, sizeof(key.k));
+    key.set = true;
 }
 
 static inline uint64_t rotate_left(uint64_t x, unsigned by)
@@ -93,12 +93,11 @@ static inline uint64_t sip_hash(struct span s, bool fold)
     uint64_t last = (uint64_t)s.n << 56;
     size_t whole = s.n - s.n % 8;
 
-    if (!key.set)
-        draw_key();
-    v[0] = key.k0 ^ UINT64_C(0x736f6d6570736575);
-    v[1] = key.k1 ^ UINT64_C(0x646f72616e646f6d);
-    v[2] = key.k0 ^ UINT64_C(0x6c7967656e657261);
-    v[3] = key.k1 ^ UINT64_C(0x7465646279746573);
+    need_key();
+    v[0] = key.k[0] ^ UINT64_C(0x736f6d6570736575);
+    v[1] = key.k[1] ^ UINT64_C(0x646f72616e646f6d);
+    v[2] = key.k[0] ^ UINT64_C(0x6c7967656e657261);
+    v[3] = key.k[1] ^ UINT64_C(0x7465646279746573);
     for (size_t i = 0; i < whole; i += 8)
         sip_word(v, load_word(s.p + i, 8, fold));
     sip_word(v, last | load_tail(s, fold));
@@ -111,6 +110,25 @@ static inline uint64_t sip_hash(struct span s, bool fold)
 uint64_t hash_bytes(struct span s)
 {
     return sip_hash(s, false);
+}
+
+/* The factor's bits have no pattern, and the shift brings down what it has mixed best. */
+static inline uint64_t stir(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ (hash >> 32);
+}
+
+uint64_t hash_own(struct span s)
+{
+    size_t whole = s.n - s.n % 8;
+    uint64_t hash;
+
+    need_key();
+    hash = key.k[0] ^ s.n;
+    for (size_t i = 0; i < whole; i += 8)
+        hash = stir(hash, load_word(s.p + i, 8, false));
+    return stir(hash, load_tail(s, false));
 }
 
 uint64_t hash_folded(struct span s)

@@ -17,14 +17,19 @@ enum {
     LEAST_SIZE = 16,
     /* Per change. A full table is moved by items, a sparse one by slots. */
     ITEMS_MOVED = 8,
-    SLOTS_WALKED = 64,
+    SLOTS_WALKED = 64, /* a table that has no more moves at once */
     SLOTS_RELEASED = 16384,
     FETCHED_TOGETHER = 32,
 };
 
 void map_init(struct map *m, map_key_fn *key_of)
 {
-    *m = (struct map){.key_of = key_of};
+    *m = (struct map){.key_of = key_of, .hash = hash_bytes};
+}
+
+void map_init_own(struct map *m, map_key_fn *key_of)
+{
+    *m = (struct map){.key_of = key_of, .hash = hash_own};
 }
 
 void map_done(struct map *m)
@@ -33,7 +38,7 @@ void map_done(struct map *m)
         return;
     mem_free(m->now.slots);
     mem_free(m->old.slots);
-    map_init(m, m->key_of);
+    *m = (struct map){.key_of = m->key_of, .hash = m->hash};
 }
 
 size_t map_count(const struct map *m)
@@ -107,7 +112,7 @@ void *map_find(const struct map *m, struct span key)
 
     if (map_count(m) == 0)
         return NULL;
-    hash = hash_bytes(key);
+    hash = m->hash(key);
     slot = find_now(m, hash, key);
     if (slot == NULL)
         slot = find_old(m, hash, key);
@@ -149,7 +154,8 @@ static void prefetch_next_moves(const struct map *m)
 static void move_some(struct map *m)
 {
     size_t end = MIN(m->moved + SLOTS_WALKED, m->old.size);
-    size_t least_used = m->old.used - MIN(m->old.used, ITEMS_MOVED);
+    size_t most = m->old.size <= SLOTS_WALKED ? SLOTS_WALKED : ITEMS_MOVED;
+    size_t least_used = m->old.used - MIN(m->old.used, most);
 
     for (; m->moved < end && m->old.used > least_used; m->moved++) {
         struct map_slot *slot = &m->old.slots[m->moved];
@@ -175,11 +181,17 @@ static void release_some(struct map *m)
     m->old.slots = mem_resize(m->old.slots, m->old.size * sizeof(struct map_slot));
 }
 
+/* A small table is moved at once: many maps stay small, and what is looked for in them would have
+ * to be looked for in two tables for as long as nothing changes. */
 static void set_size(struct map *m, size_t size)
 {
     m->old = m->now;
     m->moved = 0;
     m->now = (struct map_table){.slots = mem_zero(size * sizeof(struct map_slot)), .size = size};
+    if (m->old.size > SLOTS_WALKED)
+        return;
+    move_some(m);
+    release_some(m);
 }
 
 static bool has_room(size_t size, size_t items)
@@ -225,7 +237,7 @@ static void *put_hashed(struct map *m, void *item, uint64_t hash)
 
 void *map_put(struct map *m, void *item)
 {
-    return put_hashed(m, item, hash_bytes(m->key_of(item)));
+    return put_hashed(m, item, m->hash(m->key_of(item)));
 }
 
 void map_add(struct map *m, void *item)
@@ -235,7 +247,7 @@ void map_add(struct map *m, void *item)
 
 struct map_slot map_slot_of(const struct map *m, void *item)
 {
-    return (struct map_slot){hash_bytes(m->key_of(item)), item};
+    return (struct map_slot){m->hash(m->key_of(item)), item};
 }
 
 /* An empty map takes that many without growing on the way. */
@@ -293,7 +305,7 @@ static void close_gap(struct map_table *t, size_t gap)
 
 void *map_remove(struct map *m, struct span key)
 {
-    uint64_t hash = hash_bytes(key);
+    uint64_t hash = m->hash(key);
     struct map_slot *slot;
     void *item = NULL;
 

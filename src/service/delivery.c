@@ -423,7 +423,7 @@ struct deliveries *deliveries_new(struct service *service)
     struct deliveries *d = NEW(struct deliveries);
 
     d->service = service;
-    map_init(&d->by_no, no_key);
+    map_init_own(&d->by_no, no_key);
     list_init(&d->ended);
     list_init(&d->not_ended);
     list_init(&d->idle_attempts);

@@ -563,7 +563,7 @@ void lanes_init(struct deliveries *d)
     list_init(&d->slow);
     list_init(&d->uncommitted);
     list_init(&d->dying);
-    map_init(&d->lanes_by_id, lane_key);
+    map_init_own(&d->lanes_by_id, lane_key);
     hosts_init(d);
     d->starter.run = on_start;
     d->reaper.run = on_reap;

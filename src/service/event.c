@@ -265,7 +265,7 @@ struct events *events_new(struct service *service)
 
     e->service = service;
     map_init(&e->by_id, id_key);
-    map_init(&e->by_no, no_key);
+    map_init_own(&e->by_no, no_key);
     list_init(&e->kept);
     payloads_init(&e->payloads, service);
     store_register(service->store, &event_kind, e);

@@ -40,8 +40,8 @@ static struct span suffix_key(const void *item)
 void resources_init(struct resources *r)
 {
     *r = (struct resources){.sorted = NULL};
-    map_init(&r->by_name, resource_key);
-    map_init(&r->by_suffix, suffix_key);
+    map_init_own(&r->by_name, resource_key);
+    map_init_own(&r->by_suffix, suffix_key);
 }
 
 unsigned resource_methods(enum resource_kind kind, unsigned methods)

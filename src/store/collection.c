@@ -48,7 +48,7 @@ struct collection *collection_new(struct store *s, struct span name, struct span
     c->name = mem_string(name);
     c->folded = mem_string(folded);
     c->name_bytes = name.n;
-    map_init(&c->by_id, entity_key);
+    map_init_own(&c->by_id, entity_key);
     list_init(&c->entities);
     arena_init(&c->scratch);
     return c;

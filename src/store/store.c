@@ -88,7 +88,7 @@ struct store *store_new(void)
 
     list_init(&s->live);
     list_init(&s->in_order);
-    map_init(&s->collections, collection_key);
+    map_init_own(&s->collections, collection_key);
     buf_init(&s->folded, UINT16_MAX);
     store_register(s, &entity_kind, s);
     store_register(s, &entity_gone_kind, s);

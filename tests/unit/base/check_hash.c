@@ -42,6 +42,30 @@ START_TEST(the_key_decides)
 }
 END_TEST
 
+START_TEST(own_hashes_spread)
+{
+    enum { KEYS = 4096, BITS = 128 };
+    uint64_t words[BITS / 64] = {1, 2}, hash;
+    const struct span key = span_of((const char *)words, sizeof(words));
+    unsigned counts[256] = {0}, most = 0;
+
+    hash_set_key(1, 2);
+    hash = hash_own(key);
+    ck_assert_uint_ne(hash_own(span_sub(key, 0, key.n - 1)), hash);
+    for (unsigned bit = 0; bit < BITS; bit++) {
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+        ck_assert_uint_ne(hash_own(key), hash);
+        words[bit / 64] ^= UINT64_C(1) << bit % 64;
+    }
+    for (; words[1] < KEYS; words[1]++)
+        most = MAX(most, ++counts[hash_mix(hash_own(key), 256) % 256]);
+    ck_assert_uint_lt(most, 4 * KEYS / 256);
+    hash_set_key(3, 2);
+    words[1] = 2;
+    ck_assert_uint_ne(hash_own(key), hash);
+}
+END_TEST
+
 /* hash_folded works on words; span_fold_char on single characters. */
 START_TEST(folded_is_the_hash_of_the_folded)
 {
@@ -135,6 +159,7 @@ void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, siphash_1_3);
     tcase_add_test(tc, the_key_decides);
+    tcase_add_test(tc, own_hashes_spread);
     tcase_add_test(tc, folded_is_the_hash_of_the_folded);
     tcase_add_test(tc, mix_depends_on_both);
     tcase_add_test(tc, crc32c_as_published);
