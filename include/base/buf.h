@@ -29,8 +29,18 @@ void buf_init(struct buf *b, size_t max);
 /* Over memory of the arena, without a cap: what was appended stays valid as long as the arena's
  * other memory, and buf_done is not needed. */
 void buf_init_arena(struct buf *b, struct arena *a);
+/* buf_done of a buffer that has bytes. */
+void buf_free_bytes(struct buf *b);
 /* Frees the bytes; the buffer is empty and usable again with the same cap. NULL is allowed. */
-void buf_done(struct buf *b);
+static inline void buf_done(struct buf *b)
+{
+    if (b == NULL)
+        return;
+    if (b->p != NULL)
+        buf_free_bytes(b);
+    b->over = false;
+}
+
 /* Empties and clears `over`; keeps the memory. */
 void buf_clear(struct buf *b);
 /* Empties, and gives memory beyond keep_bytes back. */

@@ -42,8 +42,14 @@ static inline bool span_eq(struct span a, struct span b)
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
+/* Are n bytes the same when ASCII letters are folded? */
+bool span_same_folded(const char *a, const char *b, size_t n);
 /* Equal when ASCII letters are folded; other bytes must be the same. */
-bool span_ieq(struct span a, struct span b);
+static inline bool span_ieq(struct span a, struct span b)
+{
+    return a.n == b.n && span_same_folded(a.p, b.p, a.n);
+}
+
 /* Bytewise order, a prefix before the longer one: <0, 0, >0. */
 int span_cmp(struct span a, struct span b);
 static inline bool span_starts(struct span s, struct span prefix)
@@ -51,8 +57,25 @@ static inline bool span_starts(struct span s, struct span prefix)
     return s.n >= prefix.n && span_eq(span_of(s.p, prefix.n), prefix);
 }
 
-bool span_istarts(struct span s, struct span prefix);
-bool span_ends(struct span s, struct span suffix);
+/* s[from, to); both are cut to the length of s. The absent span has no address to add to. */
+static inline struct span span_sub(struct span s, size_t from, size_t to)
+{
+    size_t cut_to = to < s.n ? to : s.n;
+    size_t cut_from = from < cut_to ? from : cut_to;
+
+    return span_of(cut_from > 0 ? s.p + cut_from : s.p, cut_to - cut_from);
+}
+
+static inline bool span_istarts(struct span s, struct span prefix)
+{
+    return s.n >= prefix.n && span_same_folded(s.p, prefix.p, prefix.n);
+}
+
+static inline bool span_ends(struct span s, struct span suffix)
+{
+    return s.n >= suffix.n && span_eq(span_sub(s, s.n - suffix.n, s.n), suffix);
+}
+
 /* Offset of the first `c` at or after `from`, or s.n when there is none. */
 static inline size_t span_find_char(struct span s, char c, size_t from)
 {
@@ -65,15 +88,6 @@ static inline size_t span_find_char(struct span s, char c, size_t from)
 size_t span_find(struct span s, struct span needle);
 /* The same with ASCII letters folded. */
 size_t span_ifind(struct span s, struct span needle);
-/* s[from, to); both are cut to the length of s. The absent span has no address to add to. */
-static inline struct span span_sub(struct span s, size_t from, size_t to)
-{
-    size_t cut_to = to < s.n ? to : s.n;
-    size_t cut_from = from < cut_to ? from : cut_to;
-
-    return span_of(cut_from > 0 ? s.p + cut_from : s.p, cut_to - cut_from);
-}
-
 /* Is every byte one of `least` to `most`, and none of them `but`? Sixteen at a time. */
 bool span_holds_only(struct span s, uint8_t least, uint8_t most, char but);
 /* Without leading and trailing spaces and tabs. */

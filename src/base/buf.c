@@ -22,10 +22,8 @@ void buf_init_arena(struct buf *b, struct arena *a)
     *b = (struct buf){.max = BUF_NO_CAP, .arena = a};
 }
 
-void buf_done(struct buf *b)
+void buf_free_bytes(struct buf *b)
 {
-    if (b == NULL)
-        return;
     if (b->arena == NULL)
         mem_free(b->p);
     *b = (struct buf){.max = b->max, .arena = b->arena};
@@ -199,7 +197,7 @@ char *buf_take(struct buf *b, size_t *out_n)
     *out_n = b->n;
     if (b->n > 0)
         bytes = TAKE(b->p);
-    buf_done(b);
+    buf_free_bytes(b);
     return bytes;
 }
 

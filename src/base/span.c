@@ -10,14 +10,12 @@ struct span span_str(const char *text)
     return (struct span){text, text != NULL ? strlen(text) : 0};
 }
 
-bool span_ieq(struct span a, struct span b)
+/* Most of what is compared is spelled alike, or not alike at all. */
+bool span_same_folded(const char *a, const char *b, size_t n)
 {
-    if (a.n != b.n)
-        return false;
-    for (size_t i = 0; i < a.n; i++) {
-        if (span_fold_char(a.p[i]) != span_fold_char(b.p[i]))
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i] && span_fold_char(a[i]) != span_fold_char(b[i]))
             return false;
-    }
     return true;
 }
 
@@ -27,16 +25,6 @@ int span_cmp(struct span a, struct span b)
     int order = n > 0 ? memcmp(a.p, b.p, n) : 0;
 
     return order != 0 ? order : (a.n > b.n) - (a.n < b.n);
-}
-
-bool span_istarts(struct span s, struct span prefix)
-{
-    return s.n >= prefix.n && span_ieq(span_of(s.p, prefix.n), prefix);
-}
-
-bool span_ends(struct span s, struct span suffix)
-{
-    return s.n >= suffix.n && span_eq(span_sub(s, s.n - suffix.n, s.n), suffix);
 }
 
 size_t span_find(struct span s, struct span needle)
