@@ -35,7 +35,8 @@ struct err *uri_split(struct span target, struct span base_path, size_t max_cond
                       struct arena *a, struct uri *out_uri) MUST_USE;
 /* The conditions and meta-conditions of a target that was split. Where one has no plain operator,
  * the first percent-encoded one counts (`%3E`, `%3E=`, `%3E%3D`, ...).
- * ERR_INVALID_CONDITION_SYNTAX (no operator, empty key), ERR_INVALID_META_SYNTAX likewise. */
+ * ERR_INVALID_CONDITION_SYNTAX (no operator, empty key), ERR_INVALID_META_SYNTAX likewise; then
+ * they stay unread. */
 struct err *uri_read_conditions(struct uri *uri, struct arena *a) MUST_USE;
 /* Both. Each message quotes the part that is wrong. */
 struct err *uri_parse(struct span target, struct span base_path, size_t max_conditions,

@@ -13,12 +13,13 @@ struct op_spelling {
     enum uri_op op;
 };
 
-/* Longest first. An encoded `>`, `<` or `!` before a plain `=` belongs to the operator: a client
- * that escapes too much leaves the `=` alone in some cases. */
+/* The commonest first; of two that begin alike, the longer. An encoded `>`, `<` or `!` before a
+ * plain `=` belongs to the operator: a client that escapes too much leaves the `=` alone in some
+ * cases. */
 static const struct op_spelling plain_ops[] = {
+    {SPAN_INIT("="), URI_EQ},    {SPAN_INIT("!="), URI_NE},   {SPAN_INIT("<="), URI_LE},
+    {SPAN_INIT("<"), URI_LT},    {SPAN_INIT(">="), URI_GE},   {SPAN_INIT(">"), URI_GT},
     {SPAN_INIT("%21="), URI_NE}, {SPAN_INIT("%3C="), URI_LE}, {SPAN_INIT("%3E="), URI_GE},
-    {SPAN_INIT("!="), URI_NE},   {SPAN_INIT("<="), URI_LE},   {SPAN_INIT(">="), URI_GE},
-    {SPAN_INIT("="), URI_EQ},    {SPAN_INIT("<"), URI_LT},    {SPAN_INIT(">"), URI_GT},
 };
 
 /* Operators only where there is none of the above. */
@@ -125,6 +126,7 @@ static const struct part_kind part_kinds[PARTS] = {
 struct op_place {
     size_t start, end;
     enum uri_op op;
+    bool is_behind_bang; /* there is a `!` before it, which is no operator */
 };
 
 static bool may_begin_op(char c)
@@ -140,15 +142,18 @@ static bool begins_with_op(struct span text, const struct op_spelling *op)
 static bool find_spelled(struct span text, const struct op_spelling *ops, size_t count,
                          struct op_place *out_place)
 {
+    bool has_bang = false;
+
     for (size_t at = 0; at < text.n; at++) {
         if (!may_begin_op(text.p[at]))
             continue;
         for (size_t i = 0; i < count; i++) {
             if (!begins_with_op(span_sub(text, at, text.n), &ops[i]))
                 continue;
-            *out_place = (struct op_place){at, at + ops[i].text.n, ops[i].op};
+            *out_place = (struct op_place){at, at + ops[i].text.n, ops[i].op, has_bang};
             return true;
         }
+        has_bang |= text.p[at] == '!';
     }
     return false;
 }
@@ -172,7 +177,7 @@ static struct err *parse_condition(const struct parser *s, struct span text,
     if (at.start == 0)
         return ERR(kind->code, "The %s '%.*s' has no name before its operator.", kind->noun,
                    SPAN_FMT(text));
-    if (span_find_char(span_sub(text, 0, at.start), '!', 0) < at.start)
+    if (at.is_behind_bang)
         return ERR(kind->code, "There is a '!' in the name of the %s '%.*s'.", kind->noun,
                    SPAN_FMT(text));
     TRY(take_text(s, span_sub(text, 0, at.start), &c.key));
@@ -196,18 +201,15 @@ static bool is_empty_part(struct span part)
     return part.n == 0 || span_eq(part, SPAN("_"));
 }
 
-/* Outputs stay as they are for none. */
+/* Of a part that is there. */
 static struct err *read_part(const struct parser *s, struct span part, const struct part_kind *kind,
                              struct uri_condition **out_items, size_t *out_count)
 {
+    size_t count = count_char(part, '&') + 1;
     struct uri_condition *items;
     struct span rest = part;
-    size_t count;
 
-    if (part.n == 0)
-        return NULL;
-    count = count_char(part, '&') + 1;
-    items = ARENA_ARRAY(s->arena, struct uri_condition, count);
+    items = arena_alloc(s->arena, count * sizeof(*items));
     for (size_t i = 0; i < count; i++)
         TRY(parse_condition(s, span_split(&rest, '&'), kind, &items[i]));
     *out_items = items;
@@ -218,13 +220,13 @@ static struct err *read_part(const struct parser *s, struct span part, const str
 struct err *uri_read_conditions(struct uri *uri, struct arena *a)
 {
     const struct parser s = {uri->is_plain, a};
-    struct uri read = *uri;
 
-    TRY(read_part(&s, uri->condition_part, &part_kinds[CONDITIONS], &read.conditions,
-                  &read.condition_count));
-    TRY(read_part(&s, uri->meta_part, &part_kinds[METAS], &read.metas, &read.meta_count));
-    read.is_unread = false;
-    *uri = read;
+    if (uri->condition_part.n > 0)
+        TRY(read_part(&s, uri->condition_part, &part_kinds[CONDITIONS], &uri->conditions,
+                      &uri->condition_count));
+    if (uri->meta_part.n > 0)
+        TRY(read_part(&s, uri->meta_part, &part_kinds[METAS], &uri->metas, &uri->meta_count));
+    uri->is_unread = false;
     return NULL;
 }
 

@@ -107,6 +107,7 @@ static const struct {
     {"/x/a>%3D5", "/", "x{a|>|=5}{}"},
     {"/x/a=b%3E=c", "/", "x{a|=|b>=c}{}"},
     {"/x/a%21b=5", "/", "x{a!b|=|5}{}"},
+    {"/x/a=b!c", "/", "x{a|=|b!c}{}"},
     /* decoded once, after the splitting */
     {"/x/a=b%2Fc%26d", "/", "x{a|=|b/c&d}{}"},
     {"/x/a=%253E", "/", "x{a|=|%3E}{}"},
@@ -170,6 +171,8 @@ static const struct {
     {"/a/!=b", "/", ERR_INVALID_CONDITION_SYNTAX, "'!=b' has no name"},
     {"/a/%3Eb", "/", ERR_INVALID_CONDITION_SYNTAX, "'%3Eb' has no name"},
     {"/a/b!c=d", "/", ERR_INVALID_CONDITION_SYNTAX, "'!' in the name"},
+    {"/a/b!c%3Dd", "/", ERR_INVALID_CONDITION_SYNTAX, "'!' in the name"},
+    {"/a/!!=d", "/", ERR_INVALID_CONDITION_SYNTAX, "'!' in the name"},
     {"/a/b=1&", "/", ERR_INVALID_CONDITION_SYNTAX, "condition '' has no operator"},
     {"/a/&b=1", "/", ERR_INVALID_CONDITION_SYNTAX, "condition ''"},
     {"/a/b=1&&c=2", "/", ERR_INVALID_CONDITION_SYNTAX, "condition ''"},
