@@ -12,8 +12,9 @@ struct reply_options {
     struct span date; /* IMF-fixdate, made once a second */
 };
 
-/* Appends the whole answer. Content-Length always, except with 204 and 304, which have no body.
- * An answer with a body gets `Content-Type`; `X-Content-Type-Options: nosniff` likewise. */
+/* Appends the whole answer. Date and Svc-version always; Content-Length too, except with 204 and
+ * 304, which have no body. An answer with a body gets `Content-Type`; `X-Content-Type-Options:
+ * nosniff` likewise. */
 void reply_add(struct buf *b, const struct response *response, const struct reply_options *options);
 /* The same in two parts: all before the body, and the body, which is empty when none is sent. */
 void reply_add_head(struct buf *b, const struct response *response,

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#define VERSION_LINE "Svc-version: " SVCD_VERSION "\r\n"
+
 /* The statuses of every day, ready to be copied. */
 static struct span status_line(int status)
 {
@@ -75,8 +77,7 @@ static char *put_body_headers(char *at, const struct response *response)
 /* What put_headers needs at most. */
 static size_t headers_bytes(const struct response *response, const struct reply_options *options)
 {
-    static const char ours[] = "Date: \r\n"
-                               "Content-Type: \r\n"
+    static const char ours[] = "Date: \r\n" VERSION_LINE "Content-Type: \r\n"
                                "X-Content-Type-Options: nosniff\r\n"
                                "Content-Length: 18446744073709551615\r\n"
                                "Connection: keep-alive\r\n"
@@ -92,6 +93,7 @@ static char *put_headers(char *at, const struct response *response,
                          const struct reply_options *options)
 {
     at = put_header(at, SPAN("Date"), options->date);
+    at = put(at, SPAN(VERSION_LINE));
     for (size_t i = 0; i < response->header_count; i++)
         at = put_header(at, response->headers[i].name, response->headers[i].value);
     at = put_body_headers(at, response);

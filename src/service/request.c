@@ -241,7 +241,6 @@ void request_run(struct service *service, const struct request *request, struct 
         answer_error(&call, e);
     err_free(e);
     cors_add_headers(&call);
-    response_add_own_header(response, SPAN("Svc-version"), SPAN(SVCD_VERSION));
 }
 
 struct err *call_apply(struct call *call)

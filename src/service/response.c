@@ -117,5 +117,4 @@ void request_refuse(struct response *response, int status, enum err_code code, s
     if (retry_after_s > 0)
         response_add_header(response, SPAN("Retry-After"),
                             arena_printf(&response->arena, "%u", retry_after_s));
-    response_add_own_header(response, SPAN("Svc-version"), SPAN(SVCD_VERSION));
 }
