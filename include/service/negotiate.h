@@ -8,7 +8,7 @@
 enum format { FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV, FORMAT_COUNT };
 
 /* `application/json` and so on. */
-const char *format_media_type(enum format f);
+struct span format_media_type(enum format f);
 
 struct negotiated {
     enum format format;

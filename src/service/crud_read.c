@@ -144,7 +144,7 @@ void crud_answer_count(struct call *call, size_t count, bool in_array)
     struct span item = arena_printf(call->arena, "{\"Count\":%zu}", count);
 
     response->status = 200;
-    response->content_type = span_str(format_media_type(call->out.format));
+    response->content_type = format_media_type(call->out.format);
     if (in_array || call->out.format != FORMAT_JSON)
         payload_add_list(&response->body, &item, 1, call->out.format, call->out.indent,
                          call->arena);
@@ -318,11 +318,11 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     }
     if (result->more)
         add_pager(call, result);
-    texts = ARENA_ARRAY(call->arena, struct span, result->count);
+    texts = arena_alloc(call->arena, result->count * sizeof(*texts));
     for (size_t i = 0; i < result->count; i++)
         texts[i] = result->items[i].json;
     response->status = 200;
-    response->content_type = span_str(format_media_type(call->out.format));
+    response->content_type = format_media_type(call->out.format);
     payload_add_list(&response->body, texts, result->count, call->out.format, call->out.indent,
                      call->arena);
     return NULL;

@@ -153,8 +153,8 @@ static struct err *reformat(struct attempt *attempt, enum format format)
     blob_unref(json);
     if (buf_over(&b))
         e = ERR(ERR_PAYLOAD_TOO_LARGE,
-                "as %s the body would be larger than the limit AnswerBytes (%zu bytes)",
-                format_media_type(format), most);
+                "as %.*s the body would be larger than the limit AnswerBytes (%zu bytes)",
+                SPAN_FMT(format_media_type(format)), most);
     else
         attempt->body = blob_new(buf_span(&b));
     buf_done(&b);

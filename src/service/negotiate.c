@@ -13,19 +13,19 @@
 /* ---- formats ---- */
 
 struct format_info {
-    struct span type, subtype;
-    const char *media_type;
+    struct span type, subtype, media_type;
     bool readable; /* as a request body */
 };
 
 static const struct format_info formats[] = {
-    [FORMAT_JSON] = {SPAN_INIT("application"), SPAN_INIT("json"), "application/json", true},
-    [FORMAT_NDJSON] = {SPAN_INIT("application"), SPAN_INIT("x-ndjson"), "application/x-ndjson",
-                       true},
-    [FORMAT_CSV] = {SPAN_INIT("text"), SPAN_INIT("csv"), "text/csv", false},
+    [FORMAT_JSON] = {SPAN_INIT("application"), SPAN_INIT("json"), SPAN_INIT("application/json"),
+                     true},
+    [FORMAT_NDJSON] = {SPAN_INIT("application"), SPAN_INIT("x-ndjson"),
+                       SPAN_INIT("application/x-ndjson"), true},
+    [FORMAT_CSV] = {SPAN_INIT("text"), SPAN_INIT("csv"), SPAN_INIT("text/csv"), false},
 };
 
-const char *format_media_type(enum format f)
+struct span format_media_type(enum format f)
 {
     return formats[f].media_type;
 }
@@ -330,7 +330,8 @@ static void add_media_types(struct buf *b, bool to_read, bool ndjson_allowed)
     for (enum format f = 0; f < FORMAT_COUNT; f++) {
         if (to_read && (!formats[f].readable || (f == FORMAT_NDJSON && !ndjson_allowed)))
             continue;
-        buf_printf(b, "%s%s", between, formats[f].media_type);
+        buf_add_str(b, between);
+        buf_add(b, formats[f].media_type);
         between = ", ";
     }
 }

@@ -194,22 +194,31 @@ static void add_csv(struct buf *b, const struct span *items, size_t count, struc
 
 /* JSON. ------------------------------------------------------------------------------------- */
 
+static char *put(char *at, struct span item)
+{
+    memcpy(at, item.p, item.n);
+    return at + item.n;
+}
+
 /* Room is made once for all of it. */
 static void add_array(struct buf *b, const struct span *items, size_t count)
 {
-    size_t bytes = SPAN("[]").n + count;
+    size_t bytes = SPAN("[]").n + (count > 0 ? count - 1 : 0);
+    char *at;
 
     for (size_t i = 0; i < count; i++)
         bytes += items[i].n;
-    if (buf_reserve(b, bytes) == NULL)
+    at = buf_reserve(b, bytes);
+    if (at == NULL)
         return;
-    buf_add_char(b, '[');
+    *at++ = '[';
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
-            buf_add_char(b, ',');
-        buf_add(b, items[i]);
+            *at++ = ',';
+        at = put(at, items[i]);
     }
-    buf_add_char(b, ']');
+    *at = ']';
+    buf_commit(b, bytes);
 }
 
 static void add_lines(struct buf *b, const struct span *items, size_t count)

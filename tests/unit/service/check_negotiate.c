@@ -6,9 +6,9 @@
 
 START_TEST(formats_have_media_types)
 {
-    ck_assert_str_eq(format_media_type(FORMAT_JSON), "application/json");
-    ck_assert_str_eq(format_media_type(FORMAT_NDJSON), "application/x-ndjson");
-    ck_assert_str_eq(format_media_type(FORMAT_CSV), "text/csv");
+    ck_span_eq(format_media_type(FORMAT_JSON), "application/json");
+    ck_span_eq(format_media_type(FORMAT_NDJSON), "application/x-ndjson");
+    ck_span_eq(format_media_type(FORMAT_CSV), "text/csv");
 }
 END_TEST
 
