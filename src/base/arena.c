@@ -170,9 +170,7 @@ struct span arena_copy(struct arena *a, struct span s)
 
 struct span arena_u64(struct arena *a, uint64_t value)
 {
-    char room[SPAN_U64_BYTES];
-
-    return arena_copy(a, span_u64(value, room));
+    return span_u64(value, arena_alloc(a, SPAN_U64_BYTES));
 }
 
 struct span arena_printf(struct arena *a, const char *fmt, ...)
