@@ -43,6 +43,7 @@ struct place {
 };
 
 struct parser {
+    struct arena *arena;
     char *text; /* becomes the declared spelling, which is as long as the given one */
     struct path path;
     struct place at;
@@ -52,9 +53,11 @@ struct parser {
 
 static void add_step(struct parser *s, struct span name)
 {
+    size_t bytes = s->path.step_count * sizeof(*s->path.steps);
     uint64_t index;
     bool is_index = span_to_u64(name, &index) && index < PATH_NO_INDEX;
 
+    s->path.steps = arena_grow(s->arena, s->path.steps, bytes, bytes + sizeof(*s->path.steps));
     s->path.steps[s->path.step_count++] =
         (struct path_step){name, is_index ? (uint32_t)index : PATH_NO_INDEX};
 }
@@ -167,14 +170,12 @@ static struct err *take_step(struct parser *s, struct span name)
 struct err *path_parse(struct span text, const struct shape *shape, struct arena *a,
                        struct path *out_path)
 {
-    struct path_step steps[PATH_STEPS_MOST];
-    struct parser s = {.text = arena_alloc(a, text.n), .at = {TYPE_OBJECT, shape, NULL}};
+    struct parser s = {a, arena_alloc(a, text.n), .at = {TYPE_OBJECT, shape, NULL}};
     struct span rest = span_of(s.text, text.n);
 
     if (text.n > 0)
         memcpy(s.text, text.p, text.n);
     s.path.text = rest;
-    s.path.steps = steps;
     do {
         struct span name = span_split(&rest, '.');
 
@@ -184,8 +185,6 @@ struct err *path_parse(struct span text, const struct shape *shape, struct arena
     } while (!s.is_last);
     s.path.type = s.at.type;
     s.path.property = s.at.property;
-    s.path.steps = arena_alloc(a, s.path.step_count * sizeof(*steps));
-    memcpy(s.path.steps, steps, s.path.step_count * sizeof(*steps));
     *out_path = s.path;
     return NULL;
 }

@@ -205,13 +205,14 @@ static bool is_empty_part(struct span part)
 static struct err *read_part(const struct parser *s, struct span part, const struct part_kind *kind,
                              struct uri_condition **out_items, size_t *out_count)
 {
-    size_t count = count_char(part, '&') + 1;
-    struct uri_condition *items;
-    struct span rest = part;
+    struct span rest = part, piece = span_split(&rest, '&');
+    size_t count = rest.p == NULL ? 1 : count_char(rest, '&') + 2;
+    struct uri_condition *items = arena_alloc(s->arena, count * sizeof(*items));
 
-    items = arena_alloc(s->arena, count * sizeof(*items));
-    for (size_t i = 0; i < count; i++)
-        TRY(parse_condition(s, span_split(&rest, '&'), kind, &items[i]));
+    for (size_t i = 0; i < count; i++) {
+        TRY(parse_condition(s, piece, kind, &items[i]));
+        piece = span_split(&rest, '&');
+    }
     *out_items = items;
     *out_count = count;
     return NULL;
