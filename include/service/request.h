@@ -45,10 +45,27 @@ struct response {
 /* One response object is used again and again: a warm one does not allocate. */
 void response_init(struct response *r, size_t max_body_bytes);
 void response_done(struct response *r);
-/* First header of that name, the absent span when there is none. */
-struct span request_header(const struct request *r, struct span name);
+/* First header of that name, the absent span when there is none. Inline, for most requests have
+ * none of those that are asked for, and where the name is known its length tells. */
+static inline struct span request_header(const struct request *r, struct span name)
+{
+    for (size_t i = 0; i < r->header_count; i++)
+        if (span_ieq(r->headers[i].name, name))
+            return r->headers[i].value;
+    return (struct span){NULL, 0};
+}
+
+/* Of headers that there are. */
+struct span request_join_headers(const struct request *r, struct span name, struct arena *a);
 /* Values of all headers of that name joined by ", ". */
-struct span request_header_all(const struct request *r, struct span name, struct arena *a);
+static inline struct span request_header_all(const struct request *r, struct span name,
+                                             struct arena *a)
+{
+    struct span first = request_header(r, name);
+
+    return first.p == NULL ? first : request_join_headers(r, name, a);
+}
+
 /* How many events caused one another before this request: a local one knows it, from others the
  * header Svc-depth tells, which attempts carry. */
 uint8_t request_depth(const struct request *r);

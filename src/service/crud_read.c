@@ -15,11 +15,9 @@ struct collection_source {
 
 bool crud_sees_secrets(const struct call *call)
 {
-    struct span name = call->resource->name;
+    unsigned writing = METHOD_BIT(METHOD_POST) | METHOD_BIT(METHOD_PATCH) | METHOD_BIT(METHOD_PUT);
 
-    return access_allows(call->key, name, METHOD_POST) ||
-           access_allows(call->key, name, METHOD_PATCH) ||
-           access_allows(call->key, name, METHOD_PUT);
+    return access_methods(call->key, call->resource->name, writing) != 0;
 }
 
 struct span crud_text(const struct call *call, const struct entity *e, struct arena *a)
@@ -175,15 +173,15 @@ static uint64_t version_of(const struct call *call, const struct entity *e)
 /* The version in quotes, and behind it how it is shown. */
 static struct span tag_of(const struct call *call, const struct entity *e, struct span how)
 {
-    char room[SPAN_U64_BYTES];
-    struct span version = span_u64(version_of(call, e), room);
-    char *tag = arena_alloc(call->arena, version.n + how.n + 2);
+    char *room = arena_alloc(call->arena, SPAN_U64_BYTES + how.n + 2), *end;
+    struct span version = span_u64(version_of(call, e), room + 1);
+    size_t before = (size_t)(version.p - room) - 1; /* the room's end is where the digits end */
 
-    tag[0] = '"';
-    memcpy(tag + 1, version.p, version.n);
-    memcpy(tag + 1 + version.n, how.p, how.n);
-    tag[1 + version.n + how.n] = '"';
-    return span_of(tag, version.n + how.n + 2);
+    end = room + 1 + SPAN_U64_BYTES;
+    room[before] = '"';
+    memcpy(end, how.p, how.n);
+    end[how.n] = '"';
+    return span_of(room + before, version.n + how.n + 2);
 }
 
 /* How an entity is shown: indented, with its secrets masked. */

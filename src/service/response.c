@@ -17,15 +17,7 @@ void response_done(struct response *r)
     arena_done(&r->arena);
 }
 
-struct span request_header(const struct request *r, struct span name)
-{
-    for (size_t i = 0; i < r->header_count; i++)
-        if (span_ieq(r->headers[i].name, name))
-            return r->headers[i].value;
-    return (struct span){NULL, 0};
-}
-
-struct span request_header_all(const struct request *r, struct span name, struct arena *a)
+struct span request_join_headers(const struct request *r, struct span name, struct arena *a)
 {
     struct span all = {NULL, 0};
 
