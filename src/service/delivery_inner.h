@@ -28,6 +28,8 @@ struct deliveries {
     size_t unproved_in_flight; /* attempts of lanes that are not prompt */
     uint64_t version;
     bool is_started;
+    uint64_t started_ms;      /* loop clock */
+    uint64_t first_no;        /* whatever is older was there before the start */
     struct response response; /* of local requests, which are evaluated one at a time */
 };
 

@@ -155,6 +155,18 @@ static void promote_due(struct lane *lane, uint64_t now)
         delivery_set_state(first, DELIVERY_PENDING);
 }
 
+/* What the process before has used up of the rate is not known: of attempts that were under way
+ * when it ended the journal has nothing. So the bucket was empty when this one started; that of a
+ * newer webhook was full. */
+static void begin_rate(struct lane *lane)
+{
+    const struct deliveries *d = lane->deliveries;
+    bool is_new = lane->webhook->entity->object_no >= d->first_no;
+
+    lane->tokens = is_new ? 1 : 0;
+    lane->tokens_at_ms = d->started_ms;
+}
+
 static double tokens_now(const struct lane *lane)
 {
     double passed_s = (double)(now_ms(lane) - lane->tokens_at_ms) / 1000;
@@ -495,7 +507,6 @@ struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id)
     heap_init(&lane->pending, lane_rank_less);
     heap_init(&lane->waiting, lane_rank_less);
     timer_init(&lane->timer, on_time);
-    lane->tokens = 1;
     lane->window = FIRST_WINDOW;
     list_push_back(&d->lanes, &lane->link);
     map_add(&d->lanes_by_id, lane);
@@ -504,6 +515,7 @@ struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id)
         MUST(lane->webhook != NULL);
         lane->webhook->lane = lane;
         lane_configure(lane);
+        begin_rate(lane);
     }
     return lane;
 }
@@ -600,8 +612,12 @@ void lanes_done(struct deliveries *d)
 void deliveries_start(struct deliveries *d)
 {
     d->is_started = true;
-    LIST_EACH(&d->lanes, at)
+    d->started_ms = loop_now_ms(d->service->loop);
+    d->first_no = journal_next_serial(turn_journal(d->service->turn));
+    LIST_EACH(&d->lanes, at) {
+        begin_rate(CONTAINER_OF(at, struct lane, link));
         lane_update(CONTAINER_OF(at, struct lane, link));
+    }
 }
 
 void deliveries_stop(struct deliveries *d)

@@ -71,6 +71,24 @@ class Rate(Case):
         for first, next_but_nine in zip(starts, starts[10:]):
             self.assertGreater(next_but_nine - first, 0.9)
 
+    def test_a_restart_does_not_exceed_it(self):
+        receiver = self.receiver()
+        self.subscribe(receiver, Delivery={"RatePerSecond": 1})
+        self.raise_several(2)
+        first = receiver.take()
+        self.server.kill()
+        self.server.start()
+        self.assertGreater(receiver.take().time - first.time, 1)
+        self.wait_for_state("Delivered", 2)
+
+    def test_one_that_is_new_after_a_restart(self):
+        self.server.kill()
+        self.server.start()
+        receiver = self.receiver()
+        self.subscribe(receiver, Delivery={"RatePerSecond": 1e-300})
+        self.raise_several(1)
+        receiver.take()
+
     def test_a_rate_of_next_to_nothing(self):
         receiver = self.receiver()
         webhook = self.subscribe(receiver, Delivery={"RatePerSecond": 1e-300})

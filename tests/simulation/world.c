@@ -301,11 +301,8 @@ static void forget_flights(struct ledger *l)
         l->pairs[i].fetch = NULL;
         l->pairs[i].is_late = false;
     }
-    for (size_t i = 0; i < l->hook_count; i++) {
+    for (size_t i = 0; i < l->hook_count; i++)
         l->hooks[i].in_flight = 0;
-        l->hooks[i].tokens_at_ms = 0;
-        l->hooks[i].tokens = 0;
-    }
 }
 
 /* A journal that is there is opened on a full disk too; a new one needs room. */
