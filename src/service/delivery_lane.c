@@ -160,11 +160,8 @@ static void promote_due(struct lane *lane, uint64_t now)
  * newer webhook was full. */
 static void begin_rate(struct lane *lane)
 {
-    const struct deliveries *d = lane->deliveries;
-    bool is_new = lane->webhook->entity->object_no >= d->first_no;
-
-    lane->tokens = is_new ? 1 : 0;
-    lane->tokens_at_ms = d->started_ms;
+    lane->tokens = lane->webhook->entity->object_no >= lane->deliveries->first_no;
+    lane->tokens_at_ms = lane->deliveries->started_ms;
 }
 
 static double tokens_now(const struct lane *lane)
