@@ -67,6 +67,7 @@ struct service {
     struct webhooks *webhooks;
     struct deliveries *deliveries;
     struct metrics metrics;
+    struct collection *stored_errors, *stored_log; /* what retention looks at each time */
     struct timer retention_timer;
     bool retention_is_soon; /* the timer runs and is about to fire */
     bool is_draining;

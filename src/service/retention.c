@@ -26,12 +26,9 @@ struct rule {
     void (*forget)(const void *object, struct change *change);
 };
 
-static const void *next_entity(const struct service *s, struct span resource, const void *previous)
+static const void *next_entity(const struct collection *c, const void *previous)
 {
-    const struct entity *e = previous;
-
-    return e == NULL ? collection_first(store_collection(s->store, resource))
-                     : collection_next(e->collection, e);
+    return previous == NULL ? collection_first(c) : collection_next(c, previous);
 }
 
 /* Milliseconds since 1970 stand in the first 48 bits of an entity's id. */
@@ -54,22 +51,22 @@ static void forget_entity(const void *object, struct change *change)
 
 static size_t count_errors(const struct service *s)
 {
-    return collection_count(store_collection(s->store, SPAN("Svc.Admin.Error")));
+    return collection_count(s->stored_errors);
 }
 
 static const void *next_error(const struct service *s, const void *previous)
 {
-    return next_entity(s, SPAN("Svc.Admin.Error"), previous);
+    return next_entity(s->stored_errors, previous);
 }
 
 static size_t count_log(const struct service *s)
 {
-    return collection_count(store_collection(s->store, SPAN("Svc.Admin.WebhookLog")));
+    return collection_count(s->stored_log);
 }
 
 static const void *next_log(const struct service *s, const void *previous)
 {
-    return next_entity(s, SPAN("Svc.Admin.WebhookLog"), previous);
+    return next_entity(s->stored_log, previous);
 }
 
 static size_t count_events(const struct service *s)
@@ -244,6 +241,8 @@ static void on_time(struct timer *timer)
 
 void retention_init(struct service *s)
 {
+    s->stored_errors = store_collection(s->store, SPAN("Svc.Admin.Error"));
+    s->stored_log = store_collection(s->store, SPAN("Svc.Admin.WebhookLog"));
     timer_init(&s->retention_timer, on_time);
 }
 
