@@ -61,6 +61,7 @@ class Server:
         self.wrapper = []  # a command that becomes the server
         self.env = dict(os.environ, **(env or {}))
         self.process = None
+        self.reader = None
         self.port = None
         self.log = []
 
@@ -82,11 +83,11 @@ class Server:
         self.process = subprocess.Popen([*self.wrapper, SVCD, "--config", path],
                                         stderr=subprocess.PIPE, env=self.env)
         self.port = None
-        reader = threading.Thread(target=self._read_log, args=(self.process,), daemon=True)
-        reader.start()
+        self.reader = threading.Thread(target=self._read_log, args=(self.process,), daemon=True)
+        self.reader.start()
         wait_until(lambda: self.port or self.process.poll() is not None, "the server listens")
         if self.port is None:
-            reader.join(DEADLINE_S)
+            self.read_rest()
             raise AssertionError("the server ended:\n" + "\n".join(self.log))
         return self
 
@@ -97,6 +98,10 @@ class Server:
             found = re.search(r"listening on \S+, port (\d+)", text)
             if found:
                 self.port = int(found.group(1))
+
+    def read_rest(self):
+        """Of a process that has ended: then all that it said is in the log."""
+        self.reader.join(DEADLINE_S)
 
     def kill(self):
         self.process.kill()

@@ -207,7 +207,7 @@ def end_of(server, call):
         server.kill()
         yield "it hangs"
         return
-    time.sleep(0.02)
+    server.read_rest()
     log = "\n".join(server.log)
     if status < 0:
         if status != -signal.SIGABRT or ABORTING.get(call, "\0") not in log:
@@ -219,16 +219,20 @@ def end_of(server, call):
 
 
 def wait_settled(script):
-    """False when it goes on delivering."""
+    """False when it goes on delivering, or has ended. A request without an answer tells nothing."""
+    def has_ended():
+        return script.server.process.poll() is not None
+
     def is_settled():
         status, found = script.request("GET", "/Svc.Admin.Delivery/_/select=State")
-        return status != 200 or all(delivery["State"] in ("Delivered", "Dead") for delivery in found)
+        return has_ended() or status == 204 or (status == 200 and all(
+            delivery["State"] in ("Delivered", "Dead") for delivery in found))
     try:
         harness.wait_until(is_settled, "every delivery is made", 3)
     except AssertionError:
         return False
     time.sleep(0.1)
-    return True
+    return not has_ended()
 
 
 def settled_digest(script):
@@ -263,8 +267,8 @@ def one_run(call, helper, error, number):
         problems += script.check()
         if server.stop() != 0:
             problems.append("the server without faults did not stop cleanly")
-    except (AssertionError, OSError) as problem:
-        problems.append(str(problem))
+    except (AssertionError, OSError, http.client.HTTPException, subprocess.TimeoutExpired) as problem:
+        problems.append(repr(problem))
     finally:
         receivers.close()
         server.remove()
