@@ -33,6 +33,7 @@ static void on_turn_end(uv_prepare_t *turn_end)
 
     loop->turns++;
     timer_fire_due(loop);
+    uv_idle_stop(&loop->busy); /* who has work for another turn from here on starts it again */
     list_push_back(&loop->tasks, &mark);
     run_hooks(loop);
     while ((link = list_pop_front(&loop->tasks)) != &mark) {
@@ -40,8 +41,6 @@ static void on_turn_end(uv_prepare_t *turn_end)
 
         task->run(task);
     }
-    if (list_empty(&loop->tasks))
-        uv_idle_stop(&loop->busy);
 }
 
 struct err *loop_init(struct loop *loop)

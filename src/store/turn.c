@@ -220,6 +220,7 @@ void turn_wait(struct turn *t, struct turn_wait *wait, uint64_t serial)
     wait->serial = serial;
     wait->order = t->arrivals++;
     heap_add(&t->waits, &wait->node);
+    loop_wake(t->loop); /* what a task has changed is committed at the end of another turn */
 }
 
 void turn_unwait(struct turn *t, struct turn_wait *wait)

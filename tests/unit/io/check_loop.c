@@ -85,6 +85,12 @@ static void unpost_c(struct step *step)
     loop_unpost(&loop, &c.task);
 }
 
+static void wake(struct step *step)
+{
+    (void)step;
+    loop_wake(&loop);
+}
+
 static void remove_own_hook(struct step *step)
 {
     loop_remove_hook(&loop, &step->hook);
@@ -184,6 +190,18 @@ START_TEST(task_may_post_itself_again)
     loop_post(&loop, &a.task);
     loop_run(&loop);
     end("aaa");
+}
+END_TEST
+
+START_TEST(task_may_ask_for_another_turn)
+{
+    begin();
+    a.then = wake;
+    loop_post(&loop, &a.task);
+    loop_add_hook(&loop, &b.hook);
+    loop_run(&loop);
+    loop_remove_hook(&loop, &b.hook);
+    end("bab");
 }
 END_TEST
 
@@ -365,6 +383,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, task_posted_by_hook_runs_next_turn);
     tcase_add_test(tc, task_posted_by_task_runs_next_turn);
     tcase_add_test(tc, task_may_post_itself_again);
+    tcase_add_test(tc, task_may_ask_for_another_turn);
     tcase_add_test(tc, posted_twice_runs_once);
     tcase_add_test(tc, unposted_does_not_run);
     tcase_add_test(tc, hook_may_remove_itself);
