@@ -11,6 +11,7 @@
 struct query_item {
     struct span json; /* the entity's text, or what add, rename and select made of it */
     void *object;     /* the source's own */
+    bool holds;       /* it has passed a query_filter of this query, as it is now */
 };
 
 /* The items of a source stay as they are until query_run has returned, which holds on to as few as
@@ -55,5 +56,21 @@ struct err *query_run(const struct query *q, struct query_source *source, bool o
 /* The number of items that query_run finds, which are not kept for it. The same errors. */
 struct err *query_count(const struct query *q, struct query_source *source,
                         size_t *out_count) MUST_USE;
+
+/* Looks for the items of a result one at a time, before query_run gets to see them: what can be
+ * told of an item from itself alone, which are the conditions and, without distinct, searches. */
+struct query_filter;
+/* Whether there is anything to look for. */
+bool query_can_filter(const struct query *q, bool objects_only);
+/* So many that pass, if they are the first, are all that query_run needs, but for those that
+ * distinct leaves out; UINT64_MAX: it needs all. */
+uint64_t query_enough(const struct query *q);
+/* Query and source are borrowed. */
+struct query_filter *query_filter_new(const struct query *q, struct query_source *source,
+                                      bool objects_only);
+void query_filter_free(struct query_filter *f); /* NULL is allowed */
+/* Errors as in query_run. */
+struct err *query_filter_passes(struct query_filter *f, const struct query_item *item,
+                                bool *out_passes) MUST_USE;
 
 #endif

@@ -32,6 +32,10 @@ struct service;
       "Requests that have not come whole: what IncomingBytes bounds")                              \
     X(unread_bytes, count, "gauge", "svc_unread_bytes", "",                                        \
       "Answers sent that clients have not taken yet: what UnreadBytes bounds")                     \
+    X(scans, count, "gauge", "svc_scans_open", "",                                                 \
+      "Requests that wait for a scan of a collection")                                             \
+    X(scan_slices, count, "counter", "svc_scan_slices_total", "",                                  \
+      "Turns of the loop that went on with a scan")                                                \
     X(client_addresses, count, "gauge", "svc_client_addresses", "",                                \
       "Client addresses that the limits per address know of")                                      \
     X(events, count, "counter", "svc_events_total", "", "Events raised")                           \

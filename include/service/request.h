@@ -12,6 +12,7 @@
 #include "store/change.h"
 
 struct service;
+struct scan;
 
 struct request_header {
     struct span name, value;
@@ -27,6 +28,8 @@ struct request {
     bool is_local;                 /* made by the service itself; its target has no BasePath */
     uint8_t depth;                 /* of a local one: see request_depth */
     unsigned nesting;              /* 1 for a request of Svc.Aggregator's template, else 0 */
+    bool gives_way;                /* its answer may come later: see scan.h */
+    struct scan *scan;             /* of an evaluation before that gave way; or NULL */
 };
 
 #define RESPONSE_MAX_HEADERS 24
@@ -40,6 +43,9 @@ struct response {
     struct arena arena;       /* of this evaluation: everything temporary */
     uint64_t serial;          /* what must be committed before this answer may leave; 0: nothing */
     enum err_code error;      /* ERR_NO_ERROR on success */
+    /* The evaluation has given way to others, which is no answer: to be done again when this has
+     * ended. The request's own, which goes on, or a new one, which the caller frees. */
+    struct scan *scan;
 };
 
 /* One response object is used again and again: a warm one does not allocate. */
@@ -82,7 +88,8 @@ void response_reset(struct response *r);
 void response_set_problem(struct response *r, int status, enum err_code code, struct span message,
                           struct span instance);
 
-/* Evaluates; `response` is emptied first and always filled. Errors become problem answers, are
+/* Evaluates; `response` is emptied first and always filled, but for one with a `scan`, which says
+ * that nothing has happened yet. Errors become problem answers, are
  * stored as Svc.Admin.Error (protocol.md, section 5), and nothing else has changed. Check order:
  * protocol.md, section 4, last line. */
 void request_run(struct service *service, const struct request *request, struct response *response);

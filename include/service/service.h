@@ -13,6 +13,7 @@
 #include "service/metrics.h"
 #include "service/request.h"
 #include "service/resource.h"
+#include "service/scan.h"
 #include "service/webhook.h"
 #include "store/once.h"
 #include "store/turn.h"
@@ -66,6 +67,7 @@ struct service {
     struct once *once;
     struct webhooks *webhooks;
     struct deliveries *deliveries;
+    struct scans scans;
     struct metrics metrics;
     struct collection *stored_errors, *stored_log; /* what retention looks at each time */
     struct timer retention_timer;

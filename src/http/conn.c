@@ -95,6 +95,15 @@ static void evaluate(struct http_server *s, const struct request *request)
     }
 }
 
+static void add_answer(struct conn *c, const struct asked *asked, bool keep_alive)
+{
+    struct http_server *s = c->server;
+
+    if (!keep_alive || s->is_draining)
+        conn_close_when_sent(c, s->is_draining ? TCP_CLOSE_SHUTDOWN : TCP_CLOSE_DONE);
+    conn_add_reply(c, &s->response, asked);
+}
+
 static void answer(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -106,15 +115,17 @@ static void answer(struct conn *c)
         .headers = r->headers,
         .header_count = r->header_count,
         .body = r->has_body ? r->body : (struct span){NULL, 0},
+        .gives_way = true,
     };
     struct asked asked = {r->method, r->is_http10, s->now_ns, NULL};
 
     find_client(c, &request, &forwarded);
     asked.client = request.client;
     evaluate(s, &request);
-    if (!r->keep_alive || s->is_draining)
-        conn_close_when_sent(c, s->is_draining ? TCP_CLOSE_SHUTDOWN : TCP_CLOSE_DONE);
-    conn_add_reply(c, &s->response, &asked);
+    if (s->response.scan != NULL)
+        conn_hold(c, &request, &asked, r->keep_alive);
+    else
+        add_answer(c, &asked, r->keep_alive);
 }
 
 static enum err_code code_of_status(int status)
@@ -234,6 +245,12 @@ static void answer_continue(struct conn *c)
         reply_add_continue(&c->output);
 }
 
+/* Answers come in the order of requests: nothing is evaluated while one is held. */
+static bool may_evaluate(const struct conn *c)
+{
+    return c->held == NULL && !owes_enough(c);
+}
+
 /* Evaluates the requests in `bytes`, and gives back what is left for later. */
 static struct span take_requests(struct conn *c, struct span bytes)
 {
@@ -241,7 +258,7 @@ static struct span take_requests(struct conn *c, struct span bytes)
 
     conn_equip(c);
     c->server->now_ns = clock_mono_ns();
-    while (bytes.n > 0 && budget > 0 && !c->closes_when_sent && !owes_enough(c)) {
+    while (bytes.n > 0 && budget > 0 && !c->closes_when_sent && may_evaluate(c)) {
         size_t taken;
         enum h1_result result = h1_feed(c->h1, bytes, &taken);
 
@@ -280,7 +297,7 @@ static void pause_reading(struct conn *c, bool pause)
 
 static void post_more(struct conn *c)
 {
-    if (!c->is_closing && c->input.n > 0 && !owes_enough(c) && !loop_posted(&c->more))
+    if (!c->is_closing && c->input.n > 0 && may_evaluate(c) && !loop_posted(&c->more))
         loop_post(c->server->loop, &c->more);
 }
 
@@ -313,14 +330,27 @@ static void end_our_part(struct conn *c)
         c->phase_since_ms = conn_now_ms(c);
 }
 
+static void go_on_reading(struct conn *c)
+{
+    post_more(c);
+    if (!c->is_closing)
+        pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
+}
+
 static void on_committed(struct turn_wait *wait)
 {
     struct conn *c = CONTAINER_OF(wait, struct conn, wait);
 
     end_our_part(c);
-    post_more(c);
-    if (!c->is_closing)
-        pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
+    go_on_reading(c);
+}
+
+void conn_answer_held(struct conn *c, const struct asked *asked, bool keep_alive)
+{
+    conn_equip(c);
+    add_answer(c, asked, keep_alive);
+    end_our_part(c);
+    go_on_reading(c);
 }
 
 static void on_read(void *context, struct span bytes)
@@ -362,8 +392,7 @@ static void on_drain(void *context)
     if (c->is_closing)
         return;
     end_our_part(c);
-    post_more(c);
-    pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
+    go_on_reading(c);
 }
 
 static void on_close(void *context, enum tcp_close_reason reason)
@@ -376,6 +405,7 @@ static void on_close(void *context, enum tcp_close_reason reason)
     turn_unwait(s->service->turn, &c->wait);
     list_remove(&s->conns, &c->link);
     leave_incoming(c);
+    conn_drop_held(c);
     conn_drop_output(c);
     if (c->client != NULL)
         clients_disconnect(s->service->clients, c->client);

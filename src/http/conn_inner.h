@@ -1,5 +1,5 @@
-/* What the files of `conn` share: conn.c reads requests and keeps time, conn_output.c sends
- * answers. */
+/* What the files of `conn` share: conn.c reads requests and keeps time, conn_hold.c keeps one that
+ * is evaluated over several turns, conn_output.c sends answers. */
 #ifndef HTTP_CONN_INNER_H
 #define HTTP_CONN_INNER_H
 
@@ -20,6 +20,7 @@ struct conn {
     struct client *client; /* NULL: a proxy, whose requests are other clients' */
     struct h1 *h1;         /* NULL between requests */
     struct buf output, input;
+    struct held *held;  /* the request whose answer comes next, when that takes time; or NULL */
     struct mark *marks; /* of answers that wait, first in first out; grown on demand */
     size_t mark_count, mark_size;
     struct turn_wait wait; /* for the first mark */
@@ -74,6 +75,13 @@ void conn_look_within(struct conn *c, uint64_t ms);
 void conn_equip(struct conn *c);
 /* Appends an answer; what can leave at once may do so. */
 void conn_add_reply(struct conn *c, const struct response *response, const struct asked *asked);
+/* Holds the request that gave way to others, for the scan in the server's response. */
+void conn_hold(struct conn *c, const struct request *request, const struct asked *asked,
+               bool keep_alive);
+/* Its answer is in the server's response, and the connection goes on with what came behind it. */
+void conn_answer_held(struct conn *c, const struct asked *asked, bool keep_alive);
+/* It need not be answered any more. */
+void conn_drop_held(struct conn *c);
 /* Sends what may leave, and waits for what may not yet; finishes the connection that was to be
  * closed when all has been sent; gives back what is not needed any more. */
 void conn_flush(struct conn *c);

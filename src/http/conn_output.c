@@ -54,7 +54,7 @@ static void put_parser_away(struct conn *c)
 
 bool conn_owes_answers(const struct conn *c)
 {
-    return c->mark_count > 0 || c->output.n > 0;
+    return c->mark_count > 0 || c->output.n > 0 || c->held != NULL;
 }
 
 static bool is_unread(const struct conn *c)
@@ -75,6 +75,7 @@ static void put_away(struct conn *c)
 void conn_close_now(struct conn *c, enum tcp_close_reason reason)
 {
     leave_idle(c);
+    conn_drop_held(c);
     c->is_closing = c->closes_when_sent = true;
     tcp_close(c->tcp, reason);
 }

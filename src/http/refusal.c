@@ -20,9 +20,9 @@ static const struct row {
                           SPAN_INIT("the limit Requests is reached")},
     [REFUSAL_REQUESTS_OF_ONE] = {ERR_TOO_MANY_REQUESTS, METRIC_REQUESTS_PER_ADDRESS,
                                  SPAN_INIT("the limit RequestsPerAddress is reached")},
-    [REFUSAL_HELD] = {ERR_OVERLOADED, METRIC_UNREAD_BYTES,
-                      SPAN_INIT(
-                          "the limit UnreadBytes is reached by answers that wait for the disk")},
+    [REFUSAL_HELD] =
+        {ERR_OVERLOADED, METRIC_UNREAD_BYTES,
+         SPAN_INIT("the limit UnreadBytes is reached by what waits for the disk, or for a scan")},
 };
 
 void refusal_answer(struct http_server *server, enum refusal refusal)

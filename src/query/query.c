@@ -5,6 +5,8 @@
  * that is not selected can be sorted by. */
 #include "query_parts.h"
 
+#include "base/mem.h"
+
 /* Entities of the store: what came in was held to tighter limits. */
 static const struct json_limits json_limits = {.depth = JSON_DEPTH_MOST, .members = UINT32_MAX};
 
@@ -13,8 +15,10 @@ struct run {
     struct query_source *source;
     bool shapes; /* add, rename or select change what comes */
     bool is_distinct;
-    bool tests;  /* each item against the conditions */
-    bool parses; /* each item, to decide about it */
+    bool searches;
+    bool tests;      /* each item against the conditions */
+    bool parses;     /* each item, to decide about it */
+    bool parses_all; /* also those that have passed a filter */
     struct query_shaper shaper;
     struct query_distinct distinct;
     struct query_keep keep;
@@ -94,6 +98,12 @@ static struct err *search_holds(struct run *r, const struct meta_search *search,
     return NULL;
 }
 
+/* What has passed a filter need not be searched, but for distinct, which comes before that. */
+static bool is_searched(const struct run *r, const struct query_item *item)
+{
+    return r->searches && (!item->holds || r->is_distinct);
+}
+
 /* Distinct and search, which look at the item as it comes out. */
 static struct err *passes_shaped(struct run *r, const struct query_item *item,
                                  const struct json_doc *original, bool *out_passes)
@@ -111,21 +121,31 @@ static struct err *passes_shaped(struct run *r, const struct query_item *item,
     return NULL;
 }
 
+/* Reads the item into the scratch memory as far as is needed, also for what comes next. */
+static struct err *passes(struct run *r, const struct query_item *item, struct json_doc *original,
+                          bool *out_passes)
+{
+    bool searched = is_searched(r, item);
+
+    arena_reset(&r->scratch);
+    if (item->holds ? r->parses_all : r->parses)
+        TRY(parse_original(r, item, &r->scratch, original));
+    else if (searched)
+        original->text = original_text(r, item, &r->scratch);
+    *out_passes = !r->tests || item->holds ||
+                  conditions_hold(&r->query->conditions, json_root(original), &r->scratch);
+    if (*out_passes && (r->is_distinct || searched))
+        return passes_shaped(r, item, original, out_passes);
+    return NULL;
+}
+
 static struct err *consider(struct run *r, const struct query_item *item)
 {
     struct json_doc original = {.nodes = NULL};
-    bool passes = true;
+    bool is_offered;
 
-    arena_reset(&r->scratch);
-    if (r->parses)
-        TRY(parse_original(r, item, &r->scratch, &original));
-    else if (r->query->meta.search_count > 0)
-        original.text = original_text(r, item, &r->scratch);
-    if (r->tests && !conditions_hold(&r->query->conditions, json_root(&original), &r->scratch))
-        return NULL;
-    if (r->is_distinct || r->query->meta.search_count > 0)
-        TRY(passes_shaped(r, item, &original, &passes));
-    if (passes)
+    TRY(passes(r, item, &original, &is_offered));
+    if (is_offered)
         query_keep_offer(&r->keep, item, json_root(&original), &r->scratch);
     return NULL;
 }
@@ -160,6 +180,12 @@ static bool searches_property(const struct meta *m)
     return false;
 }
 
+/* Conditions and searches, whatever else there is. */
+static bool decides_by_members(const struct run *r)
+{
+    return r->tests || (r->searches && (r->shapes || searches_property(&r->query->meta)));
+}
+
 static void run_init(struct run *r, const struct query *q, struct query_source *source,
                      bool objects_only)
 {
@@ -169,9 +195,10 @@ static void run_init(struct run *r, const struct query *q, struct query_source *
     r->source = source;
     r->shapes = !objects_only && changes_members(m);
     r->is_distinct = !objects_only && m->distinct;
+    r->searches = m->search_count > 0;
     r->tests = q->conditions.count > 0 && !source->holds;
-    r->parses = r->tests || m->order_count > 0 || r->is_distinct || searches_property(m) ||
-                (m->search_count > 0 && r->shapes);
+    r->parses_all = m->order_count > 0 || r->is_distinct;
+    r->parses = r->parses_all || decides_by_members(r);
     query_shaper_init(&r->shaper, m, source);
     query_distinct_init(&r->distinct, reread, r);
     query_keep_init(&r->keep, m);
@@ -265,4 +292,53 @@ struct err *query_count(const struct query *q, struct query_source *source, size
         *out_count = query_keep_count(&r.keep);
     run_done(&r);
     return e;
+}
+
+/* ---- a filter ---- */
+
+struct query_filter {
+    struct run run;
+};
+
+bool query_can_filter(const struct query *q, bool objects_only)
+{
+    return q->conditions.count > 0 ||
+           (q->meta.search_count > 0 && (objects_only || !q->meta.distinct));
+}
+
+uint64_t query_enough(const struct query *q)
+{
+    struct query_keep keep;
+
+    query_keep_init(&keep, &q->meta);
+    return query_keep_enough(&keep);
+}
+
+struct query_filter *query_filter_new(const struct query *q, struct query_source *source,
+                                      bool objects_only)
+{
+    struct query_filter *f = NEW(struct query_filter);
+    struct run *r = &f->run;
+
+    run_init(r, q, source, objects_only);
+    r->searches &= !r->is_distinct;
+    r->is_distinct = false;
+    r->parses = decides_by_members(r);
+    return f;
+}
+
+void query_filter_free(struct query_filter *f)
+{
+    if (f == NULL)
+        return;
+    run_done(&f->run);
+    mem_free(f);
+}
+
+struct err *query_filter_passes(struct query_filter *f, const struct query_item *item,
+                                bool *out_passes)
+{
+    struct json_doc original = {.nodes = NULL};
+
+    return passes(&f->run, item, &original, out_passes);
 }

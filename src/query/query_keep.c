@@ -53,6 +53,11 @@ bool query_keep_wants(const struct query_keep *k)
     return k->most > 0 && (!is_stream(k) || k->offered <= k->most);
 }
 
+uint64_t query_keep_enough(const struct query_keep *k)
+{
+    return is_stream(k) ? sum(k->most, 1) : UINT64_MAX;
+}
+
 /* ---- sorting ---- */
 
 static int cmp_kept(const struct query_kept *a, const struct query_kept *b, const struct meta *meta)

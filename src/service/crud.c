@@ -340,7 +340,7 @@ static struct err *delete_one(struct call *call, const struct query_item *item)
     change_delete_entity(&call->change, call->resource->name, &e->id);
     if (ops->stored == NULL)
         return NULL;
-    TRY(ops->stored(call, METHOD_DELETE, crud_text(call, e, call->arena)));
+    TRY(ops->stored(call, METHOD_DELETE, crud_text(call->resource, e, call->arena)));
     return check_change(call);
 }
 

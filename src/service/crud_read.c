@@ -3,15 +3,25 @@
 #include "base/must.h"
 #include "service/crud_inner.h"
 #include "service/payload.h"
+#include "service/scan.h"
 #include "service/service.h"
 
 #include <string.h>
+
+/* For a walk over all of a collection that is not done in one turn. */
+struct scan_source {
+    struct scan_walk walk;
+    struct scan *scan; /* whose findings come first; NULL: there are none yet */
+};
 
 struct collection_source {
     struct query_source source;
     struct collection_walk walk;
     const struct call *call;
+    struct scan_source *scanned; /* NULL: `walk` says what comes */
 };
+
+enum { SCAN_REPEATS_MOST = 3 }; /* while declarations or rights change: then it is done at once */
 
 bool crud_sees_secrets(const struct call *call)
 {
@@ -20,26 +30,41 @@ bool crud_sees_secrets(const struct call *call)
     return access_methods(call->key, call->resource->name, writing) != 0;
 }
 
-struct span crud_text(const struct call *call, const struct entity *e, struct arena *a)
+bool crud_masks(const struct call *call)
+{
+    return call->resource->ops->mask != NULL && !crud_sees_secrets(call);
+}
+
+bool crud_renders(const struct call *call)
+{
+    const struct resource *resource = call->resource;
+
+    return (resource->shape_since > 0 && !resource->shape->dynamic) || crud_masks(call);
+}
+
+struct span crud_text(const struct resource *resource, const struct entity *e, struct arena *a)
 {
     struct buf b;
 
-    if (e->version >= call->resource->shape_since || call->resource->shape->dynamic)
+    if (e->version >= resource->shape_since || resource->shape->dynamic)
         return entity_json(e);
     buf_init_arena(&b, a);
-    schema_add_reshaped(&b, call->resource->shape, entity_parse(entity_json(e), a), a);
+    schema_add_reshaped(&b, resource->shape, entity_parse(entity_json(e), a), a);
     return buf_span(&b);
+}
+
+struct span crud_masked(const struct resource *resource, struct span json, struct arena *a)
+{
+    struct buf masked;
+
+    buf_init_arena(&masked, a);
+    resource->ops->mask(&masked, json, a);
+    return buf_span(&masked);
 }
 
 struct span crud_visible(const struct call *call, struct span json, struct arena *a)
 {
-    struct buf masked;
-
-    if (call->resource->ops->mask == NULL || crud_sees_secrets(call))
-        return json;
-    buf_init_arena(&masked, a);
-    call->resource->ops->mask(&masked, json, a);
-    return buf_span(&masked);
+    return crud_masks(call) ? crud_masked(call->resource, json, a) : json;
 }
 
 static bool next_entity(struct query_source *source, struct query_item *out_item)
@@ -53,22 +78,25 @@ static bool next_entity(struct query_source *source, struct query_item *out_item
     return true;
 }
 
+static bool next_scanned(struct query_source *source, struct query_item *out_item)
+{
+    struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+    bool holds;
+    struct entity *e = scan_walk_next(&s->scanned->walk, &holds);
+
+    if (e == NULL)
+        return false;
+    *out_item = (struct query_item){.json = entity_json(e), .object = e, .holds = holds};
+    return true;
+}
+
 /* Masking comes before the conditions, so that nobody can guess a secret by asking for it. */
 static struct span render_entity(struct query_source *source, const struct query_item *item,
                                  struct arena *a)
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
 
-    return crud_visible(s->call, crud_text(s->call, item->object, a), a);
-}
-
-/* Can the text that is shown be another than the one that is stored? */
-static bool renders(const struct call *call)
-{
-    const struct resource *resource = call->resource;
-
-    return (resource->shape_since > 0 && !resource->shape->dynamic) ||
-           (resource->ops->mask != NULL && !crud_sees_secrets(call));
+    return crud_visible(s->call, crud_text(s->call->resource, item->object, a), a);
 }
 
 static struct span hidden_value(struct query_source *source, const struct query_item *item,
@@ -85,38 +113,111 @@ static struct span hidden_value(struct query_source *source, const struct query_
     return text;
 }
 
-static void open_collection(struct call *call)
+/* Is it a walk over all of many, to look for some? Not where what is looked for may be hidden, and
+ * change without the entity. */
+static bool is_scannable(const struct call *call, const struct collection_walk *walk,
+                         bool objects_only)
+{
+    size_t most = (size_t)call->service->limits.scan_entities;
+
+    return call->request->gives_way && !walk->single && walk->bucket == NULL &&
+           collection_count(walk->collection) > most &&
+           (call->resource->ops->hidden == NULL || call->query.meta.add_count == 0) &&
+           query_can_filter(&call->query, objects_only);
+}
+
+/* What is looked for may be among the first ones; else nothing is done twice. */
+static uint64_t looked_at_now(const struct call *call, const struct scan *scan)
+{
+    bool ends_early = query_enough(&call->query) < UINT64_MAX;
+
+    return scan != NULL || ends_early ? (uint64_t)call->service->limits.scan_entities : 0;
+}
+
+static void open_scanned(struct collection_source *s, bool objects_only)
+{
+    const struct call *call = s->call;
+    struct scan *scan = call->request->scan;
+    bool fits = scan != NULL && scan_fits(scan, call, objects_only);
+
+    if (scan != NULL && !fits && scan_repeats(scan) == SCAN_REPEATS_MOST)
+        return;
+    s->scanned = ARENA_NEW(call->arena, struct scan_source);
+    s->scanned->scan = fits ? scan : NULL;
+    scan_walk(s->scanned->scan, s->walk.collection, looked_at_now(call, s->scanned->scan),
+              call->arena, &s->scanned->walk);
+    s->source.next = next_scanned;
+}
+
+static struct collection_source *open_collection(struct call *call, bool objects_only)
 {
     struct collection_source *s = ARENA_NEW(call->arena, struct collection_source);
 
     MUST(call->resource->collection != NULL);
     s->source.next = next_entity;
-    if (renders(call))
+    if (crud_renders(call))
         s->source.render = render_entity;
     if (call->resource->ops->hidden != NULL)
         s->source.hidden = hidden_value;
     s->call = call;
     collection_walk(call->resource->collection, &call->query.conditions, &s->walk);
     s->source.holds = s->walk.holds;
+    if (is_scannable(call, &s->walk, objects_only))
+        open_scanned(s, objects_only);
     call->source = &s->source;
     if (s->walk.single && s->walk.next != NULL)
         call_shows(call, s->walk.next->version);
     else
         call_shows(call, collection_version(call->resource->collection));
+    return s;
 }
 
-static struct err *open_source(struct call *call)
+/* There is more to look at than is good for one turn. The error ends the evaluation. */
+static struct err *give_way(struct call *call, struct scan *scan, bool objects_only)
 {
+    if (scan != NULL)
+        scan_want_more(scan);
+    call->response->scan = scan != NULL ? scan : scan_new(call, objects_only);
+    return ERR(ERR_OVERLOADED, "the evaluation gives way");
+}
+
+/* *out_scanned: what to ask when the query has run; NULL: nothing. */
+static struct err *open_source(struct call *call, bool objects_only,
+                               struct scan_source **out_scanned)
+{
+    *out_scanned = NULL;
     if (call->resource->ops->open != NULL)
         return call->resource->ops->open(call);
-    open_collection(call);
+    *out_scanned = open_collection(call, objects_only)->scanned;
+    if (*out_scanned != NULL && (*out_scanned)->scan != NULL)
+        return scan_take_failure((*out_scanned)->scan);
     return NULL;
+}
+
+static struct err *check_cut(struct call *call, const struct scan_source *scanned,
+                             bool objects_only)
+{
+    if (scanned == NULL || !scanned->walk.is_cut)
+        return NULL;
+    return give_way(call, scanned->scan, objects_only);
 }
 
 struct err *crud_select(struct call *call, bool objects_only, struct query_result *out_result)
 {
-    TRY(open_source(call));
-    return query_run(&call->query, call->source, objects_only, call->arena, out_result);
+    struct scan_source *scanned;
+
+    TRY(open_source(call, objects_only, &scanned));
+    TRY(query_run(&call->query, call->source, objects_only, call->arena, out_result));
+    return check_cut(call, scanned, objects_only);
+}
+
+static struct err *count_selected(struct call *call, size_t *out_count)
+{
+    struct scan_source *scanned;
+
+    TRY(open_source(call, false, &scanned));
+    TRY(query_count(&call->query, call->source, out_count));
+    return check_cut(call, scanned, false);
 }
 
 /* The number of entities that are found, when none of them need be looked at for that. */
@@ -156,10 +257,8 @@ static struct err *answer_report(struct call *call)
 {
     size_t count;
 
-    if (!is_counted(call, &count)) {
-        TRY(open_source(call));
-        TRY(query_count(&call->query, call->source, &count));
-    }
+    if (!is_counted(call, &count))
+        TRY(count_selected(call, &count));
     crud_answer_count(call, count, true);
     return NULL;
 }

@@ -89,6 +89,7 @@ static void collect(struct service *s)
     collect_deliveries(s, m);
     collect_journal(s, m);
     collect_entities(s, m);
+    m->scans = scans_count(&s->scans);
     m->client_addresses = clients_count(s->clients);
     m->resident_bytes = process_resident_bytes();
     m->heap_bytes = mem_bytes();

@@ -237,6 +237,10 @@ void request_run(struct service *service, const struct request *request, struct 
     e = evaluate(&call);
     change_done(&call.change);
     query_done(&call.query);
+    if (response->scan != NULL) {
+        err_free(e);
+        return;
+    }
     if (e != NULL)
         answer_error(&call, e);
     err_free(e);

@@ -77,6 +77,7 @@ struct err *service_new(struct loop *loop, struct service_options *options,
     s->store = store_new();
     s->turn = turn_new(loop, s->store);
     turn_on_failed(s->turn, on_journal_failed, s);
+    scans_init(&s->scans, loop);
     resources_init(&s->resources);
     s->events = events_new(s);
     s->once = once_new(s->store, s->retention.idempotency_seconds);

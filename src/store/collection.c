@@ -5,6 +5,7 @@
 #include "base/must.h"
 #include "store/change.h"
 #include "store/collection_inner.h"
+#include "store/cursor.h"
 #include "store/index.h"
 
 struct collection {
@@ -24,6 +25,7 @@ struct collection {
     void *observer_context;
     struct index **indexes;
     size_t index_count;
+    struct list cursors;  /* struct cursor */
     struct arena scratch; /* for parsing entities, reset after each */
 };
 
@@ -50,6 +52,7 @@ struct collection *collection_new(struct store *s, struct span name, struct span
     c->name_bytes = name.n;
     map_init_own(&c->by_id, entity_key);
     list_init(&c->entities);
+    list_init(&c->cursors);
     arena_init(&c->scratch);
     return c;
 }
@@ -115,6 +118,7 @@ void collection_free(struct collection *c)
 {
     if (c == NULL)
         return;
+    MUST(list_empty(&c->cursors));
     LIST_EACH(&c->entities, at)
         entity_free(c, entity_at(at));
     drop_indexes(c);
@@ -141,6 +145,11 @@ struct list_link *collection_link(struct collection *c)
 struct collection *collection_at(struct list_link *link)
 {
     return CONTAINER_OF(link, struct collection, link);
+}
+
+struct list *collection_cursors(struct collection *c)
+{
+    return &c->cursors;
 }
 
 struct span collection_name(const struct collection *c)
@@ -237,6 +246,10 @@ void collection_put(struct collection *c, const struct record_entity *record,
         index_entity(c, e);
         if (c->observer != NULL)
             c->observer->put(c->observer_context, e, blob_span(old_json));
+        if (old_json == NULL)
+            cursors_inserted(&c->cursors, e);
+        else
+            cursors_changed(&c->cursors, e);
     }
     blob_unref(old_json);
 }
@@ -253,6 +266,7 @@ void collection_remove(struct collection *c, const struct uuid *id,
         return;
     if (c->is_loaded && c->observer != NULL)
         c->observer->gone(c->observer_context, e);
+    cursors_gone(&c->cursors, e);
     entity_free(c, e);
 }
 

@@ -1,9 +1,10 @@
 /* Connections, between sockets and requests that are made up here: io/tcp, request_run and the
  * turn's waiting are replaced at link time. The first bytes of the input say how the others are
  * cut, how the kernel, the disk and the loop get along meanwhile, and whether a proxy says first
- * whose the connections are. Two connections that share a server get the same bytes in different
- * pieces: both answer what one answers that gets them whole. No answer leaves before what it says
- * is committed, all that was asked for is answered, and everything ends. */
+ * whose the connections are. Some requests give way, and their scans are made up too. Two
+ * connections that share a server get the same bytes in different pieces: both answer what one
+ * answers that gets them whole. No answer leaves before what it says is committed, all that was
+ * asked for is answered, and everything ends. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -40,6 +41,7 @@ static struct {
     tcp_accept_fn *on_accept;
     void *accept_context;
     size_t requests;
+    size_t scans;
 } world;
 
 static struct turn_wait *wait_at(const struct heap_node *node)
@@ -202,6 +204,69 @@ static uint64_t hash(uint64_t h, struct span text)
     return h;
 }
 
+/* Takes some turns, and may begin again. */
+struct scan {
+    struct loop_task task;
+    unsigned turns, repeats;
+    void (*on_done)(void *context);
+    void *context;
+};
+
+static void on_scan(struct loop_task *task)
+{
+    struct scan *scan = CONTAINER_OF(task, struct scan, task);
+
+    if (scan->turns-- > 0)
+        loop_post(&world.loop, &scan->task);
+    else
+        scan->on_done(scan->context);
+}
+
+void scan_start(struct scan *scan, void (*on_done)(void *context), void *context)
+{
+    MUST(!loop_posted(&scan->task));
+    scan->turns = 2;
+    scan->on_done = on_done;
+    scan->context = context;
+    loop_post(&world.loop, &scan->task);
+}
+
+void scan_free(struct scan *scan)
+{
+    if (scan == NULL)
+        return;
+    loop_unpost(&world.loop, &scan->task);
+    world.scans--;
+    mem_free(scan);
+}
+
+static struct scan *make_scan(unsigned repeats)
+{
+    struct scan *scan = NEW(struct scan);
+
+    world.scans++;
+    scan->task.run = on_scan;
+    scan->repeats = repeats;
+    return scan;
+}
+
+/* An `s` in the target makes it give way: once, and then once more with the same scan and once with
+ * another. */
+static bool gives_way(const struct request *request, struct response *response)
+{
+    struct scan *scan = request->scan;
+
+    if (!request->gives_way || span_find_char(request->target, 's', 0) == request->target.n)
+        return false;
+    if (scan == NULL)
+        response->scan = make_scan(0);
+    else if (scan->repeats == 1)
+        response->scan = make_scan(2);
+    else if (scan->repeats++ == 0)
+        response->scan = scan;
+    return response->scan != NULL;
+}
+
 /* What was asked is in the answer, and nothing that a client could take for the end of one. A `w`
  * in the target makes it a change, an `r` a look at what was changed last, an `L` a long one. */
 void request_run(struct service *service, const struct request *request, struct response *response)
@@ -209,8 +274,10 @@ void request_run(struct service *service, const struct request *request, struct 
     uint64_t h = hash(hash(1, request->method), request->target);
 
     (void)service;
-    world.requests++;
     response_reset(response);
+    if (gives_way(request, response))
+        return;
+    world.requests++;
     for (size_t i = 0; i < request->header_count; i++)
         h = hash(hash(h, request->headers[i].name), request->headers[i].value);
     response->status = 200;
@@ -391,6 +458,7 @@ static void finish(struct run *r)
     while (!r->server_is_gone)
         turn_loop();
     MUST(world.turn.waits.count == 0 && clients_count(world.service->clients) == 0);
+    MUST(world.scans == 0);
 }
 
 static void run(struct run *r, struct span bytes)
