@@ -1,11 +1,13 @@
-"""The journal with a million entities: how fast it is read at a start, and whether cleaning it holds
-up the loop."""
+"""The journal with a million entities: how fast it is read at a start, whether cleaning it holds up
+the loop, and whether a look at all of them does."""
 import array
 import glob
 import json
+import operator
 import os
 import re
 import shutil
+import time
 
 from . import load, machine, peers, writing
 from .measure import Goal, Row, Scenario, say
@@ -68,12 +70,23 @@ class Turns:
     def __init__(self, context):
         self.path = os.path.join(context.place.directory, "turns")
         self.env = {"LD_PRELOAD": context.place.library("turns"), "BENCH_TURNS": self.path}
+        self.before = None
 
-    def read(self):
-        """The longest, and the 99.9th percentile, in microseconds."""
+    def _counts(self):
         counts = array.array("I")
         with open(self.path, "rb") as file:
             counts.frombytes(file.read())
+        return counts
+
+    def begin(self):
+        """What has been counted until now, by the start, is not meant."""
+        self.before = self._counts()
+
+    def read(self):
+        """The longest, and the 99.9th percentile, in microseconds."""
+        counts = self._counts()
+        if self.before is not None:
+            counts = array.array("I", map(operator.sub, counts, self.before))
         left = sum(counts) - sum(counts) // 1000
         longest = max(us for us, count in enumerate(counts) if count)
         for us, count in enumerate(counts):
@@ -118,4 +131,27 @@ def cleaning(context):
                     [Goal("longest turn while cleaning, µs", rows[1].median, 2000, at_least=False)])
 
 
-SCENARIOS = {"replay": replay, "cleaning": cleaning}
+def scanning(context):
+    """The first build only. No index tells who has the value: each entity has to be looked at."""
+    name, binary = context.builds[0]
+    data = os.path.join(context.place.directory, "entities")
+    rows = [Row(f"{name}: GET of one by a member", "ms"), Row("longest turn meanwhile", "µs")]
+    try:
+        _fill(context, binary, data)
+        turns = Turns(context)
+        server = peers.Svcd(name, binary, context.place, data=data, env=turns.env)
+        server.request("GET", "/Bench.Item/_/limit=1")
+        turns.begin()
+        for _ in range(context.runs):
+            began = time.perf_counter()
+            server.request("GET", "/Bench.Item/Label=none")
+            rows[0].add((time.perf_counter() - began) * 1000)
+        rows[1].add(turns.read()[0])
+        server.stop()
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+    return Scenario("scanning", f"A condition without an index on {context.count:,} entities", rows,
+                    [Goal("longest turn while scanning, µs", rows[1].median, 2000, at_least=False)])
+
+
+SCENARIOS = {"replay": replay, "cleaning": cleaning, "scanning": scanning}
