@@ -10,9 +10,10 @@
  * The parser and the output's memory are the server's, and are with the connection only while
  * something of a request or an answer is in them (equip, put_away).
  *
- * Bytes that arrived but were not evaluated, because enough answers are owed or enough requests
- * were evaluated in this turn, wait in `input`; reading pauses meanwhile, so `input` holds one read
- * at most.
+ * Bytes that arrived but were not evaluated, because enough answers are owed, enough requests were
+ * evaluated in this turn, or one is held (conn_hold.c), wait in `input`; reading pauses meanwhile,
+ * so `input` holds one read at most. While nothing waits there, a held request's client is read on,
+ * to notice that it is gone.
  */
 #include "http/conn_inner.h"
 
