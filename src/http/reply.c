@@ -50,7 +50,7 @@ static char *put(char *at, struct span s)
     return at + s.n;
 }
 
-static char *put_header(char *at, struct span name, struct span value)
+static inline char *put_header(char *at, struct span name, struct span value)
 {
     at = put(put(at, name), SPAN(": "));
     return put(put(at, value), SPAN("\r\n"));
