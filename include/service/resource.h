@@ -103,8 +103,7 @@ struct resource {
 enum resource_event { EVENT_INSERTED, EVENT_UPDATED, EVENT_DELETED };
 
 struct resources {
-    struct map by_name;       /* struct resource */
-    struct map by_suffix;     /* struct resource_suffix */
+    struct map by_suffix;     /* struct suffix: of full names, or such a name */
     struct resource **sorted; /* by name */
     size_t count;
 };

@@ -1,5 +1,6 @@
-/* The registry. Names are found through two maps: full names, and every dot-delimited suffix of
- * them with the resources that end in it. What a declaration says is read in resource_make.c. */
+/* The registry. Names are found through one map: every dot-delimited suffix of the full names,
+ * which are among them, with the resources that end in it. What a declaration says is read in
+ * resource_make.c. */
 #include "service/resource.h"
 
 #include "base/mem.h"
@@ -21,14 +22,10 @@ const struct enumeration resource_kind_names = {"Kind", kind_names, KIND_COUNT};
 struct suffix {
     char *text; /* folded */
     size_t text_bytes;
+    struct resource *named;      /* whose full name it is; or NULL */
     struct resource **resources; /* sorted by name */
     size_t count;
 };
-
-static struct span resource_key(const void *item)
-{
-    return ((const struct resource *)item)->folded;
-}
 
 static struct span suffix_key(const void *item)
 {
@@ -40,7 +37,6 @@ static struct span suffix_key(const void *item)
 void resources_init(struct resources *r)
 {
     *r = (struct resources){.sorted = NULL};
-    map_init_own(&r->by_name, resource_key);
     map_init_own(&r->by_suffix, suffix_key);
 }
 
@@ -84,7 +80,6 @@ void resources_done(struct resources *r)
 {
     map_each(&r->by_suffix, free_suffix, NULL);
     map_done(&r->by_suffix);
-    map_done(&r->by_name);
     for (size_t i = 0; i < r->count; i++)
         resource_free(r->sorted[i]);
     mem_free(r->sorted);
@@ -123,6 +118,8 @@ static void add_suffix(struct resources *r, struct resource *resource, struct sp
         suffix->text_bytes = text.n;
         map_add(&r->by_suffix, suffix);
     }
+    if (text.n == resource->folded.n)
+        suffix->named = resource;
     insert_sorted(&suffix->resources, &suffix->count, resource);
 }
 
@@ -131,10 +128,19 @@ static void remove_suffix(struct resources *r, struct resource *resource, struct
     struct suffix *suffix = map_find(&r->by_suffix, text);
 
     remove_sorted(suffix->resources, &suffix->count, resource);
+    if (suffix->named == resource)
+        suffix->named = NULL;
     if (suffix->count > 0)
         return;
     map_remove(&r->by_suffix, text);
     free_suffix(suffix, NULL);
+}
+
+static struct resource *find_named(const struct resources *r, struct span folded)
+{
+    const struct suffix *suffix = map_find(&r->by_suffix, folded);
+
+    return suffix != NULL ? suffix->named : NULL;
 }
 
 typedef void suffix_fn(struct resources *r, struct resource *resource, struct span text);
@@ -155,7 +161,6 @@ static void add(struct resources *r, struct resource *resource)
     resource->referrers = NEW(struct referrers);
     list_init(&resource->referrers->webhooks);
     list_init(&resource->referrers->targets);
-    map_add(&r->by_name, resource);
     insert_sorted(&r->sorted, &r->count, resource);
     each_suffix(r, resource, add_suffix);
 }
@@ -197,7 +202,7 @@ static void replace(struct resource *old, struct resource *made)
 
 struct resource *resources_put(struct resources *r, struct resource *made)
 {
-    struct resource *old = map_find(&r->by_name, made->folded);
+    struct resource *old = find_named(r, made->folded);
 
     if (old != NULL) {
         replace(old, made);
@@ -212,7 +217,6 @@ struct resource *resources_put(struct resources *r, struct resource *made)
 void resources_remove(struct resources *r, struct resource *resource)
 {
     MUST(list_empty(&resource->referrers->webhooks) && list_empty(&resource->referrers->targets));
-    map_remove(&r->by_name, resource->folded);
     remove_sorted(r->sorted, &r->count, resource);
     each_suffix(r, resource, remove_suffix);
     resource_free(resource);
@@ -258,22 +262,17 @@ struct err *resource_find(const struct resources *r, struct span name, const str
     char folded[NAME_MOST];
     struct span text = {folded, name.n};
     const struct suffix *suffix = NULL;
-    struct resource *resource = NULL;
 
     if (name.n <= NAME_MOST) {
         text_fold_into(folded, name);
-        resource = map_find(&r->by_name, text);
-        if (resource == NULL)
-            suffix = map_find(&r->by_suffix, text);
+        suffix = map_find(&r->by_suffix, text);
     }
-    if (suffix != NULL && suffix->count > 1)
-        return ambiguous(suffix, name, key);
-    if (suffix != NULL)
-        resource = suffix->resources[0];
-    if (resource == NULL)
+    if (suffix == NULL)
         return ERR(ERR_UNKNOWN_RESOURCE, "Svc could not locate any resource by '%.*s'.",
                    SPAN_FMT(name));
-    *out_resource = resource;
+    if (suffix->named == NULL && suffix->count > 1)
+        return ambiguous(suffix, name, key);
+    *out_resource = suffix->named != NULL ? suffix->named : suffix->resources[0];
     return NULL;
 }
 
@@ -298,7 +297,7 @@ struct resource *resource_named(const struct resources *r, struct span name)
     if (name.n > NAME_MOST)
         return NULL;
     text_fold_into(folded, name);
-    return map_find(&r->by_name, span_of(folded, name.n));
+    return find_named(r, span_of(folded, name.n));
 }
 
 const struct shape *resource_payload_shape(const struct resources *r, const struct resource *event)

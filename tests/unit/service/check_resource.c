@@ -65,6 +65,18 @@ START_TEST(names_are_found_in_full_or_by_suffix)
 }
 END_TEST
 
+START_TEST(the_end_of_a_name_is_free_when_who_was_called_so_goes)
+{
+    struct resource *resource;
+
+    ck_ok(declare("[" ENTITY("Shop.Log") "," ENTITY("Old.Shop.Log") "]"));
+    resources_remove(&resources, resource_named(&resources, SPAN("Shop.Log")));
+    ck_assert_ptr_null(resource_named(&resources, SPAN("Shop.Log")));
+    ck_ok(resource_find(&resources, SPAN("Shop.Log"), NULL, &resource));
+    ck_span_eq(resource->name, "Old.Shop.Log");
+}
+END_TEST
+
 START_TEST(declarations_may_refer_either_way)
 {
     struct resource *event;
@@ -199,6 +211,7 @@ void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, names_are_found_in_full_or_by_suffix);
+    tcase_add_test(tc, the_end_of_a_name_is_free_when_who_was_called_so_goes);
     tcase_add_test(tc, declarations_may_refer_either_way);
     tcase_add_test(tc, bad_declarations_change_nothing);
     tcase_add_test(tc, binary_content);
