@@ -3,9 +3,11 @@
 
 A quarter each: those that drip a request's head, a byte a second; those that drip its body; those that ask
 for PATH, which should be long, and never read; those that close their side, half of them behind such a
-request and half within one. Who is closed comes again five seconds later. They have source addresses of their own,
-127.0.1.1 to 127.0.1.4, and end with their standard input. Prints `ready` when all have had their turn, and at the
-end, in a line of JSON, how many were connected then and what was done."""
+request and half within one. Each has its turn once a second, and the turns are spread evenly: clients that
+know nothing of one another do not drip at the same moment. Who is closed comes again five seconds later. They
+have source addresses of their own, 127.0.1.1 to 127.0.1.4, and end with their standard input. Prints `ready`
+when all have had their turn, and at the end, in a line of JSON, how many were connected then and what was
+done."""
 import argparse
 import collections
 import json
@@ -15,7 +17,6 @@ import socket
 import sys
 import time
 
-TURNS = 1000  # a second: each client has one of them
 PAUSE_S = 5
 KINDS = ("heads", "bodies", "unread", "half closed")
 
@@ -72,8 +73,8 @@ class Crowd:
         client.socket = None
         client.pause_s = PAUSE_S
 
-    def look(self, seconds):
-        for fd, events in self.poll.poll(seconds, 512):
+    def look(self):
+        for fd, events in self.poll.poll(0, 512):
             client = self.connected[fd]
             try:
                 if events & select.EPOLLIN and client.socket.recv(4096).startswith(b"HTTP/1.1 408"):
@@ -83,27 +84,27 @@ class Crowd:
             if events & (select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR):
                 self.close(client)
 
-    def turn(self, number):
-        for client in self.clients[number % TURNS::TURNS]:
-            client.pause_s -= 1
-            if client.socket is None and client.pause_s < 0:
-                self.connect(client)
-            elif client.socket is not None and client.drips:
-                try:
-                    client.socket.send(b"x")
-                    self.counts["bytes dripped"] += 1
-                except OSError:
-                    self.close(client)
+    def turn(self, client):
+        client.pause_s -= 1
+        if client.socket is None and client.pause_s < 0:
+            self.connect(client)
+        elif client.socket is not None and client.drips:
+            try:
+                client.socket.send(b"x")
+                self.counts["bytes dripped"] += 1
+            except OSError:
+                self.close(client)
 
     def run(self, seconds):
         began = time.monotonic()
-        for number in range(int(seconds * TURNS)):
-            self.turn(number)
-            if number == TURNS:
+        turns = len(self.clients)  # a second
+        for number in range(int(seconds * turns)):
+            self.turn(self.clients[number % turns])
+            if number == turns:
                 print("ready", flush=True)
-            due = began + (number + 1) / TURNS
-            while (left := due - time.monotonic()) > 0:
-                self.look(left)
+            self.look()
+            # Not by a wait of the poll, which knows only whole milliseconds.
+            time.sleep(max(0, began + (number + 1) / turns - time.monotonic()))
             if select.select([sys.stdin], [], [], 0)[0]:
                 return
 
