@@ -1,6 +1,6 @@
-/* Connections. All are read into the loop's scratch memory. What the kernel does not take at once
- * is copied into an output, which exists only as long as something is pending: one uv_write is
- * under way, and what comes meanwhile is gathered for the next.
+/* Connections. libuv says when there is something to read or room to write; reading and writing are
+ * done here. All are read into the loop's scratch memory, once a turn. What the kernel does not
+ * take at once is copied into the output, and sent when it can.
  *
  *   tcp_finish: output drained -> half-close -> the client's end, or 1 s -> uv_close -> on_close
  *   tcp_close, errors of the socket:                                        uv_close -> on_close */
@@ -15,30 +15,26 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define LINGER_MS 1000
-
-struct tcp_output {
-    uv_write_t request;
-    struct buf sending; /* libuv's until on_written */
-    struct buf waiting;
-};
+#define TO_READ (UV_READABLE | UV_DISCONNECT) /* the latter comes with the peer's end */
 
 struct tcp_conn {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } uv;
-    int fd; /* libuv's */
+    uv_poll_t poll;
+    int polled;   /* what libuv was asked for */
+    bool is_edge; /* the kernel tells of what comes only, no more of what is there */
+    int fd;
     struct loop *loop;
     const struct tcp_callbacks *callbacks; /* NULL until tcp_start */
     void *context;
-    struct tcp_output *output; /* NULL: nothing is pending */
+    struct buf output; /* not empty: the kernel has taken only so much of it: */
+    size_t sent;
     struct timer linger;
     enum tcp_close_reason reason; /* the first */
+    bool is_reading;
     bool finishing;
     bool ended; /* the peer sends no more */
     char peer[INET6_ADDRSTRLEN];
@@ -76,57 +72,57 @@ static void note_peer(struct tcp_conn *conn, const struct tcp_sockaddr *peer)
 struct tcp_conn *tcp_conn_new(struct loop *loop, int fd, const struct tcp_sockaddr *peer)
 {
     struct tcp_conn *conn = NEW(struct tcp_conn);
-    int status;
+    int status = uv_poll_init(&loop->uv, &conn->poll, fd);
 
+    if (status != 0) {
+        mem_free(conn);
+        close(fd);
+        errno = -status;
+        return NULL;
+    }
     conn->fd = fd;
     conn->loop = loop;
+    buf_init(&conn->output, BUF_NO_CAP);
     timer_init(&conn->linger, on_linger_over);
     note_peer(conn, peer);
-    if (peer->any.sa_family == AF_UNIX) {
-        uv_pipe_init(&loop->uv, &conn->uv.pipe, 0);
-        status = uv_pipe_open(&conn->uv.pipe, fd);
-    } else {
-        uv_tcp_init(&loop->uv, &conn->uv.tcp);
-        status = uv_tcp_open(&conn->uv.tcp, fd);
-    }
-    MUST(status == 0); /* it fails for what is no socket, or one that the loop has already */
     return conn;
 }
 
-static struct tcp_conn *conn_of(uv_stream_t *stream)
+static struct tcp_conn *conn_of(uv_poll_t *poll)
 {
-    return CONTAINER_OF(stream, struct tcp_conn, uv.stream);
+    return CONTAINER_OF(poll, struct tcp_conn, poll);
+}
+
+static uv_handle_t *handle_of(const struct tcp_conn *conn)
+{
+    return (uv_handle_t *)(uintptr_t)&conn->poll;
 }
 
 static bool is_closing(const struct tcp_conn *conn)
 {
-    return uv_is_closing(&conn->uv.handle);
+    return uv_is_closing(handle_of(conn));
+}
+
+static bool has_output(const struct tcp_conn *conn)
+{
+    return conn->output.n > 0;
 }
 
 /* --- Closing --- */
 
-static void empty_output(struct tcp_conn *conn)
+static void drop_output(struct tcp_conn *conn)
 {
-    if (conn->output == NULL)
-        return;
-    buf_done(&conn->output->sending);
-    buf_done(&conn->output->waiting);
-}
-
-static void free_output(struct tcp_conn *conn)
-{
-    empty_output(conn);
-    mem_free(TAKE(conn->output));
+    buf_done(&conn->output);
+    conn->sent = 0;
 }
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct tcp_conn *conn = CONTAINER_OF(handle, struct tcp_conn, uv.handle);
+    struct tcp_conn *conn = CONTAINER_OF(handle, struct tcp_conn, poll);
 
     log_debug("tcp", "%s: %s", conn->peer, tcp_close_reason_text(conn->reason));
     if (conn->callbacks != NULL)
         conn->callbacks->on_close(conn->context, conn->reason);
-    free_output(conn);
     mem_free(conn);
 }
 
@@ -135,23 +131,21 @@ void tcp_close(struct tcp_conn *conn, enum tcp_close_reason reason)
 {
     if (is_closing(conn))
         return;
-    if (conn->reason == TCP_CLOSE_NONE || conn->output != NULL)
+    if (conn->reason == TCP_CLOSE_NONE || has_output(conn))
         conn->reason = reason;
     timer_stop(conn->loop, &conn->linger);
-    uv_close(&conn->uv.handle, on_closed);
-    /* Now: a turn may close many that hold much, and libuv does not look at it any more. */
-    empty_output(conn);
+    uv_close(handle_of(conn), on_closed);
+    close(conn->fd);
+    drop_output(conn); /* now: a turn may close many that hold much */
 }
 
-static void fail(struct tcp_conn *conn, int status)
+static void fail(struct tcp_conn *conn, int error)
 {
-    bool reset = status == UV_ECONNRESET || status == UV_EPIPE;
+    bool reset = error == ECONNRESET || error == EPIPE;
 
     tcp_close(conn, reset ? TCP_CLOSE_RESET : TCP_CLOSE_ERROR);
 }
 
-/* shutdown itself, not libuv's: nothing is queued there, so the request would have nothing to wait
- * for. */
 static void half_close(struct tcp_conn *conn)
 {
     if (conn->ended || shutdown(conn->fd, SHUT_WR) != 0)
@@ -162,12 +156,30 @@ static void half_close(struct tcp_conn *conn)
 
 /* --- Reading --- */
 
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out_buf)
-{
-    const struct tcp_conn *conn = CONTAINER_OF(handle, struct tcp_conn, uv.handle);
+static void on_ready(uv_poll_t *poll, int status, int events);
 
-    (void)suggested;
-    *out_buf = (uv_buf_t){.base = conn->loop->scratch, .len = LOOP_SCRATCH_BYTES};
+static int wanted(const struct tcp_conn *conn)
+{
+    return (conn->is_reading && !conn->ended ? TO_READ : 0) | (has_output(conn) ? UV_WRITABLE : 0);
+}
+
+static void poll_wanted(struct tcp_conn *conn)
+{
+    int events = wanted(conn);
+
+    conn->polled = events;
+    conn->is_edge = false;
+    /* They fail for handles that are closing only. */
+    MUST((events != 0 ? uv_poll_start(&conn->poll, events, on_ready) : uv_poll_stop(&conn->poll)) ==
+         0);
+}
+
+/* What is not wanted any more is left until it comes (on_ready): each change costs two calls of the
+ * kernel, and pauses are short. */
+static void poll_for_more(struct tcp_conn *conn)
+{
+    if ((wanted(conn) & ~conn->polled) != 0 && !is_closing(conn))
+        poll_wanted(conn);
 }
 
 static void on_end(struct tcp_conn *conn)
@@ -175,20 +187,46 @@ static void on_end(struct tcp_conn *conn)
     conn->ended = true;
     if (!conn->finishing)
         conn->callbacks->on_end(conn->context);
-    else if (conn->output == NULL)
+    else if (!has_output(conn))
         tcp_close(conn, conn->reason);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+/* A socket of which epoll has told is looked at again in the next turn, in the place that it had:
+ * who was answered and asks again at once would be before those who have waited for longer. When it
+ * tells of what comes only, all are served in the order in which they asked. libuv cannot say so,
+ * and need not know: when it registers the socket anew, all is as it was.
+ *
+ * Then everything must be read that there is: a read that fills the memory may leave some, and one
+ * that brings the last bytes leaves the end. */
+static void poll_edges(struct tcp_conn *conn, bool edges)
 {
-    struct tcp_conn *conn = conn_of(stream);
+    struct epoll_event event = {EPOLLIN | EPOLLRDHUP, {.fd = conn->fd}};
 
-    if (n == UV_EOF)
+    if (conn->is_edge == edges || conn->polled != TO_READ)
+        return;
+    if (edges)
+        event.events |= EPOLLET;
+    if (epoll_ctl(uv_backend_fd(&conn->loop->uv), EPOLL_CTL_MOD, conn->fd, &event) == 0)
+        conn->is_edge = edges;
+}
+
+static void receive(struct tcp_conn *conn, bool ends)
+{
+    char *scratch = conn->loop->scratch;
+    ssize_t n;
+
+    do
+        n = recv(conn->fd, scratch, LOOP_SCRATCH_BYTES, 0);
+    while (n < 0 && errno == EINTR);
+    if (n == 0) {
         on_end(conn);
-    else if (n < 0)
-        fail(conn, (int)n);
-    else if (n > 0 && !conn->finishing)
-        conn->callbacks->on_read(conn->context, span_of(buf->base, (size_t)n));
+    } else if (n > 0) {
+        poll_edges(conn, n < LOOP_SCRATCH_BYTES && !ends);
+        if (!conn->finishing)
+            conn->callbacks->on_read(conn->context, span_of(scratch, (size_t)n));
+    } else if (errno != EAGAIN) {
+        fail(conn, errno);
+    }
 }
 
 void tcp_start(struct tcp_conn *conn, const struct tcp_callbacks *callbacks, void *context)
@@ -201,79 +239,23 @@ void tcp_start(struct tcp_conn *conn, const struct tcp_callbacks *callbacks, voi
 void tcp_pause(struct tcp_conn *conn)
 {
     if (!conn->finishing)
-        uv_read_stop(&conn->uv.stream);
+        conn->is_reading = false;
 }
 
-/* libuv refuses what is read already or closing, and would report a second end. */
 void tcp_resume(struct tcp_conn *conn)
 {
-    if (!conn->ended)
-        uv_read_start(&conn->uv.stream, on_alloc, on_read);
+    conn->is_reading = true;
+    poll_for_more(conn);
 }
 
 /* --- Writing --- */
-
-/* For those that only read it. */
-static uv_buf_t buf_of(struct span s)
-{
-    return (uv_buf_t){.base = (char *)(uintptr_t)s.p, .len = s.n};
-}
 
 static struct iovec iovec_of(struct span s)
 {
     return (struct iovec){.iov_base = (char *)(uintptr_t)s.p, .iov_len = s.n};
 }
 
-static void send_waiting(struct tcp_conn *conn);
-
-static void on_written(uv_write_t *request, int status)
-{
-    struct tcp_conn *conn = conn_of(request->handle);
-
-    if (is_closing(conn)) /* status may be 0 all the same */
-        return;
-    if (status != 0) {
-        fail(conn, status);
-    } else if (conn->output->waiting.n > 0) {
-        send_waiting(conn);
-    } else {
-        free_output(conn);
-        if (conn->finishing)
-            half_close(conn);
-        else
-            conn->callbacks->on_drain(conn->context);
-    }
-}
-
-/* The two buffers change places, so that their memory is used again. */
-static void send_waiting(struct tcp_conn *conn)
-{
-    struct tcp_output *output = conn->output;
-    struct buf sent = output->sending;
-    uv_buf_t bytes;
-    int status;
-
-    output->sending = output->waiting;
-    output->waiting = sent;
-    buf_clear(&output->waiting);
-    bytes = buf_of(buf_span(&output->sending));
-    status = uv_write(&output->request, &conn->uv.stream, &bytes, 1, on_written);
-    if (status != 0)
-        fail(conn, status);
-}
-
-static void send_later(struct tcp_conn *conn, struct span first, struct span second)
-{
-    conn->output = NEW(struct tcp_output);
-    buf_init(&conn->output->sending, BUF_NO_CAP);
-    buf_init(&conn->output->waiting, BUF_NO_CAP);
-    buf_add(&conn->output->waiting, first);
-    buf_add(&conn->output->waiting, second);
-    send_waiting(conn);
-}
-
-/* What the kernel takes; negative: it fails. libuv would use write(2), which takes 40 ns longer to
- * come to the socket. Nothing of libuv's is under way here. */
+/* What the kernel takes; negative: it fails. */
 static ssize_t send_now(const struct tcp_conn *conn, struct span first, struct span second)
 {
     struct iovec parts[] = {iovec_of(first), iovec_of(second)};
@@ -289,25 +271,70 @@ static ssize_t send_now(const struct tcp_conn *conn, struct span first, struct s
     return sent;
 }
 
+/* What was sent goes once it is half of all: each byte is moved once at most, on the average. */
+static void note_sent(struct tcp_conn *conn, size_t n)
+{
+    conn->sent += n;
+    if (conn->sent < conn->output.n / 2)
+        return;
+    buf_drop_front(&conn->output, conn->sent);
+    conn->sent = 0;
+    if (has_output(conn))
+        return;
+    drop_output(conn);
+    if (conn->finishing)
+        half_close(conn);
+    else
+        conn->callbacks->on_drain(conn->context);
+}
+
+static void send_output(struct tcp_conn *conn)
+{
+    struct span rest = span_sub(buf_span(&conn->output), conn->sent, conn->output.n);
+    ssize_t sent = send_now(conn, rest, (struct span){NULL, 0});
+
+    if (sent < 0)
+        fail(conn, (int)-sent);
+    else
+        note_sent(conn, (size_t)sent);
+}
+
+/* An error of the socket ends libuv's interest: reading or writing tells which it is. */
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    struct tcp_conn *conn = conn_of(poll);
+
+    if (status != 0) {
+        conn->polled = 0;
+        events = TO_READ | UV_WRITABLE;
+    } else if ((events & ~wanted(conn)) != 0) {
+        poll_wanted(conn);
+    }
+    events &= wanted(conn);
+    if ((events & TO_READ) != 0)
+        receive(conn, (events & UV_DISCONNECT) != 0);
+    if ((events & UV_WRITABLE) != 0 && has_output(conn))
+        send_output(conn);
+    poll_for_more(conn);
+}
+
 void tcp_write_two(struct tcp_conn *conn, struct span first, struct span second)
 {
+    ssize_t sent = 0;
     size_t taken;
-    ssize_t sent;
 
     if (first.n + second.n == 0 || conn->finishing || is_closing(conn))
         return;
-    if (conn->output != NULL) {
-        buf_add(&conn->output->waiting, first);
-        buf_add(&conn->output->waiting, second);
+    if (!has_output(conn))
+        sent = send_now(conn, first, second);
+    if (sent < 0) {
+        fail(conn, (int)-sent);
         return;
     }
-    sent = send_now(conn, first, second);
-    taken = (size_t)MAX(sent, 0);
-    if (sent < 0)
-        fail(conn, (int)sent);
-    else if (taken < first.n + second.n)
-        send_later(conn, span_sub(first, taken, first.n),
-                   span_sub(second, taken - MIN(taken, first.n), second.n));
+    taken = (size_t)sent;
+    buf_add(&conn->output, span_sub(first, taken, first.n));
+    buf_add(&conn->output, span_sub(second, taken - MIN(taken, first.n), second.n));
+    poll_for_more(conn);
 }
 
 void tcp_write(struct tcp_conn *conn, struct span bytes)
@@ -317,9 +344,7 @@ void tcp_write(struct tcp_conn *conn, struct span bytes)
 
 size_t tcp_pending(const struct tcp_conn *conn)
 {
-    if (conn->output == NULL)
-        return 0;
-    return uv_stream_get_write_queue_size(&conn->uv.stream) + conn->output->waiting.n;
+    return conn->output.n - conn->sent;
 }
 
 void tcp_finish(struct tcp_conn *conn, enum tcp_close_reason reason)
@@ -329,7 +354,7 @@ void tcp_finish(struct tcp_conn *conn, enum tcp_close_reason reason)
     conn->finishing = true;
     conn->reason = reason;
     tcp_resume(conn); /* a client may not read before it has sent all */
-    if (conn->output == NULL)
+    if (!has_output(conn))
         half_close(conn);
 }
 

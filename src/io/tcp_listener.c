@@ -88,11 +88,16 @@ static bool accept_one(struct tcp_listener *l, int listening_fd)
 {
     struct tcp_sockaddr peer = {.n = sizeof(peer.local)};
     int fd = accept4(listening_fd, &peer.any, &peer.n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct tcp_conn *conn;
 
     if (fd >= 0) {
         unmap(&peer);
-        l->on_accept(l->context, tcp_conn_new(l->loop, fd, &peer));
-        return true;
+        conn = tcp_conn_new(l->loop, fd, &peer);
+        if (conn != NULL)
+            l->on_accept(l->context, conn);
+        else
+            rest(l, errno);
+        return conn != NULL;
     }
     if (errno == EAGAIN)
         return false;

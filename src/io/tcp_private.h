@@ -28,7 +28,8 @@ void tcp_sockaddr_set_port(struct tcp_sockaddr *address, uint16_t port);
 /* The listening socket that has this address, the caller's from now on; -1: none was passed. */
 int tcp_passed_take(struct tcp_passed *passed, const struct tcp_sockaddr *address);
 
-/* A connection over an accepted socket, which it owns from now on. */
+/* A connection over an accepted socket, which is its own from now on. NULL with errno when the
+ * kernel does not watch it: it is closed then. */
 struct tcp_conn *tcp_conn_new(struct loop *loop, int fd, const struct tcp_sockaddr *peer);
 
 #endif

@@ -792,6 +792,88 @@ START_TEST(pause_holds_reads_back)
 }
 END_TEST
 
+/* Something was read before: the kernel is told apart from then on (tcp.c, poll_edges). */
+static int client_known(void)
+{
+    int fd = client();
+
+    send_text(fd, "hello ");
+    TURN_UNTIL(sides[accepted - 1].reads == 1);
+    some_turns();
+    return fd;
+}
+
+static unsigned order_of_reads[3], reads_in_order;
+
+static void note_order(struct side *side)
+{
+    order_of_reads[reads_in_order++ % ARRAY_LEN(order_of_reads)] = (unsigned)(side - sides);
+}
+
+/* Who was served in the turn before is not before others. */
+START_TEST(those_who_asked_first_are_served_first)
+{
+    static const unsigned order[] = {2, 0, 1};
+    int fds[ARRAY_LEN(order)];
+
+    begin("127.0.0.1:0");
+    for (unsigned i = 0; i < ARRAY_LEN(fds); i++)
+        fds[i] = client_known();
+    for (unsigned i = 0; i < ARRAY_LEN(fds); i++)
+        send_text(fds[i], "in their order");
+    TURN_UNTIL(sides[0].reads == 2 && sides[1].reads == 2 && sides[2].reads == 2);
+    for (unsigned i = 0; i < ARRAY_LEN(order); i++) {
+        sides[i].on_read = note_order;
+        send_text(fds[order[i]], "in another");
+    }
+    TURN_UNTIL(reads_in_order == ARRAY_LEN(order));
+    for (unsigned i = 0; i < ARRAY_LEN(order); i++)
+        ck_assert_uint_eq(order_of_reads[i], order[i]);
+    for (unsigned i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    end();
+}
+END_TEST
+
+/* It comes with them: nothing tells of it once they are read. */
+START_TEST(an_end_behind_the_last_bytes_is_seen)
+{
+    int fd;
+
+    begin("127.0.0.1:0");
+    fd = client_known();
+    send_text(fd, "world");
+    shutdown(fd, SHUT_WR);
+    TURN_UNTIL(sides[0].ends == 1);
+    ck_span_eq(buf_span(&sides[0].got), "hello world");
+    close(fd);
+    end();
+}
+END_TEST
+
+START_TEST(pause_holds_back_what_comes_later)
+{
+    int fd;
+
+    begin("127.0.0.1:0");
+    fd = client_known();
+    for (unsigned i = 1; i <= 3; i++) {
+        tcp_pause(sides[0].conn);
+        send_text(fd, "more ");
+        if (i == 3)
+            shutdown(fd, SHUT_WR);
+        some_turns();
+        ck_assert_uint_eq(sides[0].reads, i);
+        tcp_resume(sides[0].conn);
+        TURN_UNTIL(sides[0].reads == i + 1);
+    }
+    TURN_UNTIL(sides[0].ends == 1);
+    ck_span_eq(buf_span(&sides[0].got), "hello more more more ");
+    close(fd);
+    end();
+}
+END_TEST
+
 START_TEST(half_closed_client_still_gets_its_answer)
 {
     int fd;
@@ -821,21 +903,22 @@ END_TEST
 START_TEST(much_arrives_whole)
 {
     static char sent[1000000];
-    size_t done = 0;
+    size_t done = 0, before;
     int fd;
 
     for (size_t i = 0; i < sizeof(sent); i++)
         sent[i] = (char)(i * 7 + i / 256);
     begin("127.0.0.1:0");
-    fd = client();
+    fd = _i == 0 ? client() : client_known();
+    before = sides[0].got.n;
     while (done < sizeof(sent)) {
         ssize_t n = send(fd, sent + done, sizeof(sent) - done, MSG_DONTWAIT | MSG_NOSIGNAL);
 
         done += n > 0 ? (size_t)n : 0;
         turn();
     }
-    TURN_UNTIL(sides[0].got.n == sizeof(sent));
-    ck_assert_mem_eq(sides[0].got.p, sent, sizeof(sent));
+    TURN_UNTIL(sides[0].got.n == before + sizeof(sent));
+    ck_assert_mem_eq(sides[0].got.p + before, sent, sizeof(sent));
     close(fd);
     end();
 }
@@ -1268,8 +1351,11 @@ void testing_cases(TCase *tc)
 {
     listening_cases(tc);
     tcase_add_test(tc, pause_holds_reads_back);
+    tcase_add_test(tc, those_who_asked_first_are_served_first);
+    tcase_add_test(tc, an_end_behind_the_last_bytes_is_seen);
+    tcase_add_test(tc, pause_holds_back_what_comes_later);
     tcase_add_test(tc, half_closed_client_still_gets_its_answer);
-    tcase_add_test(tc, much_arrives_whole);
+    tcase_add_loop_test(tc, much_arrives_whole, 0, 2);
     tcase_add_test(tc, slow_client_gets_all_in_order);
     tcase_add_test(tc, two_parts_arrive_as_one);
     tcase_add_test(tc, pending_counts_what_the_kernel_has_not);
