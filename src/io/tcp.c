@@ -224,7 +224,9 @@ static void receive(struct tcp_conn *conn, bool ends)
         poll_edges(conn, n < LOOP_SCRATCH_BYTES && !ends);
         if (!conn->finishing)
             conn->callbacks->on_read(conn->context, span_of(scratch, (size_t)n));
-    } else if (errno != EAGAIN) {
+    } else if (errno == EAGAIN) {
+        poll_edges(conn, false); /* it came for something */
+    } else {
         fail(conn, errno);
     }
 }
@@ -318,6 +320,12 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     poll_for_more(conn);
 }
 
+static void send_later(struct tcp_conn *conn, struct span bytes)
+{
+    buf_add(&conn->output, bytes);
+    poll_for_more(conn);
+}
+
 void tcp_write_two(struct tcp_conn *conn, struct span first, struct span second)
 {
     ssize_t sent = 0;
@@ -332,9 +340,10 @@ void tcp_write_two(struct tcp_conn *conn, struct span first, struct span second)
         return;
     }
     taken = (size_t)sent;
-    buf_add(&conn->output, span_sub(first, taken, first.n));
-    buf_add(&conn->output, span_sub(second, taken - MIN(taken, first.n), second.n));
-    poll_for_more(conn);
+    if (taken < first.n)
+        send_later(conn, span_sub(first, taken, first.n));
+    if (taken < first.n + second.n)
+        send_later(conn, span_sub(second, taken - MIN(taken, first.n), second.n));
 }
 
 void tcp_write(struct tcp_conn *conn, struct span bytes)
