@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
@@ -186,10 +187,22 @@ static void fail(struct fetch_transfer *t, enum fetch_error error, const char *w
     complete(t, &result);
 }
 
+/* libcurl 7.88.1 keeps the connection when the request could not be written. Should the socket live
+ * on, what TLS holds of that request would leave in the place of the next one. */
+static void end_connection(const struct fetch_transfer *t)
+{
+    curl_socket_t fd;
+
+    if (curl_easy_getinfo(t->easy, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK && fd >= 0)
+        shutdown(fd, SHUT_RDWR);
+}
+
 void fetch_finish(struct fetch_transfer *t, CURLcode code)
 {
     struct fetch_result result;
 
+    if (code == CURLE_SEND_ERROR)
+        end_connection(t);
     fetch_answer_judge(t, code, &result);
     complete(t, &result);
 }
