@@ -122,8 +122,8 @@ static struct err *passes_shaped(struct run *r, const struct query_item *item,
 }
 
 /* Reads the item into the scratch memory as far as is needed, also for what comes next. */
-static struct err *passes(struct run *r, const struct query_item *item, struct json_doc *original,
-                          bool *out_passes)
+static struct err *test_item(struct run *r, const struct query_item *item,
+                             struct json_doc *original, bool *out_passes)
 {
     bool searched = is_searched(r, item);
 
@@ -144,7 +144,7 @@ static struct err *consider(struct run *r, const struct query_item *item)
     struct json_doc original = {.nodes = NULL};
     bool is_offered;
 
-    TRY(passes(r, item, &original, &is_offered));
+    TRY(test_item(r, item, &original, &is_offered));
     if (is_offered)
         query_keep_offer(&r->keep, item, json_root(&original), &r->scratch);
     return NULL;
@@ -340,5 +340,5 @@ struct err *query_filter_passes(struct query_filter *f, const struct query_item 
 {
     struct json_doc original = {.nodes = NULL};
 
-    return passes(&f->run, item, &original, out_passes);
+    return test_item(&f->run, item, &original, out_passes);
 }
