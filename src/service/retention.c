@@ -227,7 +227,6 @@ static void on_time(struct timer *timer)
     struct arena a;
     struct err *e;
 
-    s->retention_is_soon = false;
     arena_init(&a);
     e = take_out(s, &a, &ms);
     if (e != NULL) {
@@ -235,6 +234,8 @@ static void on_time(struct timer *timer)
         err_free(e);
     }
     arena_done(&a);
+    /* What is stored meanwhile puts nothing off. */
+    s->retention_is_soon = !is_empty(s) && ms <= SOON_MS;
     if (!is_empty(s))
         timer_start(s->loop, &s->retention_timer, ms);
 }

@@ -18,6 +18,16 @@ static void run(const char *method, const char *target, const char *body)
                   SPAN_FMT(buf_span(&response.body)));
 }
 
+/* It is stored as an error. */
+static void fail_once(void)
+{
+    const struct request request = {.method = SPAN_INIT("GET"),
+                                    .target = SPAN_INIT("/Message/Id~5")};
+
+    request_run(service, &request, &response);
+    ck_assert_int_ge(response.status, 400);
+}
+
 static void wait_for(enum delivery_state state, size_t count)
 {
     while (deliveries_count(service->deliveries, state) != count)
@@ -82,9 +92,35 @@ START_TEST(those_that_have_ended_stay_as_long_as_their_log)
 }
 END_TEST
 
+/* While more is stored all the time: what has to go goes a slice a millisecond. */
+START_TEST(what_is_stored_puts_nothing_off)
+{
+    enum { ERRORS = 2000 };
+    const struct collection *errors = store_collection(service->store, SPAN("Svc.Admin.Error"));
+    size_t before;
+
+    for (int i = 0; i < ERRORS; i++)
+        fail_once();
+    commit();
+    ck_assert_uint_eq(collection_count(errors), ERRORS);
+    service->retention.errors = 10;
+    clock_advance(UINT64_C(20000000));
+    loop_run_once(&loop);
+    before = collection_count(errors);
+    ck_assert_uint_lt(before, ERRORS);
+    for (int i = 0; i < 10; i++) {
+        fail_once();
+        clock_advance(UINT64_C(1000000));
+        loop_run_once(&loop);
+    }
+    ck_assert_uint_lt(collection_count(errors), 100);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, start, stop);
     tcase_add_test(tc, deliveries_that_have_not_ended_stay);
     tcase_add_test(tc, those_that_have_ended_stay_as_long_as_their_log);
+    tcase_add_test(tc, what_is_stored_puts_nothing_off);
 }
