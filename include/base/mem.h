@@ -23,12 +23,11 @@ void mem_wipe(void *p, size_t n);
 
 #define NEW(type) ((type *)mem_zero(sizeof(type)))
 
-/* Once, when the process starts. */
+/* Fixes which blocks get a mapping of their own. Once, when the process starts. */
 void mem_init(void);
-/* Of many small allocations, about n bytes together, that come soon: where the heap grows for them
- * it is of huge pages if the kernel has them, which are filled several times as fast. It changes
- * nothing else: all is counted when it is allocated. Until mem_expect_end the heap does not shrink.
- */
+/* Many small allocations, about n bytes together, come soon: where the heap grows for them it is of
+ * huge pages if the kernel has them, which are filled several times as fast. Nothing is counted
+ * before it is allocated, and nothing can fail. Until mem_expect_end the heap does not shrink. */
 void mem_expect(size_t n);
 void mem_expect_end(void);
 

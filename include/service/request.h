@@ -89,9 +89,9 @@ void response_set_problem(struct response *r, int status, enum err_code code, st
                           struct span instance);
 
 /* Evaluates; `response` is emptied first and always filled, but for one with a `scan`, which says
- * that nothing has happened yet. Errors become problem answers, are
- * stored as Svc.Admin.Error (protocol.md, section 5), and nothing else has changed. Check order:
- * protocol.md, section 4, last line. */
+ * that nothing has happened yet. Errors become problem answers, are stored as Svc.Admin.Error
+ * (protocol.md, section 5), and nothing else has changed. Check order: protocol.md, section 4, last
+ * line. */
 void request_run(struct service *service, const struct request *request, struct response *response);
 /* The answer to bytes that are no request, or that the server refuses to evaluate: a problem
  * answer, not stored. */
