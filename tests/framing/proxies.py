@@ -23,13 +23,13 @@ sys.path.insert(0, os.path.join(HERE, "..", "blackbox"))
 import cases  # noqa: E402
 import harness  # noqa: E402
 
-WAIT_S = 0.4  # for more of an answer, or a second one
-WORKERS = 24
+PATIENCE_S = 30  # for the end of a connection; each side of ours closes one that is idle after a second
+WORKERS = 48
 
 NGINX = """daemon off; master_process off; worker_processes 1; pid nginx.pid; error_log stderr crit;
 events {{ worker_connections 512; }}
 http {{
-    access_log off; client_body_timeout 1s; client_header_timeout 1s; keepalive_timeout 5s;
+    access_log off; client_body_timeout 1s; client_header_timeout 1s; keepalive_timeout 1s;
     client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;
     scgi_temp_path scgi;
     upstream svcd {{ server 127.0.0.1:{backend}; keepalive 4; }}
@@ -48,6 +48,7 @@ HAPROXY = """defaults
     timeout client 1s
     timeout server 5s
     timeout http-request 1s
+    timeout http-keep-alive 1s
     option http-keep-alive
     http-reuse always
 frontend front
@@ -89,13 +90,13 @@ class Proxy:
 
 
 def read_all(connection):
-    """What comes until the other side closes, or is silent for a while."""
+    """What comes until the other side closes. TimeoutError when it does not."""
     received = b""
-    connection.settimeout(WAIT_S)
+    connection.settimeout(PATIENCE_S)
     try:
         while part := connection.recv(65536):
             received += part
-    except OSError:
+    except ConnectionError:
         pass
     return received
 
@@ -125,7 +126,7 @@ def answers_of(received):
 
 
 def send(port, data, is_slow=False):
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as connection:
         try:
             if is_slow:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -133,15 +134,15 @@ def send(port, data, is_slow=False):
                     connection.send(data[at:at + 1])
             else:
                 connection.sendall(data)
-        except OSError:
+        except ConnectionError:
             pass  # refused before it was whole
         return answers_of(read_all(connection))
 
 
-def request(target, text):
+def request(target, text, fields=b""):
     body = b'{"Case":"%s"}' % text.encode()
-    return (b"POST %s HTTP/1.1\r\nHost: svcd.test\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
-            % (target.encode(), len(body), body))
+    return (b"POST %s HTTP/1.1\r\nHost: svcd.test\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+            % (target.encode(), fields, len(body), body))
 
 
 class Run:
@@ -158,13 +159,21 @@ class Run:
         else:
             self.problems.append(what)
 
+    def ends(self, way, number, case, *where):
+        """Runs one of the two ways below; a connection that nobody ends is a problem of its own."""
+        try:
+            way(number, case, *where)
+        except TimeoutError:
+            at = where[0].name if where else "directly"
+            self.problems.append(f"{at}: open after {PATIENCE_S} s: {case.name}")
+
     def through(self, number, case, proxy):
         mark = f"{proxy.port}-{number}"
         answers = send(proxy.port, case.bytes(request("/Shop.Message", mark), b"POST /Shop.Message HTTP/1.1\r\n"))
         own = sum(is_svcd for _, is_svcd, _ in answers)
         self.statuses[proxy.name, answers[0][0] if answers else None] += 1
         self.check(own >= 2 or not self.is_stored(mark), f"{proxy.name}: smuggled: {case.name}")
-        clean = send(proxy.port, request("/Shop.Message", f"clean-{mark}"))
+        clean = send(proxy.port, request("/Shop.Message", f"clean-{mark}", b"Connection: close\r\n"))
         self.check(len(clean) == 1 and f"clean-{mark}".encode() in clean[0][2],
                    f"{proxy.name}: another's answer: after {case.name}: {clean}")
 
@@ -185,7 +194,7 @@ def main():
     parser.add_argument("part", nargs="?", default="")
     options = parser.parse_args()
     chosen = [case for case in cases.all_cases(options.all) if options.part in case.name]
-    server = harness.Server(dict(harness.load_config(harness.SHOP), Limits={"BodySeconds": 1, "HeaderSeconds": 1}))
+    server = harness.Server(dict(harness.load_config(harness.SHOP), Limits={"BodySeconds": 1, "HeaderSeconds": 1, "IdleSeconds": 1}))
     server.start()
     run, proxies, began = Run(server), [], time.monotonic()
     try:
@@ -197,9 +206,9 @@ def main():
         proxies.append(Proxy("haproxy, lenient", haproxy, HAPROXY, server.port,
                              option="option accept-invalid-http-request"))
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-            jobs = [pool.submit(run.through, number, case, proxy)
+            jobs = [pool.submit(run.ends, run.through, number, case, proxy)
                     for number, case in enumerate(chosen) for proxy in proxies]
-            jobs += [pool.submit(run.directly, number, case) for number, case in enumerate(chosen)]
+            jobs += [pool.submit(run.ends, run.directly, number, case) for number, case in enumerate(chosen)]
             for job in jobs:
                 job.result()
     finally:
