@@ -94,8 +94,9 @@ struct err *journal_read(struct journal *j, struct journal_place place, bool may
  * this, the oldest segment may go. 0 while there is only one. */
 uint64_t journal_second_first_serial(const struct journal *j);
 /* The oldest segment is not needed any more: its file is deleted when everything appended until now
- * is on stable storage, which may be what took the place of its records. */
-struct err *journal_drop_oldest(struct journal *j) MUST_USE;
+ * is on stable storage, which may be what took the place of its records. A file that cannot be
+ * deleted is logged, and tried again every second. */
+void journal_drop_oldest(struct journal *j);
 
 struct journal_stats {
     uint64_t commits;

@@ -11,10 +11,7 @@
  *       [unless all is synced: sync of the old one] -> write the new header, durably -> rename
  *       -> sync of the directory -> write -> committed
  *
- * Between two commits, a segment that was dropped is deleted: once everything that was appended
- * before it was dropped is committed and synced (what took the place of its records, or moved
- * them), in order, and with the directory synced after each, so that no crash leaves a gap between
- * the segments.
+ * Between two commits, segments that were dropped are deleted (journal_drop.c).
  *
  * What can go wrong. A job of the commit that fails, the helper process that dies, a rename that
  * fails: journal_fail, for good; what was gathered is thrown away, and nothing is tried again,
@@ -43,11 +40,6 @@ struct journal_segment *journal_last_segment(const struct journal *j)
     struct list_link *last = list_last(&j->segments);
 
     return last == NULL ? NULL : CONTAINER_OF(last, struct journal_segment, link);
-}
-
-static struct journal_segment *first_segment(const struct journal *j)
-{
-    return CONTAINER_OF(list_first(&j->segments), struct journal_segment, link);
 }
 
 static struct journal_batch *first_batch(const struct journal *j)
@@ -335,42 +327,6 @@ static void write_batch(struct journal *j, struct journal_batch *batch)
     disk_write(batch->segment->file, start_job(j, on_written), batch->p, n, batch->offset, durable);
 }
 
-/* Deletes the first of the dropped segments if that is safe now. 0, an errno, or -1: not now. */
-static int delete_dropped(struct journal *j)
-{
-    struct journal_segment *segment;
-    int error;
-
-    if (list_empty(&j->dropped) || j->drop_failed || j->failed || j->busy || j->unsynced ||
-        j->names_unsynced)
-        return -1;
-    segment = CONTAINER_OF(list_first(&j->dropped), struct journal_segment, link);
-    if (segment->needed_until > j->committed_serial)
-        return -1;
-    if (segment->file != NULL)
-        return -1; /* zeros are on their way to it */
-    error = journal_unlink(j, segment->name);
-    if (error != 0)
-        return error;
-    list_remove(&j->dropped, &segment->link);
-    journal_read_forget(j, segment->header.number);
-    journal_segment_free(segment);
-    j->names_unsynced = true;
-    j->no_room_for = 0; /* it may have made the room that was missing */
-    return 0;
-}
-
-static void try_delete_dropped(struct journal *j)
-{
-    int error = delete_dropped(j);
-
-    if (error <= 0)
-        return;
-    log_warn("journal", "cannot delete a segment in %s: %s", j->directory, strerror(error));
-    j->drop_failed = true;
-    journal_wait_second(j);
-}
-
 static struct journal_batch *wanted_batch(const struct journal *j)
 {
     struct journal_batch *batch = first_batch(j);
@@ -398,7 +354,7 @@ void journal_advance(struct journal *j)
 {
     if (j->failed)
         return;
-    try_delete_dropped(j);
+    journal_drop_advance(j);
     if (!j->busy)
         start_step(j);
     journal_room_keep(j);
@@ -422,7 +378,7 @@ void journal_on_second(struct timer *timer)
     journal_advance(j);
 }
 
-/* ---- room and cleaning ---- */
+/* ---- room ---- */
 
 /* What must fit into the next segment. A change goes into one; the reserve may be in both. */
 static uint64_t needed_ahead(const struct journal *j, uint64_t bytes, uint64_t reserve)
@@ -446,48 +402,6 @@ struct err *journal_reserve(struct journal *j, size_t bytes, size_t reserve)
                    bytes);
     ahead = needed_ahead(j, bytes, reserve);
     return ahead == 0 ? NULL : journal_room_prepare(j, ahead);
-}
-
-/* A segment that has a successor which is on the disk. */
-static bool may_drop(const struct journal *j)
-{
-    return j->written != NULL && first_segment(j) != j->written;
-}
-
-uint64_t journal_second_first_serial(const struct journal *j)
-{
-    struct list_link *second;
-
-    if (!may_drop(j))
-        return 0;
-    second = list_next(&j->segments, list_first(&j->segments));
-    return CONTAINER_OF(second, struct journal_segment, link)->header.first_serial;
-}
-
-/* Where it is not safe yet, it waits in `dropped`. */
-struct err *journal_drop_oldest(struct journal *j)
-{
-    struct journal_segment *segment;
-    uint64_t bytes;
-    int error;
-
-    MUST(may_drop(j));
-    segment = first_segment(j);
-    segment->needed_until = j->next_serial - 1;
-    bytes = segment->size;
-    list_remove(&j->segments, &segment->link);
-    list_push_back(&j->dropped, &segment->link);
-    j->sync_due = j->unsynced;
-    error = list_count(&j->dropped) == 1 ? delete_dropped(j) : -1;
-    if (error > 0) {
-        list_remove(&j->dropped, &segment->link);
-        list_push_front(&j->segments, &segment->link);
-        return ERR(ERR_STORAGE_FAILURE, "cannot delete %s/%s: %s", j->directory, segment->name,
-                   strerror(error));
-    }
-    j->stats.bytes -= bytes;
-    journal_advance(j);
-    return NULL;
 }
 
 /* ---- what others want to know ---- */

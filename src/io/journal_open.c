@@ -34,12 +34,13 @@ static struct journal *new_journal(struct loop *loop, const struct journal_optio
     j->fsync = options->fsync;
     j->segment_bytes = options->segment_bytes == 0 ? JOURNAL_SEGMENT_BYTES : options->segment_bytes;
     j->directory = mem_string(span_str(options->directory));
-    j->directory_fd = j->lock_fd = j->read_fd = -1;
+    j->directory_fd = j->lock_fd = j->read_fd = j->uncache_fd = -1;
     j->next_serial = 1;
     list_init(&j->segments);
     list_init(&j->dropped);
     list_init(&j->batches);
     timer_init(&j->second, journal_on_second);
+    j->uncache.run = journal_on_uncache;
     return j;
 }
 
@@ -113,6 +114,7 @@ void journal_close(struct journal *j)
     if (j == NULL)
         return;
     timer_stop(j->loop, &j->second);
+    loop_unpost(j->loop, &j->uncache);
     if (j->disk != NULL) {
         disk_wait(j->disk);
         sync_at_end(j);
@@ -127,6 +129,7 @@ void journal_close(struct journal *j)
     disk_close(j->names);
     disk_free(j->disk);
     close_file(j->read_fd);
+    close_file(j->uncache_fd);
     close_file(j->directory_fd);
     close_file(j->lock_fd); /* last: the helper, which had it too, is gone */
     mem_free(j->directory);

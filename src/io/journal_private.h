@@ -1,6 +1,7 @@
 /* What the files of the journal share: journal_open.c begins and ends it, journal.c appends and
- * commits, journal_room.c keeps room ahead, journal_recover.c reads at start, journal_directory.c
- * makes and tidies the directory. What svc-journal needs too is in journal_files.h. */
+ * commits, journal_room.c keeps room ahead, journal_drop.c deletes, journal_recover.c reads at
+ * start, journal_directory.c makes and tidies the directory. What svc-journal needs too is in
+ * journal_files.h. */
 #ifndef IO_JOURNAL_PRIVATE_H
 #define IO_JOURNAL_PRIVATE_H
 
@@ -24,6 +25,7 @@ struct journal_segment {
     uint64_t end;           /* where the next batch goes; a block offset */
     uint64_t filled;        /* up to here writing needs no change of the file's metadata */
     uint64_t needed_until;  /* dropped: this serial is committed */
+    uint64_t uncached;      /* dropped: the kernel was told not to cache it up to here */
 };
 
 /* What one write commits: records, in memory that the disk engine can write from. */
@@ -70,7 +72,9 @@ struct journal {
     struct journal_segment *written; /* the one that writes go to; NULL before the first commit */
     struct journal_segment *next;    /* prepared; NULL: none */
     uint64_t prepared;               /* how many so far: each has a name of its own */
-    struct list dropped;             /* segments to be deleted as soon as that is safe */
+    struct list dropped;             /* segments to be deleted, in order, as soon as that is safe */
+    struct loop_task uncache;        /* posted while the first of them is cached */
+    int uncache_fd;                  /* of that one; -1: none */
 
     struct list batches;             /* oldest first; the first may be under way */
     struct journal_batch *gathering; /* the last one, when more may be added; or NULL */
@@ -131,6 +135,10 @@ void journal_room_keep(struct journal *j);
 bool journal_room_fills(const struct journal *j, const struct journal_batch *batch);
 void journal_segment_seal(struct journal *j, struct journal_segment *segment);
 void journal_segment_free(struct journal_segment *segment);
+
+/* Deletes the first of the dropped segments, or prepares that, if it can be done now. */
+void journal_drop_advance(struct journal *j);
+void journal_on_uncache(struct loop_task *task);
 
 /* Forgets a descriptor of that segment. */
 void journal_read_forget(struct journal *j, uint64_t number);

@@ -120,7 +120,7 @@ static struct err *move_or_drop(struct cleaner *c, bool *out_more)
     if (is_empty && !turn_is_committed(c->turn, c->moved_serial))
         return NULL; /* its commit ends in a turn that comes here again */
     if (is_empty)
-        TRY(journal_drop_oldest(c->journal));
+        journal_drop_oldest(c->journal);
     *out_more = true;
     return NULL;
 }

@@ -176,11 +176,10 @@ uint64_t journal_second_first_serial(const struct journal *j)
     return second_segment(j) < j->count ? j->records[second_segment(j)].serial : 0;
 }
 
-struct err *journal_drop_oldest(struct journal *j)
+void journal_drop_oldest(struct journal *j)
 {
     MUST(second_segment(j) < j->count);
     drop(j, second_segment(j));
-    return NULL;
 }
 
 /* Much more than there is, so that the cleaner never rests for long. */

@@ -220,7 +220,8 @@ START_TEST(address_refused)
 }
 END_TEST
 
-/* Of several addresses the refused and the dead ones are passed over, at once. */
+/* Of several addresses the refused and the dead ones are passed over, at once: before libcurl would
+ * try the next beside one that is silent, 200 ms. The machine may be slow, but not each time. */
 START_TEST(addresses_in_turn)
 {
     static const struct {
@@ -236,15 +237,21 @@ START_TEST(addresses_in_turn)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct job job;
+        uint64_t fastest_ms = UINT64_MAX;
 
-        begin_with(cases[i].hosts, &(struct fetch_options){0});
-        ck_ok(egress_add(&rules, false, SPAN("127.0.0.2")));
-        ck_ok(egress_add(&rules, false, SPAN("fd00::/8")));
-        job_run(&job, "http://many.test:%u/");
-        ck_assert_msg(job.result.error == cases[i].error, "%s: %s", cases[i].hosts, job.result.why);
-        ck_assert_uint_lt(job.result.total_ms, 190);
-        end();
+        for (int tries = 0; tries < 10 && fastest_ms >= 190; tries++) {
+            struct job job;
+
+            begin_with(cases[i].hosts, &(struct fetch_options){0});
+            ck_ok(egress_add(&rules, false, SPAN("127.0.0.2")));
+            ck_ok(egress_add(&rules, false, SPAN("fd00::/8")));
+            job_run(&job, "http://many.test:%u/");
+            ck_assert_msg(job.result.error == cases[i].error, "%s: %s", cases[i].hosts,
+                          job.result.why);
+            fastest_ms = MIN(fastest_ms, job.result.total_ms);
+            end();
+        }
+        ck_assert_uint_lt(fastest_ms, 190);
     }
 }
 END_TEST

@@ -191,18 +191,16 @@ START_TEST(answers)
     const struct answer_case *c = &cases[_i / 2];
     bool is_cut;
     struct job job;
-    uint64_t before_ms;
 
     through_libcurl = _i % 2 == 1;
     is_cut = c->truncated || (c->cut_short && !through_libcurl);
     begin();
     receiver.script = c->script;
     job_init(&job, "http://127.0.0.1:%u/");
-    job.fetch.timeout_ms = 300;
-    before_ms = clock_mono_ms();
+    job.fetch.timeout_ms = c->error == FETCH_TIMEOUT ? 300 : 60000;
     job_start(&job);
     job_await(&job);
-    ck_assert_uint_lt(clock_mono_ms() - before_ms, 2000);
+    ck_assert_uint_lt(job.result.total_ms, 30000);
     ck_assert_msg(job.result.error == c->error, "%s: %s, %s", c->what,
                   fetch_error_text(job.result.error), job.result.why);
     ck_assert_msg(job.result.status == c->status, "%s: %d", c->what, job.result.status);
@@ -339,19 +337,19 @@ START_TEST(phases)
     struct job job;
 
     begin();
-    receiver.delay_ms = 50;
+    receiver.delay_ms = 500;
     job_run(&job, "http://name.test:%u/");
     ck_assert(!job.result.reused);
     ck_assert_uint_le(job.result.dns_ms, job.result.connect_ms);
-    ck_assert_uint_lt(job.result.connect_ms, 40);
+    ck_assert_uint_lt(job.result.connect_ms, 490);
     ck_assert_uint_eq(job.result.tls_ms, 0);
-    ck_assert_uint_ge(job.result.first_byte_ms, 49);
+    ck_assert_uint_ge(job.result.first_byte_ms, 499);
     ck_assert_uint_ge(job.result.total_ms, job.result.first_byte_ms);
-    ck_assert_uint_lt(job.result.total_ms, 1000);
+    ck_assert_uint_lt(job.result.total_ms, 30000);
     job_run(&job, "http://name.test:%u/");
     ck_assert(job.result.reused);
     ck_assert_uint_eq(job.result.connect_ms, 0);
-    ck_assert_uint_ge(job.result.first_byte_ms, 49);
+    ck_assert_uint_ge(job.result.first_byte_ms, 499);
     end();
 }
 END_TEST

@@ -692,7 +692,7 @@ START_TEST(silence_ends)
     took_ms = clock_mono_ms() - before_ms;
     expect(&asker.result, "-the name servers did not answer in time");
     ck_assert_uint_ge(took_ms, 600);
-    ck_assert_uint_lt(took_ms, 1500);
+    ck_assert_uint_lt(took_ms, 5000);
     ck_assert_uint_eq(server.questions, 3);
     ck_assert(start(&asker, "four.test"));
     end();

@@ -97,7 +97,8 @@ class Turns:
 
 
 def _oldest_segment(data):
-    return int(re.search(r"(\d+)\.seg", min(glob.glob(os.path.join(data, "*.seg")))).group(1))
+    oldest = min(glob.glob(os.path.join(data, "*.seg")))
+    return int(re.search(r"([0-9a-f]+)\.seg", oldest).group(1), 16)
 
 
 def _measured(context, data, what, count):

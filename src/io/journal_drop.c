@@ -1,0 +1,124 @@
+/* How the oldest segments go: once everything that was appended before a segment was dropped is
+ * committed and synced (what took the place of its records, or moved them), in order, and with the
+ * directory synced after each, so that no crash leaves a gap between the segments.
+ *
+ * To delete a file of 16 MiB whose pages are cached (it was replayed, read back or copied) takes
+ * two milliseconds, nine tenths of them for the pages. So these go first, a part each turn.
+ * Shortening the file would do the same, but somebody may be copying it: svc-journal backup. */
+#include "journal_private.h"
+
+#include "base/log.h"
+#include "base/must.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define UNCACHE_BYTES (1u << 20) /* a turn */
+
+static struct journal_segment *segment_of(struct list_link *link)
+{
+    return CONTAINER_OF(link, struct journal_segment, link);
+}
+
+/* A segment that has a successor which is on the disk. */
+static bool may_drop(const struct journal *j)
+{
+    return j->written != NULL && segment_of(list_first(&j->segments)) != j->written;
+}
+
+uint64_t journal_second_first_serial(const struct journal *j)
+{
+    if (!may_drop(j))
+        return 0;
+    return segment_of(list_next(&j->segments, list_first(&j->segments)))->header.first_serial;
+}
+
+void journal_drop_oldest(struct journal *j)
+{
+    struct journal_segment *segment;
+
+    MUST(may_drop(j));
+    segment = segment_of(list_pop_front(&j->segments));
+    segment->needed_until = j->next_serial - 1;
+    list_push_back(&j->dropped, &segment->link);
+    j->stats.bytes -= segment->size;
+    journal_advance(j);
+}
+
+/* What cannot be done here only makes the deletion longer. */
+static void uncache_part(struct journal *j, struct journal_segment *segment)
+{
+    int error = 0;
+
+    if (j->uncache_fd < 0)
+        j->uncache_fd = openat(j->directory_fd, segment->name, O_RDONLY | O_CLOEXEC);
+    if (j->uncache_fd < 0)
+        error = errno;
+    else
+        error = posix_fadvise(j->uncache_fd, (off_t)segment->uncached, UNCACHE_BYTES,
+                              POSIX_FADV_DONTNEED);
+    if (error != 0)
+        log_debug("journal", "%s stays cached: %s", segment->name, strerror(error));
+    segment->uncached = error != 0 ? segment->size : segment->uncached + UNCACHE_BYTES;
+}
+
+static void close_uncached(struct journal *j)
+{
+    if (j->uncache_fd >= 0)
+        close(j->uncache_fd);
+    j->uncache_fd = -1;
+}
+
+void journal_on_uncache(struct loop_task *task)
+{
+    struct journal *j = CONTAINER_OF(task, struct journal, uncache);
+    struct journal_segment *segment = segment_of(list_first(&j->dropped));
+
+    uncache_part(j, segment);
+    if (segment->uncached >= segment->size)
+        close_uncached(j);
+    journal_advance(j);
+}
+
+static bool is_replaced(const struct journal *j, const struct journal_segment *segment)
+{
+    return segment->needed_until <= j->committed_serial &&
+           segment->file == NULL; /* or zeros are on their way to it */
+}
+
+static void delete_first(struct journal *j, struct journal_segment *segment)
+{
+    int error = journal_unlink(j, segment->name);
+
+    if (error != 0) {
+        log_warn("journal", "cannot delete %s/%s: %s", j->directory, segment->name,
+                 strerror(error));
+        j->drop_failed = true;
+        journal_wait_second(j);
+        return;
+    }
+    list_remove(&j->dropped, &segment->link);
+    journal_read_forget(j, segment->header.number);
+    journal_segment_free(segment);
+    j->names_unsynced = true;
+    j->no_room_for = 0; /* it may have made the room that was missing */
+}
+
+void journal_drop_advance(struct journal *j)
+{
+    struct journal_segment *segment;
+
+    if (list_empty(&j->dropped) || j->drop_failed)
+        return;
+    segment = segment_of(list_first(&j->dropped));
+    if (segment->uncached < segment->size)
+        loop_post(j->loop, &j->uncache);
+    else if (!is_replaced(j, segment))
+        return;
+    else if (j->unsynced)
+        j->sync_due = true;
+    else if (!j->busy && !j->names_unsynced)
+        delete_first(j, segment);
+}
