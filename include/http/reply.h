@@ -8,8 +8,8 @@
 struct reply_options {
     bool is_head;     /* the body's length is sent, the body is not */
     bool close;       /* Connection: close */
-    bool is_http10;   /* keep-alive has to be said */
-    struct span date; /* IMF-fixdate, made once a second */
+    bool is_http10;     /* keep-alive has to be said */
+    struct span common; /* reply_add_common's lines */
 };
 
 /* Appends the whole answer. Date and Svc-version always; Content-Length too, except with 204 and
@@ -22,7 +22,9 @@ void reply_add_head(struct buf *b, const struct response *response,
 struct span reply_body(const struct response *response, const struct reply_options *options);
 /* `HTTP/1.1 100 Continue` */
 void reply_add_continue(struct buf *b);
+/* The lines that all answers of a second have: Date and Svc-version. */
+void reply_add_common(struct buf *b, int64_t unix_s);
 /* `Sat, 31 Jan 2026 12:00:00 GMT` (RFC 9110, section 5.6.7). */
-void reply_add_date(struct buf *b, int64_t unix_ns);
+void reply_add_date(struct buf *b, int64_t unix_s);
 
 #endif

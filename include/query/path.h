@@ -40,9 +40,9 @@ struct path {
 
 #define PATH_STEPS_MOST 16
 
-/* The path lives in the arena; the shape (NULL: dynamic) must outlive it. ERR_UNKNOWN_PROPERTY
- * names the property, the resource's shape and the nearest name. More than PATH_STEPS_MOST steps,
- * or an empty one: ERR_INVALID_CONDITION_SYNTAX. */
+/* The path lives in the arena and the shape (NULL: dynamic), which must outlive it.
+ * ERR_UNKNOWN_PROPERTY names the property, the resource's shape and the nearest name. More than
+ * PATH_STEPS_MOST steps, or an empty one: ERR_INVALID_CONDITION_SYNTAX. */
 struct err *path_parse(struct span text, const struct shape *shape, struct arena *a,
                        struct path *out_path) MUST_USE;
 /* Does it name a PROPERTY_HIDDEN? Such a path has one step and no part. */

@@ -104,6 +104,7 @@ enum resource_event { EVENT_INSERTED, EVENT_UPDATED, EVENT_DELETED };
 
 struct resources {
     struct map by_suffix;     /* struct suffix: of full names, or such a name */
+    struct resource *asked;   /* what resource_ask found last by its full name; NULL: none */
     struct resource **sorted; /* by name */
     size_t count;
 };
@@ -135,6 +136,9 @@ struct err *resource_make(struct json_value declaration, struct arena *scratch,
  * lists the candidates that `key` may see. */
 struct err *resource_find(const struct resources *r, struct span name, const struct access_key *key,
                           struct resource **out_resource) MUST_USE;
+/* The same for a request, sooner when the one before named the same resource in full. */
+struct err *resource_ask(struct resources *r, struct span name, const struct access_key *key,
+                         struct resource **out_resource) MUST_USE;
 /* May the key use it for anything? NULL: everything. */
 bool resource_is_visible(const struct resource *resource, const struct access_key *key);
 /* query_parse of what is asked of the resource. A binary one is bytes, of which nothing can be

@@ -25,10 +25,11 @@ struct http_server {
     struct h1_repeat *repeat; /* of all parsers */
     struct buf spare_outputs[HTTP_SPARE_OUTPUTS];
     size_t spare_output_count;
-    struct buf date;
-    int64_t date_s;
-    uint64_t now_ns; /* monotonic clock when bytes came, or when an answer was ready: where the next
-                        request's time begins */
+    struct buf common; /* reply_add_common of common_s */
+    int64_t common_s;
+    uint64_t turn;   /* the clocks were looked at in; UINT64_MAX: never */
+    uint64_t now_ns; /* monotonic clock when the turn's first bytes came, or when an answer was
+                        ready since: where the next request's time begins */
     size_t connections, refused;     /* the latter among the former */
     uint64_t held_bytes;             /* of answers that wait for a commit */
     const struct ip_ranges *proxies; /* that are trusted, besides UNIX sockets */
@@ -76,8 +77,10 @@ void proxied_close(struct list_link *link);
 void server_admit(struct http_server *server, struct tcp_conn *tcp, struct span first);
 /* A connection is gone. */
 void server_conn_gone(struct http_server *server, enum tcp_close_reason reason);
-/* The Date header's value, made anew once a second. */
-struct span server_date(struct http_server *server);
+/* Looks at the clocks, once a turn. */
+void server_look_at_clocks(struct http_server *server);
+/* What reply_add_common makes now. */
+struct span server_common(struct http_server *server);
 /* Whether a line in the log may be had about what a client does: one a second. */
 bool server_may_complain(struct http_server *server);
 

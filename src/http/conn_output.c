@@ -206,7 +206,7 @@ void conn_add_reply(struct conn *c, const struct response *response, const struc
         .is_head = span_eq(asked->method, SPAN("HEAD")),
         .close = c->closes_when_sent,
         .is_http10 = asked->is_http10,
-        .date = server_date(s),
+        .common = server_common(s),
     };
     struct span body = reply_body(response, &options);
     bool waits = c->mark_count > 0 || !turn_is_committed(s->service->turn, response->serial);

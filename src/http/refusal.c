@@ -55,7 +55,7 @@ static void on_close(void *context, enum tcp_close_reason reason)
 
 static void answer(struct http_server *server, struct tcp_conn *tcp)
 {
-    const struct reply_options options = {.close = true, .date = server_date(server)};
+    const struct reply_options options = {.close = true, .common = server_common(server)};
     struct buf b;
 
     buf_init(&b, OUTPUT_BYTES);

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#define VERSION_LINE "Svc-version: " SVCD_VERSION "\r\n"
-
 /* The statuses of every day, ready to be copied. */
 static struct span status_line(int status)
 {
@@ -77,12 +75,12 @@ static char *put_body_headers(char *at, const struct response *response)
 /* What put_headers needs at most. */
 static size_t headers_bytes(const struct response *response, const struct reply_options *options)
 {
-    static const char ours[] = "Date: \r\n" VERSION_LINE "Content-Type: \r\n"
+    static const char ours[] = "Content-Type: \r\n"
                                "X-Content-Type-Options: nosniff\r\n"
                                "Content-Length: 18446744073709551615\r\n"
                                "Connection: keep-alive\r\n"
                                "\r\n";
-    size_t n = sizeof(ours) + options->date.n + response->content_type.n;
+    size_t n = sizeof(ours) + options->common.n + response->content_type.n;
 
     for (size_t i = 0; i < response->header_count; i++)
         n += response->headers[i].name.n + response->headers[i].value.n + SPAN(": \r\n").n;
@@ -92,8 +90,7 @@ static size_t headers_bytes(const struct response *response, const struct reply_
 static char *put_headers(char *at, const struct response *response,
                          const struct reply_options *options)
 {
-    at = put_header(at, SPAN("Date"), options->date);
-    at = put(at, SPAN(VERSION_LINE));
+    at = put(at, options->common);
     for (size_t i = 0; i < response->header_count; i++)
         at = put_header(at, response->headers[i].name, response->headers[i].value);
     at = put_body_headers(at, response);
@@ -132,15 +129,22 @@ void reply_add_continue(struct buf *b)
     buf_add(b, SPAN("HTTP/1.1 100 Continue\r\n\r\n"));
 }
 
-void reply_add_date(struct buf *b, int64_t unix_ns)
+void reply_add_date(struct buf *b, int64_t unix_s)
 {
     static const char days[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-    time_t seconds = (time_t)(unix_ns / 1000000000);
+    time_t seconds = (time_t)unix_s;
     struct tm tm;
 
     MUST(gmtime_r(&seconds, &tm) != NULL);
     buf_printf(b, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday], tm.tm_mday,
                months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
+}
+
+void reply_add_common(struct buf *b, int64_t unix_s)
+{
+    buf_add_str(b, "Date: ");
+    reply_add_date(b, unix_s);
+    buf_add_str(b, "\r\nSvc-version: " SVCD_VERSION "\r\n");
 }

@@ -5,8 +5,6 @@
 #include "base/must.h"
 #include "http/conn.h"
 
-#define NS_PER_S INT64_C(1000000000)
-
 enum { COMPLAINT_MS = 1000 };
 
 struct http_listener {
@@ -72,16 +70,26 @@ void server_conn_gone(struct http_server *s, enum tcp_close_reason reason)
     post_ended(s);
 }
 
-struct span server_date(struct http_server *s)
+void server_look_at_clocks(struct http_server *s)
 {
-    int64_t now_s = clock_unix_s();
+    int64_t now_s;
 
-    if (s->date.n == 0 || now_s != s->date_s) {
-        buf_clear(&s->date);
-        reply_add_date(&s->date, now_s * NS_PER_S);
-        s->date_s = now_s;
-    }
-    return buf_span(&s->date);
+    if (s->turn == s->loop->turns)
+        return;
+    s->turn = s->loop->turns;
+    s->now_ns = clock_mono_ns();
+    now_s = clock_unix_s();
+    if (s->common.n > 0 && now_s == s->common_s)
+        return;
+    buf_clear(&s->common);
+    reply_add_common(&s->common, now_s);
+    s->common_s = now_s;
+}
+
+struct span server_common(struct http_server *s)
+{
+    server_look_at_clocks(s);
+    return buf_span(&s->common);
 }
 
 bool server_may_complain(struct http_server *s)
@@ -114,7 +122,7 @@ static void close_proxied(struct http_server *s)
 
 static void server_free(struct http_server *s)
 {
-    buf_done(&s->date);
+    buf_done(&s->common);
     response_done(&s->response);
     h1_free(s->spare_h1);
     h1_repeat_free(s->repeat);
@@ -155,7 +163,8 @@ struct http_server *http_server_new(struct loop *loop, struct service *service)
     list_init(&s->unread);
     list_init(&s->idle);
     response_init(&s->response, (size_t)service->limits.answer_bytes);
-    buf_init(&s->date, 64);
+    buf_init(&s->common, 128);
+    s->turn = UINT64_MAX;
     s->repeat = h1_repeat_new();
     s->ended.run = on_ended;
     return s;

@@ -51,15 +51,19 @@ struct parser {
     bool is_last;     /* this step is the last */
 };
 
+static uint32_t index_of(struct span name)
+{
+    uint64_t index;
+
+    return span_to_u64(name, &index) && index < PATH_NO_INDEX ? (uint32_t)index : PATH_NO_INDEX;
+}
+
 static void add_step(struct parser *s, struct span name)
 {
     size_t bytes = s->path.step_count * sizeof(*s->path.steps);
-    uint64_t index;
-    bool is_index = span_to_u64(name, &index) && index < PATH_NO_INDEX;
 
     s->path.steps = arena_grow(s->arena, s->path.steps, bytes, bytes + sizeof(*s->path.steps));
-    s->path.steps[s->path.step_count++] =
-        (struct path_step){name, is_index ? (uint32_t)index : PATH_NO_INDEX};
+    s->path.steps[s->path.step_count++] = (struct path_step){name, index_of(name)};
 }
 
 static void set_part(struct parser *s, struct span name, enum path_part part, bool if_missing)
@@ -167,12 +171,35 @@ static struct err *take_step(struct parser *s, struct span name)
     return unknown(s, name);
 }
 
+/* A declared member and nothing more, which most paths are. */
+static bool parse_member(struct span text, const struct shape *shape, struct arena *a,
+                         struct path *out_path)
+{
+    const struct property *property = shape == NULL ? NULL : shape_find(shape, text);
+    struct path_step *step;
+
+    if (property == NULL)
+        return false;
+    step = arena_alloc(a, sizeof(*step));
+    *step = (struct path_step){property->name, index_of(text)};
+    *out_path = (struct path){.text = property->name,
+                              .steps = step,
+                              .step_count = 1,
+                              .type = property->type,
+                              .property = property};
+    return true;
+}
+
 struct err *path_parse(struct span text, const struct shape *shape, struct arena *a,
                        struct path *out_path)
 {
-    struct parser s = {a, arena_alloc(a, text.n), .at = {TYPE_OBJECT, shape, NULL}};
-    struct span rest = span_of(s.text, text.n);
+    struct parser s = {a, .at = {TYPE_OBJECT, shape, NULL}};
+    struct span rest;
 
+    if (parse_member(text, shape, a, out_path))
+        return NULL;
+    s.text = arena_alloc(a, text.n);
+    rest = span_of(s.text, text.n);
     if (text.n > 0)
         memcpy(s.text, text.p, text.n);
     s.path.text = rest;

@@ -46,7 +46,7 @@ static struct err *find_resource(struct call *call)
 
     if (name.p == NULL)
         name = SPAN("Svc.AvailableResource");
-    TRY(resource_find(&s->resources, name, call->key, &call->resource));
+    TRY(resource_ask(&s->resources, name, call->key, &call->resource));
     call->error_resource = call->resource->name;
     if (call->resource->declaration != NULL)
         call_shows(call, call->resource->declaration->version);

@@ -217,6 +217,7 @@ struct resource *resources_put(struct resources *r, struct resource *made)
 void resources_remove(struct resources *r, struct resource *resource)
 {
     MUST(list_empty(&resource->referrers->webhooks) && list_empty(&resource->referrers->targets));
+    r->asked = NULL;
     remove_sorted(r->sorted, &r->count, resource);
     each_suffix(r, resource, remove_suffix);
     resource_free(resource);
@@ -273,6 +274,19 @@ struct err *resource_find(const struct resources *r, struct span name, const str
     if (suffix->named == NULL && suffix->count > 1)
         return ambiguous(suffix, name, key);
     *out_resource = suffix->named != NULL ? suffix->named : suffix->resources[0];
+    return NULL;
+}
+
+struct err *resource_ask(struct resources *r, struct span name, const struct access_key *key,
+                         struct resource **out_resource)
+{
+    if (r->asked != NULL && span_eq(r->asked->name, name)) {
+        *out_resource = r->asked;
+        return NULL;
+    }
+    TRY(resource_find(r, name, key, out_resource));
+    if ((*out_resource)->name.n == name.n)
+        r->asked = *out_resource;
     return NULL;
 }
 

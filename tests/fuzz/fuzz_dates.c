@@ -130,7 +130,7 @@ static void check_retry_date(uint32_t seconds)
     struct buf b;
 
     buf_init(&b, BUF_NO_CAP);
-    reply_add_date(&b, NOW_NS + seconds * NS_PER_S);
+    reply_add_date(&b, NOW_NS / NS_PER_S + seconds);
     MUST(retry_after(buf_span(&b)) == MIN(seconds, YEAR_S));
     buf_done(&b);
 }
