@@ -6,8 +6,8 @@
 #include "service/request.h"
 
 struct reply_options {
-    bool is_head;     /* the body's length is sent, the body is not */
-    bool close;       /* Connection: close */
+    bool is_head;       /* the body's length is sent, the body is not */
+    bool close;         /* Connection: close */
     bool is_http10;     /* keep-alive has to be said */
     struct span common; /* reply_add_common's lines */
 };
