@@ -1,11 +1,9 @@
 #include "http/reply.h"
 
-#include "base/must.h"
+#include "base/datetime.h"
 #include "service/status.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* The statuses of every day, ready to be copied. */
 static struct span status_line(int status)
@@ -134,12 +132,11 @@ void reply_add_date(struct buf *b, int64_t unix_s)
     static const char days[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-    time_t seconds = (time_t)unix_s;
-    struct tm tm;
+    struct datetime_parts at;
 
-    MUST(gmtime_r(&seconds, &tm) != NULL);
-    buf_printf(b, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday], tm.tm_mday,
-               months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
+    datetime_parts((struct instant){unix_s, 0}, &at);
+    buf_printf(b, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[at.day_of_week], at.day,
+               months[at.month - 1], at.year, at.hour, at.minute, at.second);
 }
 
 void reply_add_common(struct buf *b, int64_t unix_s)

@@ -2,8 +2,8 @@
 """Clients that are slow or silent: `slow_clients.py PORT PATH [--clients N] [--seconds N]`.
 
 A quarter each: those that drip a request's head, a byte a second; those that drip its body; those that ask
-for PATH, which should be long, and never read; those that close their side, half of them behind such a
-request and half within one. Each has its turn once a second, and the turns are spread evenly: clients that
+for PATH, which should be long, and never read; those that close their side, half of them behind a
+request for something short and half within one. Each has its turn once a second, and the turns are spread evenly: clients that
 know nothing of one another do not drip at the same moment. Who is closed comes again five seconds later. They
 have source addresses of their own, 127.0.1.1 to 127.0.1.4, and end with their standard input. Prints `ready`
 when all have had their turn, and at the end, in a line of JSON, how many were connected then and what was
@@ -26,10 +26,11 @@ class Client:
         self.kind = KINDS[number % len(KINDS)]
         self.source = (f"127.0.1.{number % len(KINDS) + 1}", 0)
         asks = f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        asks_shortly = b"GET /Svc.Health HTTP/1.1\r\nHost: x\r\n\r\n"
         self.begin = {"heads": b"GET / HTTP/1.1\r\nHost: x\r\nCookie: ",
                       "bodies": b"POST /Svc.Event HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n",
                       "unread": asks,
-                      "half closed": asks if number // len(KINDS) % 2 else asks[:-2]}[self.kind]
+                      "half closed": asks_shortly if number // len(KINDS) % 2 else asks_shortly[:-2]}[self.kind]
         self.socket = None
         self.pause_s = 0
 
