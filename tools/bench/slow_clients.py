@@ -2,12 +2,12 @@
 """Clients that are slow or silent: `slow_clients.py PORT PATH [--clients N] [--seconds N]`.
 
 A quarter each: those that drip a request's head, a byte a second; those that drip its body; those that ask
-for PATH, which should be long, and never read; those that close their side, half of them behind a
-request for something short and half within one. Each has its turn once a second, and the turns are spread evenly: clients that
-know nothing of one another do not drip at the same moment. Who is closed comes again five seconds later. They
-have source addresses of their own, 127.0.1.1 to 127.0.1.4, and end with their standard input. Prints `ready`
-when all have had their turn, and at the end, in a line of JSON, how many were connected then and what was
-done."""
+for PATH, which should be long, and never read; those that close their side, half of them behind a request for
+something short and half within one. Each has its turn once a second, and the turns are spread evenly: clients
+that know nothing of one another do not drip at the same moment. Who is closed comes again a second later, who
+had been half closed five seconds later. They have source addresses of their own, 127.0.1.1 to 127.0.1.4, and
+end with their standard input. Prints `ready` when they have been there for fifteen seconds, and at the end,
+in a line of JSON, how many were connected then and what was done."""
 import argparse
 import collections
 import json
@@ -17,7 +17,9 @@ import socket
 import sys
 import time
 
-PAUSE_S = 5
+# By then the first have been closed and come again, as they will from now on, and the kernel no longer asks
+# those that do not read, a fifth of a second after they stopped and then at growing intervals, whether they do.
+SETTLE_S = 15
 KINDS = ("heads", "bodies", "unread", "half closed")
 
 
@@ -32,11 +34,15 @@ class Client:
                       "unread": asks,
                       "half closed": asks_shortly if number // len(KINDS) % 2 else asks_shortly[:-2]}[self.kind]
         self.socket = None
-        self.pause_s = 0
+        self.wait_s = 0
 
     @property
     def drips(self):
         return self.kind in ("heads", "bodies")
+
+    @property
+    def pause_s(self):
+        return 5 if self.kind == "half closed" else 1
 
 
 class Crowd:
@@ -60,7 +66,7 @@ class Crowd:
         except OSError:
             s.close()
             self.counts["refused"] += 1
-            client.pause_s = PAUSE_S
+            client.wait_s = client.pause_s
             return
         client.socket = s
         self.connected[s.fileno()] = client
@@ -72,7 +78,7 @@ class Crowd:
         del self.connected[client.socket.fileno()]
         client.socket.close()
         client.socket = None
-        client.pause_s = PAUSE_S
+        client.wait_s = client.pause_s
 
     def look(self):
         for fd, events in self.poll.poll(0, 512):
@@ -86,8 +92,8 @@ class Crowd:
                 self.close(client)
 
     def turn(self, client):
-        client.pause_s -= 1
-        if client.socket is None and client.pause_s < 0:
+        client.wait_s -= 1
+        if client.socket is None and client.wait_s < 0:
             self.connect(client)
         elif client.socket is not None and client.drips:
             try:
@@ -101,7 +107,7 @@ class Crowd:
         turns = len(self.clients)  # a second
         for number in range(int(seconds * turns)):
             self.turn(self.clients[number % turns])
-            if number == turns:
+            if number == turns * SETTLE_S:
                 print("ready", flush=True)
             self.look()
             # Not by a wait of the poll, which knows only whole milliseconds.
