@@ -14,6 +14,7 @@ PAYLOAD = ('{"Serial":"@@@@@@@@@@","Customer":"someone@example.com","Amount":125
            '"Lines":[{"Sku":"a","Count":2},{"Sku":"b","Count":1}],"Note":"left at the door"}')
 EVENT = '{"Resource":"Bench.Placed","Payload":' + PAYLOAD + "}"
 SUSTAINED = 25000
+OFFERED = SUSTAINED * 101 // 100  # the rate counts until the last is delivered
 FAN_OUT = 100
 QUEUED = 5000
 FEW = 50
@@ -114,9 +115,9 @@ def _flows(context, name, title, rate, seconds):
 
 def events(context):
     scenario = _flows(context, "events", "Events raised, signed, delivered and logged, durable: "
-                      f"{SUSTAINED:,} a second offered (p50, p99: acknowledgement to receipt)",
-                      SUSTAINED, context.seconds)
-    scenario.goals = [Goal("delivered a second", scenario.rows[0].median, SUSTAINED * 0.99)]
+                      f"{OFFERED:,} a second offered (p50, p99: acknowledgement to receipt)",
+                      OFFERED, context.seconds)
+    scenario.goals = [Goal("delivered a second", scenario.rows[0].median, SUSTAINED)]
     return scenario
 
 
