@@ -13,31 +13,35 @@ struct mark {
     struct client *client; /* that it counts for; NULL: nobody */
 };
 
+/* What each request looks at stands together, for the sake of the processor's cache. */
 struct conn {
-    struct list_link link;
     struct http_server *server;
     struct tcp_conn *tcp;
     struct client *client; /* NULL: a proxy, whose requests are other clients' */
     struct h1 *h1;         /* NULL between requests */
     struct buf output, input;
-    struct held *held;  /* the request whose answer comes next, when that takes time; or NULL */
+    struct held *held; /* the request whose answer comes next, when that takes time; or NULL */
+    size_t mark_count;
+    uint64_t held_bytes; /* of the output, as the server counts them */
+    uint64_t phase_since_ms;
+    enum h1_phase phase;
+    enum tcp_close_reason close_reason;
+    bool is_paused, is_closing, is_ended;
+    bool closes_when_sent;
+    struct list_link idle;     /* linked: nothing is under way */
+    uint64_t idle_since_ms;    /* then, to within IDLE_ORDER_MS */
+    struct list_link incoming; /* linked: a request has not come whole */
+    struct list_link unread;   /* linked: the client has not taken all that was sent */
+
+    struct list_link link;
+    uint64_t incoming_bytes; /* of the request that has not come whole */
+    uint64_t unread_bytes;   /* of what the client has not taken */
+    uint64_t unread_since_ms;
     struct mark *marks; /* of answers that wait, first in first out; grown on demand */
-    size_t mark_count, mark_size;
+    size_t mark_size;
     struct turn_wait wait; /* for the first mark */
     struct timer timer;
     struct loop_task more; /* goes on with `input` in the next turn */
-    uint64_t phase_since_ms;
-    struct list_link idle;     /* linked: nothing is under way */
-    struct list_link incoming; /* linked: a request has not come whole */
-    uint64_t incoming_bytes;   /* then, of that */
-    struct list_link unread;   /* linked: the client has not taken all that was sent */
-    uint64_t unread_bytes;     /* then, of those */
-    uint64_t held_bytes;       /* of the output, as the server counts them */
-    uint64_t unread_since_ms;  /* and since when */
-    enum h1_phase phase;
-    bool is_paused, is_closing, is_ended;
-    bool closes_when_sent;
-    enum tcp_close_reason close_reason;
 };
 
 /* What is answered. */

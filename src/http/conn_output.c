@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-enum { KEPT_OUTPUT_BYTES = 16384, LARGE_BODY_BYTES = 16384 };
+enum { KEPT_OUTPUT_BYTES = 16384, LARGE_BODY_BYTES = 16384, IDLE_ORDER_MS = 50 };
 
 static void leave_idle(struct conn *c)
 {
@@ -15,17 +15,10 @@ static void leave_idle(struct conn *c)
         list_remove(&c->server->idle, &c->idle);
 }
 
-static void join_idle(struct conn *c)
-{
-    if (!list_linked(&c->idle) && !c->is_closing)
-        list_push_back(&c->server->idle, &c->idle);
-}
-
 void conn_equip(struct conn *c)
 {
     struct http_server *s = c->server;
 
-    leave_idle(c);
     if (c->h1 == NULL)
         c->h1 = s->spare_h1 != NULL ? TAKE(s->spare_h1) : h1_new(conn_limits_of(c), s->repeat);
     if (c->output.p == NULL && s->spare_output_count > 0)
@@ -62,14 +55,28 @@ static bool is_unread(const struct conn *c)
     return list_linked(&c->unread);
 }
 
+/* Who asks again at once keeps the place among the idle: their order is right to within
+ * IDLE_ORDER_MS, and a connection's neighbours in it need not be touched for each request. */
+static void note_idle(struct conn *c, bool is_idle)
+{
+    uint64_t now_ms = c->server->now_ns / 1000000;
+
+    if (is_idle && list_linked(&c->idle) && now_ms - c->idle_since_ms < IDLE_ORDER_MS)
+        return;
+    leave_idle(c);
+    if (!is_idle)
+        return;
+    c->idle_since_ms = now_ms;
+    list_push_back(&c->server->idle, &c->idle);
+}
+
 static void put_away(struct conn *c)
 {
     if (c->output.n == 0 && c->output.p != NULL)
         put_output_away(c);
     if (c->h1 != NULL && h1_is_fresh(c->h1))
         put_parser_away(c);
-    if (c->h1 == NULL && !conn_owes_answers(c) && !is_unread(c))
-        join_idle(c);
+    note_idle(c, c->h1 == NULL && !conn_owes_answers(c) && !is_unread(c) && !c->is_closing);
 }
 
 void conn_close_now(struct conn *c, enum tcp_close_reason reason)
