@@ -153,6 +153,7 @@ class Answers(ScanCase):
 
 class Ends(ScanCase):
     scan_entities = 1
+    shutdown_seconds = 600  # all of the scans, on a slow machine
 
     def test_a_client_that_goes_away_ends_its_scan(self):
         connections = [self.ask(MESSAGE + "/N=-1") for _ in range(40)]
