@@ -24,6 +24,7 @@ struct loop {
     struct heap timers;          /* struct timer */
     uint64_t timers_started;     /* ever: the next one's serial */
     uint64_t turns;              /* that have ended, or are ending */
+    uint64_t waits;              /* for events: while it stays the same, the loop has not slept */
     struct list hooks;           /* struct loop_hook */
     struct list_link *next_hook; /* while hooks run: the one to run after this */
     struct list tasks;           /* struct loop_task */

@@ -27,8 +27,8 @@ struct http_server {
     size_t spare_output_count;
     struct buf common; /* reply_add_common of common_s */
     int64_t common_s;
-    uint64_t turn;   /* the clocks were looked at in; UINT64_MAX: never */
-    uint64_t now_ns; /* monotonic clock when the turn's first bytes came, or when an answer was
+    uint64_t wait;   /* of the loop, since which the clocks were looked at; UINT64_MAX: never */
+    uint64_t now_ns; /* monotonic clock when the first bytes came after it, or when an answer was
                         ready since: where the next request's time begins */
     size_t connections, refused;     /* the latter among the former */
     uint64_t held_bytes;             /* of answers that wait for a commit */
@@ -77,7 +77,7 @@ void proxied_close(struct list_link *link);
 void server_admit(struct http_server *server, struct tcp_conn *tcp, struct span first);
 /* A connection is gone. */
 void server_conn_gone(struct http_server *server, enum tcp_close_reason reason);
-/* Looks at the clocks, once a turn. */
+/* Looks at the clocks, once after each sleep of the loop. */
 void server_look_at_clocks(struct http_server *server);
 /* What reply_add_common makes now. */
 struct span server_common(struct http_server *server);

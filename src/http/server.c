@@ -74,9 +74,9 @@ void server_look_at_clocks(struct http_server *s)
 {
     int64_t now_s;
 
-    if (s->turn == s->loop->turns)
+    if (s->wait == s->loop->waits)
         return;
-    s->turn = s->loop->turns;
+    s->wait = s->loop->waits;
     s->now_ns = clock_mono_ns();
     now_s = clock_unix_s();
     if (s->common.n > 0 && now_s == s->common_s)
@@ -164,7 +164,7 @@ struct http_server *http_server_new(struct loop *loop, struct service *service)
     list_init(&s->idle);
     response_init(&s->response, (size_t)service->limits.answer_bytes);
     buf_init(&s->common, 128);
-    s->turn = UINT64_MAX;
+    s->wait = UINT64_MAX;
     s->repeat = h1_repeat_new();
     s->ended.run = on_ended;
     return s;

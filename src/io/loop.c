@@ -41,6 +41,7 @@ static void on_turn_end(uv_prepare_t *turn_end)
 
         task->run(task);
     }
+    loop->waits++;
 }
 
 struct err *loop_init(struct loop *loop)
