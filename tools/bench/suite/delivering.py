@@ -2,6 +2,7 @@
 clients posting the same bytes, long queues."""
 import array
 import os
+import select
 import statistics
 import subprocess
 import time
@@ -64,12 +65,10 @@ class Flow:
         cpu = machine.cpu_ns(self.server.pids)
         process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True)
         memory = []
-        while process.poll() is None:
+        while not select.select([process.stdout], [], [], 0.25)[0]:
             memory.append(machine.resident_mb(self.server.process.pid))
-            time.sleep(0.25)
         self.behind_at = self.receiver.count()
-        self.result = load.read_load(process.stdout.read())
-        process.stdout.close()
+        self.result = load.read_load(process.communicate()[0])
         self.behind = max(0, self.result.ops - self.behind_at)
         self.received = self.receiver.wait(self.result.ops, SETTLE_S)
         self.cpu_us = (machine.cpu_ns(self.server.pids) - cpu) / 1000 / max(self.received, 1)
