@@ -174,9 +174,7 @@ def _client_targets(context, fan):
         return load.read_load(load.run(command))
 
     def undici(seconds):
-        result, result_cpu_ns = load.undici(port, first, seconds)
-        result.cpu_ns = result_cpu_ns
-        return result
+        return load.undici(f"http://127.0.0.1:{port}", first, seconds)
     return [Target("Node undici Pool.request", undici), Target("a raw client", raw)]
 
 

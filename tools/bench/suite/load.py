@@ -7,8 +7,9 @@ import re
 import subprocess
 
 from . import machine
-from .peers import BENCH
+from .peers import BENCH, NODE_PATH
 
+NODE_ENV = {"NODE_PATH": NODE_PATH, **os.environ}
 UNIT_US = {"us": 1, "ms": 1000, "s": 1000000}
 
 
@@ -88,13 +89,19 @@ def redis_set(port, value_bytes, seconds, rate_guess=60000):
                   float(row["p99_latency_ms"]) * 1000)
 
 
-def undici(port, request, seconds, connections=64):
-    """On the server's core, as what would deliver in our place. Returns the result and its CPU
-    seconds."""
+def undici(origin, request, seconds, connections=64, secret="", authority=""):
+    """On the server's core, as what would deliver in our place; with a secret it signs each. The
+    result has its CPU time, and `posted`: how many were answered, those before it is timed too."""
     text = run(machine.pinned(machine.SERVER_CORE,
-                              ["node", os.path.join(BENCH, "undici_client.js"), port, request,
-                               connections, seconds]),
-               env=dict(os.environ, NODE_PATH="/usr/share/nodejs"))
+                              ["node", os.path.join(BENCH, "undici_client.js"), origin, request,
+                               connections, seconds, secret, authority]),
+               env=NODE_ENV, timeout=seconds + 90)
     found = json.loads(text)
-    return (Result(found["answers"], found["seconds"], errors=found["errors"]),
-            found["cpu_us"] * 1000)
+    result = Result(found["answers"], found["seconds"], errors=found["errors"])
+    result.cpu_ns = found["cpu_us"] * 1000
+    result.posted = found["posted"]
+    return result
+
+
+def undici_version():
+    return run(["node", "-p", "require('undici/package.json').version"], env=NODE_ENV).strip()
