@@ -9,7 +9,7 @@ from . import SCENARIOS, machine, peers, report
 
 ROOT = os.path.dirname(os.path.dirname(peers.BENCH))
 OPTIMIZED = os.path.join(ROOT, "build", "optimized")
-PACKAGES = "wrk nginx-light h2o redis-server nodejs node-undici linux-perf strace".split()
+PACKAGES = "wrk nginx-light h2o redis-server nodejs node-undici linux-perf strace openssl".split()
 PROVIDES = {"nginx-light": "nginx", "nodejs": "node", "linux-perf": "perf",
             "redis-server": "redis-server", "node-undici": "/usr/share/nodejs/undici/index.js"}
 

@@ -23,10 +23,16 @@ IN_FLIGHT = 64
 SETTLE_S = 60
 
 
-def _webhook(receiver, **more):
-    return {"Label": "bench", "Destination": f"http://127.0.0.1:{receiver.port}/hook",
+def webhook(receiver, in_flight=IN_FLIGHT):
+    return {"Label": "bench", "Destination": receiver.url + "/hook",
             "EventSelector": "/Bench.Placed/Amount>100", "Signing": {"Secrets": [SECRET]},
-            "Delivery": {"MaxInFlight": IN_FLIGHT}, **more}
+            "Delivery": {"MaxInFlight": in_flight}}
+
+
+def deliverer(context, binary, name, receiver, in_flight=IN_FLIGHT, **config):
+    """A server of ours with so many connections to the receiver."""
+    return peers.Svcd(name, binary, context.place, **config, Delivery={
+        "MaxConnectionsPerHost": in_flight, **receiver.delivery})
 
 
 def _event_file(context):
@@ -47,21 +53,69 @@ def lags_us(acknowledged, received):
                                                          _read_stamps(received)) if a and r)
 
 
+def histogram_us(metrics, name, part):
+    """The end of the bucket that this part of the observations lies in: the percentile is at most
+    that."""
+    prefix = name + '_bucket{le="'
+    counts = sorted((float(key[len(prefix):-2]), count) for key, count in metrics.items()
+                    if key.startswith(prefix))
+    return next((end * 1e6 for end, count in counts if count and count >= counts[-1][1] * part),
+                None)
+
+
+class Tally:
+    """Whether each delivery came once: what the receiver has counted, against what the server says
+    that events have matched. With failed attempts, which are repeated, one that is missing may hide
+    behind one that came twice."""
+
+    FAILED = [f'svc_attempts_total{{result="{result}"}}'
+              for result in ("rejected", "no_answer", "aborted")]
+
+    def __init__(self, server, receiver):
+        self.server = server
+        self.receiver = receiver
+        self.missing = self.twice = self.failed = 0
+
+    def begin(self):
+        self.came = self.receiver.count()
+        self.before = self.server.metrics()
+
+    def end(self):
+        """When nothing is pending any more: how many errors there were since the beginning."""
+        metrics = self.server.settle(SETTLE_S)
+        more = int(metrics["svc_matches_total"] - self.before["svc_matches_total"])
+        more -= self.receiver.count() - self.came
+        failed = int(sum(metrics[name] - self.before[name] for name in self.FAILED))
+        self.missing += max(0, more)
+        self.twice += max(0, -more)
+        self.failed += failed
+        return abs(more) + failed
+
+    def note(self):
+        return f"{self.missing} missing, {self.twice} sent twice, {self.failed} attempts failed"
+
+    def goal(self):
+        return Goal("missing, sent twice or failed", self.missing + self.twice + self.failed, 0,
+                    at_least=False)
+
+
 class Flow:
     """One run of events at a rate (0: as fast as they are taken) to one webhook each."""
 
-    def __init__(self, context, binary, name, rate, seconds):
+    def __init__(self, context, binary, name, rate, seconds, receive):
         slots = int((rate or 100000) * seconds)
         self.rate = rate
-        self.receiver = peers.Receiver(context.place, slots)
-        self.server = peers.Svcd(name, binary, context.place)
-        self.server.post("/Svc.Admin.Webhook", _webhook(self.receiver))
+        self.receiver = receive(slots)
+        self.server = deliverer(context, binary, name, self.receiver)
+        self.server.post("/Svc.Admin.Webhook", webhook(self.receiver))
+        self.tally = Tally(self.server, self.receiver)
         self.acknowledged = os.path.join(context.place.directory, "acknowledged")
         self.command = load.load_command(context.place, self.server.port, _event_file(context),
                                          seconds, rate=rate, stamps=self.acknowledged,
                                          slots=slots)
 
     def run(self):
+        self.tally.begin()
         cpu = machine.cpu_ns(self.server.pids)
         process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True)
         memory = []
@@ -72,40 +126,46 @@ class Flow:
         self.behind = max(0, self.result.ops - self.behind_at)
         self.received = self.receiver.wait(self.result.ops, SETTLE_S)
         self.cpu_us = (machine.cpu_ns(self.server.pids) - cpu) / 1000 / max(self.received, 1)
+        self.result.errors += self.tally.end()
         self.memory = memory
-        self.lags = lags_us(self.acknowledged, self.receiver.stamps)
+        self.result.p50_us, self.result.p99_us = self._percentile(0.5), self._percentile(0.99)
         return self
 
     def stop(self):
         self.server.stop()
         self.receiver.stop()
 
-    def percentile(self, part):
-        return self.lags[int(len(self.lags) * part)] if self.lags else None
+    def _percentile(self, part):
+        if self.receiver.stamps is None:
+            return histogram_us(self.server.metrics(), "svc_delivery_lag_seconds", part)
+        lags = lags_us(self.acknowledged, self.receiver.stamps)
+        return lags[int(len(lags) * part)] if lags else None
 
     def note(self):
-        grown = statistics.mean(self.memory[-4:]) - statistics.mean(self.memory[len(self.memory) // 2:][:4])
-        return (f"{self.behind:,} behind at the end, {max(0, self.result.ops - self.received)} lost, "
+        half = len(self.memory) // 2
+        grown = statistics.mean(self.memory[-4:]) - statistics.mean(self.memory[half:][:4])
+        return (f"{self.behind:,} behind at the end, {self.tally.note()}, "
                 f"{self.memory[-1]:.0f} MB, {grown:+.1f} MB in the second half")
 
 
-def _flows(context, name, title, rate, seconds):
+def flows(context, name, title, rate, seconds, receive=None):
+    """`receive` starts a receiver for so many events."""
+    receive = receive or (lambda slots: peers.Receiver(context.place, slots))
     rows = []
     flow = None
     for build, binary in context.builds:
         row = Row(build)
         for number in range(context.runs):
-            flow = Flow(context, binary, build, rate, seconds)
+            flow = Flow(context, binary, build, rate, seconds, receive)
             try:
                 flow.run()
             finally:
                 flow.stop()
             delivered = (flow.received if rate == 0 else flow.behind_at) / flow.result.seconds
             row.add(delivered, flow.result, flow.cpu_us)
-            row.p50_us[-1], row.p99_us[-1] = flow.percentile(0.5), flow.percentile(0.99)
             row.note = flow.note()
             say(f"{number + 1}/{context.runs} {build}: {delivered:,.0f}/s, p99 "
-                f"{row.p99_us[-1]:,.0f} µs, {row.note}")
+                f"{flow.result.p99_us or 0:,.0f} µs, {row.note}")
         rows.append(row)
     for row in rows[1:]:
         row.compare_to(rows[0])
@@ -113,22 +173,22 @@ def _flows(context, name, title, rate, seconds):
 
 
 def events(context):
-    scenario = _flows(context, "events", "Events raised, signed, delivered and logged, durable: "
-                      f"{OFFERED:,} a second offered (p50, p99: acknowledgement to receipt)",
-                      OFFERED, context.seconds)
+    scenario = flows(context, "events", "Events raised, signed, delivered and logged, durable: "
+                     f"{OFFERED:,} a second offered (p50, p99: acknowledgement to receipt)",
+                     OFFERED, context.seconds)
     scenario.goals = [Goal("delivered a second", scenario.rows[0].median, SUSTAINED)]
     return scenario
 
 
 def latency(context):
     rate = SUSTAINED // 2
-    scenario = _flows(context, "latency", f"The same at {rate:,} a second", rate, context.seconds)
+    scenario = flows(context, "latency", f"The same at {rate:,} a second", rate, context.seconds)
     scenario.goals = [Goal("p99 from acknowledgement to receipt, ms",
                            statistics.median(scenario.rows[0].p99_us) / 1000, 10, at_least=False)]
     return scenario
 
 
-def _raise(context, server, count, connections=8):
+def raise_events(context, server, count, connections=8):
     """Raises so many events as fast as they are taken."""
     file = _event_file(context)
     return load.load(context.place, server.port, file, 600, connections=connections, count=count)
@@ -137,19 +197,20 @@ def _raise(context, server, count, connections=8):
 class FanOut:
     """Events that a number of webhooks match, and when the last delivery was received."""
 
-    def __init__(self, context, binary, name, webhooks):
+    def __init__(self, context, binary, name, webhooks, receiver=None, in_flight=IN_FLIGHT,
+                 **config):
         self.context = context
-        self.receiver = peers.Receiver(context.place)
-        self.server = peers.Svcd(name, binary, context.place)
+        self.receiver = receiver or peers.Receiver(context.place)
+        self.server = deliverer(context, binary, name, self.receiver, in_flight, **config)
         self.webhooks = webhooks
         self.name = name
-        self.server.post("/Svc.Admin.Webhook", [_webhook(self.receiver)] * webhooks)
+        self.server.post("/Svc.Admin.Webhook", [webhook(self.receiver, in_flight)] * webhooks)
 
     def run(self, count):
         """Deliveries of `count` events, and the seconds to the last."""
         before = self.receiver.count()
         started = time.monotonic()
-        _raise(self.context, self.server, count)
+        raise_events(self.context, self.server, count)
         received = self.receiver.wait(before + count * self.webhooks, SETTLE_S) - before
         return load.Result(received, time.monotonic() - started,
                            errors=count * self.webhooks - received)
@@ -174,7 +235,7 @@ def _client_targets(context, fan):
         return load.read_load(load.run(command))
 
     def undici(seconds):
-        return load.undici(f"http://127.0.0.1:{port}", first, seconds)
+        return load.undici(fan.receiver.url, first, seconds)
     return [Target("Node undici Pool.request", undici), Target("a raw client", raw)]
 
 

@@ -1,4 +1,6 @@
-"""The servers that are measured: each starts pinned to the server's core and is ended by its id."""
+"""The servers that are measured: each starts pinned to the server's core and is ended by its id.
+Receivers of deliveries have a core of their own."""
+import functools
 import http.client
 import json
 import os
@@ -11,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from . import machine
+from . import certificates, machine
 
 BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NODE_PATH = "/usr/share/nodejs"
@@ -39,11 +41,26 @@ class Place:
             file.write(content if isinstance(content, bytes) else content.encode())
         return path
 
+    @functools.cached_property
+    def certificate(self):
+        return certificates.Certificate(self.directory)
+
 
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def loopback(port):
+    """The addresses of this machine that a name of localhost's may be, with the port."""
+    found = [f"127.0.0.1:{port}"]
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        found.append(f"[::1]:{port}")
+    except OSError:
+        pass
+    return found
 
 
 def wait_for(port, process, seconds=20):
@@ -142,6 +159,18 @@ class Svcd(Peer):
     def get(self, target):
         return self.request("GET", target)
 
+    def metrics(self):
+        """The samples of Svc.Metrics, by name with labels."""
+        lines = self.get("/Svc.Metrics")[1].decode().splitlines()
+        return {name: float(value) for name, value in
+                (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))}
+
+    def settle(self, seconds):
+        """Waits until no delivery is pending any more; the metrics then."""
+        until(lambda pending: pending == 0, lambda: self.metrics()["svc_deliveries_pending"],
+              seconds, 0.02)
+        return self.metrics()
+
 
 RESOURCES = [
     {"Name": "Bench.Item", "Kind": "EntityResource", "Description": "What POST writes"},
@@ -149,6 +178,13 @@ RESOURCES = [
 ]
 LIMITS = {"Connections": 12000, "PendingDeliveries": 3000000}
 DELIVERY = {"MaxConnectionsPerHost": 64}
+
+
+def _nginx_command(directory, servers):
+    path = os.path.join(directory, "nginx.conf")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(NGINX % {"directory": directory, "servers": servers})
+    return ["nginx", "-c", path, "-p", directory, "-e", "stderr"]
 
 
 def nginx(place, content, locations, name="nginx"):
@@ -159,11 +195,12 @@ def nginx(place, content, locations, name="nginx"):
             file.write(data)
     os.chmod(directory, 0o755)
     port = free_port()
-    config = NGINX % {"directory": directory, "port": port, "locations": locations}
-    path = os.path.join(directory, "nginx.conf")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(config)
-    return Peer(name, ["nginx", "-c", path, "-p", directory, "-e", "stderr"], port)
+    return Peer(name, _nginx_command(directory, f"""
+    server {{
+        listen 127.0.0.1:{port} backlog=4096;
+        root {directory};
+        {locations}
+    }}"""), port)
 
 
 NGINX = """daemon off;
@@ -187,11 +224,7 @@ http {
     fastcgi_temp_path %(directory)s/fastcgi;
     uwsgi_temp_path %(directory)s/uwsgi;
     scgi_temp_path %(directory)s/scgi;
-    server {
-        listen 127.0.0.1:%(port)d backlog=4096;
-        root %(directory)s;
-        %(locations)s
-    }
+    %(servers)s
 }
 """
 
@@ -236,11 +269,40 @@ def redis(place, fsync):
                  "--auto-aof-rewrite-percentage", "0", "--daemonize", "no"], port)
 
 
-class Receiver(Peer):
-    """Our receiver, on the receiver's core; counts requests and notes when each serial came."""
+def until(enough, read, seconds, poll_s):
+    """Reads until it is enough, the time is over, or nothing has changed for a while; the last
+    value."""
+    now = time.monotonic()
+    end, quiet, value = now + seconds, now + QUIET_S, read()
+    while not enough(value) and now < min(end, quiet):
+        time.sleep(poll_s)
+        before, value, now = value, read(), time.monotonic()
+        if value != before:
+            quiet = now + QUIET_S
+    return value
+
+
+QUIET_S = 10  # longer than until the first retry
+
+
+class Waiting:
+    """Of what deliveries go to: `count()` tells how many have come."""
+
+    POLL_S = 0.002
+
+    def wait(self, count, seconds):
+        """Until so many requests have come, or nothing came for a while; how many there were."""
+        return until(lambda came: came >= count, self.count, seconds, self.POLL_S)
+
+
+class Receiver(Waiting, Peer):
+    """Our receiver; counts requests and notes when each serial came."""
+
+    delivery = {}  # what the configuration of who delivers says more
 
     def __init__(self, place, slots=0):
         port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
         self.stamps = os.path.join(place.directory, f"receipts-{port}")
         self.first = os.path.join(place.directory, f"first-request-{port}")
         super().__init__("receiver", [place.program("receiver"), port, self.stamps, slots,
@@ -250,13 +312,73 @@ class Receiver(Peer):
         with open(self.stamps, "rb") as file:
             return int.from_bytes(file.read(8), "little")
 
-    def wait(self, count, seconds):
-        """Until so many requests have come, or nothing came for a while; how many there were."""
-        end = time.monotonic() + seconds
-        while self.count() < count and time.monotonic() < end:
-            time.sleep(0.002)
-        return self.count()
-
     def stop(self):
         super().stop()
         os.unlink(self.stamps)
+
+
+class NginxReceiver(Waiting, Peer):
+    """nginx that answers 204: over TLS at `url` when it is given a certificate, and at `plain_port`
+    without. What comes by either is counted. `log` is a log_format: what is noted of each request
+    that comes over TLS."""
+
+    POLL_S = 0.005
+    FLUSH_MS = 100
+    stamps = None  # it does not tell when each came
+
+    def __init__(self, place, certificate=None, http2=False, directives="", log=None):
+        directory = place.scratch("receiver")
+        self.noted = open(place.file(f"requests-{os.path.basename(directory)}"), encoding="ascii")
+        self.plain_port = free_port()
+        port = free_port() if certificate else self.plain_port
+        self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
+        self.delivery = {"CaFile": certificate.authority} if certificate else {}
+        self.polls = 0
+        servers = NGINX_STATUS % {"port": self.plain_port}
+        if certificate:
+            if log:
+                servers += f"\n    log_format noted '{log}';"
+                directives += (f" access_log {self.noted.name} noted buffer=64k "
+                               f"flush={self.FLUSH_MS}ms;")
+            how = "ssl http2" if http2 else "ssl"
+            listen = "".join(f"listen {address} {how} backlog=4096; " for address in loopback(port))
+            servers += NGINX_TLS % {"listen": listen, "chain": certificate.chain,
+                                    "key": certificate.key, "directives": directives}
+        super().__init__("nginx", _nginx_command(directory, servers), port,
+                         core=machine.RECEIVER_CORE)
+        self.status = http.client.HTTPConnection("127.0.0.1", self.plain_port, timeout=30)
+
+    def count(self):
+        """As nginx counts requests, less those that ask for it."""
+        self.polls += 1
+        self.status.request("GET", "/status")
+        text = self.status.getresponse().read().decode()
+        return int(re.search(r"requests\s+(?:\d+ ){2}(\d+)", text).group(1)) - self.polls
+
+    def take_noted(self):
+        """What has been noted since the last time, the words of each line."""
+        time.sleep(3 * self.FLUSH_MS / 1000)
+        return [line.split() for line in self.noted]
+
+    def stop(self):
+        self.status.close()
+        super().stop()
+        self.noted.close()
+
+
+NGINX_STATUS = """
+    server {
+        listen 127.0.0.1:%(port)d backlog=4096;
+        keepalive_timeout 1h;
+        location / { return 204; }
+        location = /status { access_log off; stub_status; }
+    }"""
+NGINX_TLS = """
+    server {
+        %(listen)s
+        ssl_certificate %(chain)s;
+        ssl_certificate_key %(key)s;
+        ssl_protocols TLSv1.2 TLSv1.3;
+        %(directives)s
+        location / { return 204; }
+    }"""
