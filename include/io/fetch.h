@@ -1,15 +1,15 @@
-/* Outgoing HTTP requests: libcurl's multi interface on the loop, and for http:// without a proxy a
- * shorter way of our own (src/io/fetch_plain.h); names from `resolve`, addresses checked by
- * `egress` when the socket is opened, keep-alive, HTTP/2 over TLS where offered. Redirects are not
- * followed, signals and libcurl's own resolver are not used, compressed answers are not unpacked.
- * (design: performance.md, "libcurl"; architecture.md, "Deliveries".)
+/* Outgoing HTTP/1.1 requests, one way for http and https, directly or through a proxy: names from
+ * `resolve`; connections made by libcurl (addresses in their order and beside each other, proxies
+ * and tunnels, TLS verified and resumed), each address let pass by `egress` when its socket is
+ * opened; requests written and answers read here. Redirects are not followed, HTTP/2 is not
+ * offered, compressed answers are not unpacked, the environment is not read.
  *
  * Connections are kept open and used again, for five minutes at most. The egress rules are applied
  * to the address that a connection is opened to, of all that the name has in their order: refused
  * ones are passed over, and only when none is left is the fetch refused. A kept connection goes on
  * leading to the address that was checked when it was opened, also when the name has moved.
  *
- * When a kept connection turns out to be closed before a line of the answer came, the request is
+ * When a kept connection turns out to be closed before a byte of the answer came, the request is
  * sent again at once on a new connection, inside the same fetch. The receiver may then have seen it
  * twice: deliveries are at least once, and carry an id. Bytes that come behind an answer are not
  * taken for the next one: they end the connection.
@@ -27,19 +27,14 @@
 
 struct fetcher;
 
-enum { FETCH_CONNECTIONS_PER_HOST = 32 };
-
 struct fetch_options {
-    unsigned connect_timeout_ms;       /* 0: 5000 */
-    unsigned max_connections;          /* open in all, in use and kept; 0: 1024 */
-    unsigned max_connections_per_host; /* at once; 0: FETCH_CONNECTIONS_PER_HOST */
-    unsigned starts_per_turn;          /* 0: 32 */
+    unsigned connect_timeout_ms; /* 0: 5000 */
+    unsigned max_connections;    /* open in all, in use and kept; 0: 1024 */
     /* `http://host:port`, `https://...`, `socks5h://...`, with `user:password@` where needed. NULL:
      * none; the environment is not read. */
     const char *proxy;
     const char *ca_file;    /* also for a proxy's certificate; NULL: the system's */
     const char *user_agent; /* NULL: svcd/<version> */
-    bool only_libcurl;      /* for comparison: else http:// without a proxy goes a shorter way */
 };
 
 #define FETCH_ERRORS(X)                                                                            \
@@ -73,8 +68,8 @@ struct fetch_result {
     struct span body;    /* the first keep_bytes; valid during on_done only */
     uint64_t body_bytes; /* received in all */
     bool truncated;      /* read_bytes reached: the connection was given up, the status counts */
-    /* When each phase ended, from the start, which is when the fetch left the queue of its host. 0:
-     * it was not reached, or, of a connection that was used again, took place before. */
+    /* When each phase ended, from the start. 0: it was not reached, or, of a connection that was
+     * used again, took place before. */
     uint32_t total_ms, dns_ms, connect_ms, tls_ms, first_byte_ms;
     bool reused; /* the connection had been used before */
 };
@@ -82,6 +77,7 @@ struct fetch_result {
 struct fetch {
     /* Zeroed, then set by the caller before fetch_start; the memory, also that which is pointed to,
      * stays in place until on_done. */
+    struct fetch_origin *origin; /* of the URL; the fetch takes a reference of its own */
     struct span method;
     struct span url; /* absolute, http or https, normalised, without userinfo */
     const struct fetch_header *headers;
@@ -91,11 +87,31 @@ struct fetch {
         timeout_ms;    /* from the start (see total_ms) to the end, resolving included; 0: 30000 */
     size_t read_bytes; /* of an answer's body; 0: 65536 */
     size_t keep_bytes; /* 0: 4096 */
+    /* NULL is allowed. A connection was made for it, to the address that fetch_origin_address gives
+     * from now on; the request is sent next. Nothing may be started or cancelled in it. */
+    void (*on_connected)(struct fetch *f);
     void (*on_done)(struct fetch *f, const struct fetch_result *result);
     /* Private. */
     struct list_link link;
     struct fetch_transfer *transfer;
 };
+
+/* Scheme, host and port of a URL: what connections are kept by and TLS sessions resumed by. The
+ * fetcher keeps it for a while after the last reference is put back. */
+struct fetch_origin;
+
+/* Of a URL as fetch_check_url gives it; to be put back. */
+struct fetch_origin *fetch_origin_get(struct fetcher *f, struct span url);
+/* NULL is allowed. */
+void fetch_origin_put(struct fetch_origin *origin);
+/* `https://example.com:8443`; valid as long as the origin. */
+struct span fetch_origin_text(const struct fetch_origin *origin);
+/* A place for the caller's own pointer, NULL at first. Who fills it holds a reference, and empties
+ * it before that is put back. */
+void **fetch_origin_user(struct fetch_origin *origin);
+/* Where connections to it lead: the address of the last that was made, an IPv4 address as
+ * IPv4-mapped. False: none was made yet, or a proxy makes them. */
+bool fetch_origin_address(const struct fetch_origin *origin, struct in6_addr *out_address);
 
 /* The resolver and the rules are borrowed and outlive the fetcher; the rules do not change. Error
  * ERR_UNKNOWN: the proxy or the CA file cannot be used, or libcurl lacks what is needed. */
@@ -105,12 +121,12 @@ struct err *fetcher_new(struct loop *loop, struct resolver *resolver,
 /* Fetches under way are cancelled without their callbacks. Not from inside a callback. NULL is
  * allowed. */
 void fetcher_free(struct fetcher *f);
-/* Queues; on_done fires exactly once, from the loop, never from here, unless cancelled. The queue
- * has no bound but the callers'. */
+/* Starts at once: how many may be under way, in all and to one host, is the caller's to decide.
+ * on_done fires exactly once, from the loop, never from here, unless cancelled. */
 void fetch_start(struct fetcher *fetcher, struct fetch *f);
 /* Started, done or neither; its connection is closed if it has one. */
 void fetch_cancel(struct fetcher *fetcher, struct fetch *f);
-/* Started and not done, those that wait in the queue of their host included. */
+/* Started and not done. */
 size_t fetch_active(const struct fetcher *f);
 /* The part of a URL in front of its path: hosts are told apart by it. */
 struct span fetch_url_origin(struct span url);

@@ -1,20 +1,20 @@
-/* Names to addresses on the loop: c-ares with its sockets on uv_poll, /etc/hosts honoured, a cache
- * that keeps answers for their TTL (bounded: 1 s to 1 h) and failures for a few seconds, at most
- * 10 000 names, least recently used out first. Questions about one name at one time are one
- * question. Names are compared without case and without a last dot; localhost, and what ends in
- * .localhost, is 127.0.0.1 and ::1 (RFC 6761). The hosts file and the system's settings are read
- * again when they change, which is looked for at most once a second. */
+/* Names to addresses on the loop: c-ares with its sockets on uv_poll, the hosts file first, and a
+ * cache that keeps answers for their TTL (bounded: 1 s to 1 h; what the hosts file says, 1 s) and
+ * failures for a few seconds, at most 10 000 names, least recently used out first. Questions about
+ * one name at one time are one question. Names are compared without case and without a last dot;
+ * localhost, and what ends in .localhost, is 127.0.0.1 and ::1 (RFC 6761). The system's settings
+ * are read again when they change, which is looked for at most once a second. A process has one
+ * hosts file. */
 #ifndef IO_RESOLVE_H
 #define IO_RESOLVE_H
 
+#include "io/ip.h"
 #include "io/loop.h"
-
-#include <netinet/in.h>
 
 #define RESOLVE_MAX_ADDRESSES 16
 
 struct resolve_result {
-    struct sockaddr_storage addresses[RESOLVE_MAX_ADDRESSES]; /* port 0; order to try them in */
+    struct in6_addr addresses[RESOLVE_MAX_ADDRESSES]; /* IPv4 as IPv4-mapped; in order */
     unsigned count;
     const char *error; /* when count is 0: in words, static */
 };
@@ -41,8 +41,8 @@ struct err *resolver_new(struct loop *loop, const struct resolve_options *option
  * allowed. */
 void resolver_free(struct resolver *r);
 /* `name`: a host name, or an IPv4 or IPv6 address, the latter with or without brackets. Answered
- * from the cache, a literal address, or the hosts file, or no name at all: true, *out_result is
- * filled and on_done will not fire. False: on_done fires later from the loop, exactly once, unless
+ * from the cache, a literal address, or no name at all: true, *out_result is filled and on_done
+ * will not fire. False: on_done fires later from the loop, exactly once, unless
  * cancelled; `query` stays in place until then, `name` need not. */
 bool resolve_start(struct resolver *r, struct resolve_query *query, struct span name,
                    struct resolve_result *out_result);

@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "io/fetch.h"
+#include "io/timer.h"
 #include "service/access.h"
 #include "service/clients.h"
 #include "service/delivery.h"
@@ -35,12 +36,15 @@ struct retention {
 #undef RETENTION_AS_MEMBER
 };
 
+enum { CONNECTIONS_PER_HOST = 32 };
+
 struct service_options {
     struct limits limits;
     struct retention retention;
-    const char *base_path;       /* "/" or "/x" */
-    const char **cors_origins;   /* NULL-terminated; NULL: none */
-    uint32_t delivery_in_flight; /* attempts under way in all */
+    const char *base_path;         /* "/" or "/x" */
+    const char **cors_origins;     /* NULL-terminated; NULL: none */
+    uint32_t delivery_in_flight;   /* attempts under way in all */
+    unsigned connections_per_host; /* attempts under way to one; 0: CONNECTIONS_PER_HOST */
     struct fetch_options fetch;
     struct resolve_options resolve;
     struct egress_rules egress; /* moved into the service */

@@ -241,11 +241,11 @@ static struct err *make_service(struct server *s)
         .base_path = c->base_path,
         .cors_origins = c->cors_origins,
         .delivery_in_flight = c->max_in_flight,
+        .connections_per_host = c->max_connections_per_host,
         .fetch =
             {
                 .connect_timeout_ms = c->connect_seconds * 1000,
                 .max_connections = c->max_in_flight,
-                .max_connections_per_host = c->max_connections_per_host,
                 .proxy = c->proxy,
                 .ca_file = c->ca_file,
             },

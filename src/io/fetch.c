@@ -1,13 +1,18 @@
-/* The way of a fetch: queued with its host; begun in a turn's task, when the host and the fetcher
- * have room; its name is resolved; launched in a turn's task; libcurl's until it is done, timed out
- * or cancelled. What runs in a turn's task is bounded by starts_per_turn, and hosts take turns, so
- * that neither a burst nor one fast peer holds up the loop. Nothing is begun inside a completion.
+/* The way of a fetch:
  *
- * Requests to http:// go the way of fetch_plain.c instead of libcurl's, in the same states.
+ *                +---------- a kept connection ----------+
+ *                |                                       v
+ *   fetch_start -+-> RESOLVING --> CONNECTING --> EXCHANGING --> on_done
+ *                        ^                               |
+ *                        +---- had ended while kept -----+
  *
- * Possible failure modes: the URL or a header cannot be used, the name is not resolved (no request
- * is made); the time is up, in any state; libcurl reports one (fetch_answer.c). Each ends in
- * `complete`, the only place that calls on_done. */
+ * It starts inside fetch_start, and ends in `complete`, the only place that calls on_done; what
+ * fails inside fetch_start ends at the end of the turn (ENDED). From any state it may time out or
+ * be cancelled.
+ *
+ * Possible failure modes: the URL or a header cannot be used, the name is not resolved, no
+ * connection is made (fetch_connect.c), the answer is none (fetch_answer.c), the connection ends
+ * (fetch_exchange.c), the time is up. */
 #include "fetch_private.h"
 
 #include "base/clock.h"
@@ -16,23 +21,30 @@
 #include "base/sm.h"
 
 #include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
     CONNECT_TIMEOUT_MS = 5000,
     CONNECTIONS = 1024,
-    STARTS_PER_TURN = 32,
     TIMEOUT_MS = 30000,
-    IDLE_MOST = 256, /* transfers kept for the next */
+    UNUSED_MOST = 256,    /* transfers kept for the next */
+    AUTHORITY_BYTES = 96, /* of it in `why` */
 };
 
+#define NS_PER_MS 1000000u
+
 static const struct sm_state states[] = {
-    [FETCH_IDLE] = {"idle", SM_TO(FETCH_RESOLVING)},
-    [FETCH_RESOLVING] = {"resolving", SM_TO(FETCH_READY) | SM_TO(FETCH_IDLE)},
-    [FETCH_READY] = {"ready", SM_TO(FETCH_RUNNING) | SM_TO(FETCH_IDLE)},
-    [FETCH_RUNNING] = {"running", SM_TO(FETCH_IDLE)},
+    [FETCH_UNUSED] = {"unused", SM_TO(FETCH_RESOLVING)},
+    [FETCH_RESOLVING] = {"resolving", SM_TO(FETCH_CONNECTING) | SM_TO(FETCH_EXCHANGING) |
+                                          SM_TO(FETCH_ENDED) | SM_TO(FETCH_UNUSED)},
+    [FETCH_CONNECTING] = {"connecting",
+                          SM_TO(FETCH_EXCHANGING) | SM_TO(FETCH_ENDED) | SM_TO(FETCH_UNUSED)},
+    [FETCH_EXCHANGING] = {"exchanging",
+                          SM_TO(FETCH_RESOLVING) | SM_TO(FETCH_ENDED) | SM_TO(FETCH_UNUSED)},
+    [FETCH_ENDED] = {"ended", SM_TO(FETCH_UNUSED)},
 };
 
 static const struct sm_table machine = {"fetch", states, FETCH_STATE_COUNT};
@@ -51,6 +63,11 @@ const char *fetch_error_text(enum fetch_error error)
 
 /* Transfers. */
 
+static struct fetch_transfer *transfer_at(struct list_link *link)
+{
+    return CONTAINER_OF(link, struct fetch_transfer, link);
+}
+
 static void move(struct fetch_transfer *t, enum fetch_state to)
 {
     struct fetcher *f = t->fetcher;
@@ -67,163 +84,105 @@ static struct fetch_transfer *transfer_new(struct fetcher *f)
 {
     struct fetch_transfer *t = NEW(struct fetch_transfer);
 
-    t->kind = FETCH_KIND_TRANSFER;
     t->fetcher = f;
     t->query.on_done = on_resolved;
     timer_init(&t->deadline, on_deadline);
-    buf_init(&t->memory, BUF_NO_CAP);
-    buf_init(&t->pin_text, BUF_NO_CAP);
-    fetch_plain_begin(t);
-    list_push_back(&f->transfers[FETCH_IDLE], &t->link);
+    buf_init(&t->head, BUF_NO_CAP);
+    list_push_back(&f->transfers[FETCH_UNUSED], &t->link);
     return t;
 }
 
 static void transfer_free(struct fetch_transfer *t)
 {
-    list_remove(&t->fetcher->transfers[t->state], &t->link);
-    fetch_easy_close(t);
+    list_remove(&t->fetcher->transfers[FETCH_UNUSED], &t->link);
     fetch_answer_done(&t->answer);
-    buf_done(&t->memory);
-    buf_done(&t->pin_text);
+    buf_done(&t->head);
     mem_free(t);
-}
-
-/* The one used last: its memory is warm. */
-static struct fetch_transfer *transfer_get(struct fetcher *f)
-{
-    struct list_link *link = list_last(&f->transfers[FETCH_IDLE]);
-
-    return link != NULL ? CONTAINER_OF(link, struct fetch_transfer, link) : transfer_new(f);
-}
-
-static size_t transfers_busy(const struct fetcher *f)
-{
-    size_t n = 0;
-
-    for (int state = FETCH_RESOLVING; state < FETCH_STATE_COUNT; state++)
-        n += list_count(&f->transfers[state]);
-    return n;
-}
-
-/* Hosts. */
-
-static struct span host_key(const void *item)
-{
-    const struct fetch_host *host = item;
-
-    return span_of(host->origin, host->origin_bytes);
-}
-
-static struct fetch_host *host_get(struct fetcher *f, struct span origin)
-{
-    struct fetch_host *host = map_find(&f->hosts, origin);
-
-    if (host != NULL)
-        return host;
-    host = mem_zero(sizeof(*host) + origin.n + 1);
-    list_init(&host->queue);
-    host->origin_bytes = origin.n;
-    memcpy(host->origin, origin.p, origin.n);
-    host->usable = fetch_target_parse(host_key(host), &host->target);
-    map_add(&f->hosts, host);
-    return host;
-}
-
-/* To the end of those whose turn it is, if it has work and room; away, if it has nothing at all. */
-static void host_place(struct fetcher *f, struct fetch_host *host)
-{
-    if (list_linked(&host->link))
-        list_remove(&f->ready, &host->link);
-    if (!list_empty(&host->queue) && host->busy < f->max_connections_per_host) {
-        list_push_back(&f->ready, &host->link);
-    } else if (list_empty(&host->queue) && host->busy == 0) {
-        map_remove(&f->hosts, host_key(host));
-        mem_free(host);
-    }
 }
 
 /* The end of a fetch. */
 
-static void forget(struct fetcher *f, struct fetch *fetch)
+/* What it received stays in place until the transfer is used again. */
+static void release(struct fetch_transfer *t)
 {
+    struct fetcher *f = t->fetcher;
+    struct fetch *fetch = TAKE(t->fetch);
+
+    resolve_cancel(f->resolver, &t->query);
+    timer_stop(f->loop, &t->deadline);
+    if (t->conn != NULL)
+        fetch_conn_close(t->conn);
+    move(t, FETCH_UNUSED);
+    fetch_origin_put(TAKE(t->origin));
     f->active--;
     fetch->transfer = NULL;
     blob_unref(fetch->body);
 }
 
-/* Back to the idle ones. What it received stays in place until it is used again. */
-static void release(struct fetch_transfer *t)
-{
-    struct fetcher *f = t->fetcher;
-    struct fetch_host *host = TAKE(t->host);
-
-    resolve_cancel(f->resolver, &t->query);
-    timer_stop(f->loop, &t->deadline);
-    if (t->is_plain)
-        fetch_plain_stop(t);
-    else if (t->state == FETCH_RUNNING)
-        fetch_easy_stop(t);
-    fetch_socket_forget(t);
-    move(t, FETCH_IDLE);
-    forget(f, TAKE(t->fetch));
-    host->busy--;
-    host_place(f, host);
-    fetch_wake(f);
-}
-
-static void complete(struct fetch_transfer *t, const struct fetch_result *result)
+static void complete(struct fetch_transfer *t)
 {
     struct fetch *fetch = t->fetch;
 
     release(t);
-    fetch->on_done(fetch, result);
+    fetch->on_done(fetch, &t->result);
 }
 
-static void fail(struct fetch_transfer *t, enum fetch_error error, const char *why)
+static uint32_t ms_between(uint64_t from_ns, uint64_t to_ns)
 {
-    struct fetch_result result;
-
-    fetch_answer_fail(t, error, &result, "%s", why);
-    complete(t, &result);
+    return to_ns > from_ns ? (uint32_t)((to_ns - from_ns) / NS_PER_MS) : 0;
 }
 
-/* libcurl 7.88.1 keeps the connection when the request could not be written. Should the socket live
- * on, what TLS holds of that request would leave in the place of the next one. */
-static void end_connection(const struct fetch_transfer *t)
+/* Peers are quoted in some of the words. */
+static void keep_printable(char *text)
 {
-    curl_socket_t fd;
-
-    if (curl_easy_getinfo(t->easy, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK && fd >= 0)
-        shutdown(fd, SHUT_RDWR);
+    for (; *text != '\0'; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
 }
 
-void fetch_finish(struct fetch_transfer *t, CURLcode code)
+static void describe(struct fetch_transfer *t, enum fetch_error error, const char *why)
 {
-    struct fetch_result result;
+    const struct fetch_answer *a = &t->answer;
+    bool is_answer = t->state == FETCH_EXCHANGING;
+    bool has_status = is_answer && a->complete_head;
+    struct span authority = fetch_origin_text(t->origin);
+    size_t scheme = span_find(authority, SPAN("://"));
 
-    if (code == CURLE_SEND_ERROR)
-        end_connection(t);
-    fetch_answer_judge(t, code, &result);
-    complete(t, &result);
+    t->result = (struct fetch_result){
+        .error = error,
+        .status = has_status ? a->status : 0,
+        .retry_after_s = has_status ? a->retry_after_s : -1,
+        .body = is_answer ? buf_span(&a->body) : span_of(NULL, 0),
+        .body_bytes = is_answer ? a->body_bytes : 0,
+        .truncated = is_answer && a->stop == FETCH_BODY_READ,
+        .total_ms = ms_between(t->begun_ns, clock_mono_ns()),
+        .dns_ms = ms_between(t->begun_ns, t->resolved_ns),
+        .connect_ms = t->connect_ms,
+        .tls_ms = t->tls_ms,
+        .first_byte_ms = ms_between(t->begun_ns, t->first_byte_ns),
+        .reused = t->is_reused && has_status,
+    };
+    if (error == FETCH_OK)
+        return;
+    if (scheme != SIZE_MAX)
+        authority = span_sub(authority, scheme + strlen("://"), authority.n);
+    snprintf(t->result.why, sizeof(t->result.why), "%.*s: %s",
+             SPAN_FMT(span_sub(authority, 0, AUTHORITY_BYTES)), why);
+    keep_printable(t->result.why);
 }
 
-static bool is_connected(const struct fetch_transfer *t)
+void fetch_end(struct fetch_transfer *t, enum fetch_error error, const char *why)
 {
-    curl_off_t sent_us = 0;
+    struct fetcher *f = t->fetcher;
 
-    if (t->is_plain)
-        return t->is_reused || t->connected_ns != 0;
-    curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
-    return sent_us != 0;
-}
-
-static const char *phase_text(const struct fetch_transfer *t)
-{
-    if (t->state != FETCH_RUNNING)
-        return t->state == FETCH_RESOLVING ? "resolving the name" : "waiting for its turn";
-    if (!is_connected(t))
-        return "connecting";
-    return t->answer.complete_head ? "reading the answer" : "waiting for the answer";
+    describe(t, error, why);
+    if (!t->is_starting) {
+        complete(t);
+        return;
+    }
+    move(t, FETCH_ENDED);
+    timer_stop(f->loop, &t->deadline);
+    loop_post(f->loop, &f->turn);
 }
 
 static unsigned timeout_of(const struct fetch *fetch)
@@ -231,218 +190,153 @@ static unsigned timeout_of(const struct fetch *fetch)
     return fetch->timeout_ms != 0 ? fetch->timeout_ms : TIMEOUT_MS;
 }
 
+static const char *phase_text(const struct fetch_transfer *t)
+{
+    if (t->state == FETCH_RESOLVING)
+        return "resolving the name";
+    if (t->state == FETCH_CONNECTING)
+        return "connecting";
+    return t->answer.complete_head ? "reading the answer" : "waiting for the answer";
+}
+
 static void on_deadline(struct timer *timer)
 {
     struct fetch_transfer *t = CONTAINER_OF(timer, struct fetch_transfer, deadline);
-    struct fetch_result result;
+    char why[64];
 
-    fetch_answer_fail(t, FETCH_TIMEOUT, &result, "%u ms were over while %s", timeout_of(t->fetch),
-                      phase_text(t));
-    complete(t, &result);
+    snprintf(why, sizeof(why), "%u ms were over while %s", timeout_of(t->fetch), phase_text(t));
+    fetch_end(t, FETCH_TIMEOUT, why);
 }
 
-/* Its beginning. */
+/* Its way. */
 
-static void launch(struct fetch_transfer *t)
+void fetch_on_connected(struct fetch_transfer *t, uint32_t connect_ms, uint32_t tls_ms)
 {
-    if (t->is_plain) {
-        move(t, FETCH_RUNNING);
-        fetch_plain_launch(t);
+    uint32_t before_ms = ms_between(t->begun_ns, t->conn->launched_ns);
+
+    t->connect_ms = before_ms + connect_ms;
+    t->tls_ms = tls_ms != 0 ? before_ms + tls_ms : 0;
+    move(t, FETCH_EXCHANGING);
+    if (t->fetch->on_connected != NULL)
+        t->fetch->on_connected(t->fetch);
+    fetch_exchange_begin(t->conn);
+}
+
+void fetch_on_not_connected(struct fetch_transfer *t, enum fetch_error error, const char *why)
+{
+    fetch_end(t, error, why);
+}
+
+/* `addresses`: NULL when the target is one. */
+static void connect_to(struct fetch_transfer *t, const struct resolve_result *addresses)
+{
+    struct fetch_conn *c;
+
+    t->resolved_ns = clock_mono_ns();
+    if (addresses != NULL && addresses->count == 0) {
+        fetch_end(t, FETCH_NAME, addresses->error);
         return;
     }
-    if (fetch_easy_launch(t))
-        move(t, FETCH_RUNNING);
-    else
-        fail(t, FETCH_OTHER, "libcurl did not take the request");
-}
-
-static const struct fetch_target *target_of(const struct fetch_transfer *t)
-{
-    return t->fetcher->proxy != NULL ? &t->fetcher->proxy_target : &t->host->target;
-}
-
-/* False: it has failed, and is gone. */
-static bool take_addresses(struct fetch_transfer *t, const struct resolve_result *addresses)
-{
-    t->resolved_ns = clock_mono_ns();
-    if (addresses->count == 0) {
-        fail(t, FETCH_NAME, addresses->error);
-        return false;
-    }
-    if (t->is_plain)
-        fetch_plain_pin(t, target_of(t), addresses);
-    else
-        fetch_easy_pin(t, target_of(t), addresses);
-    move(t, FETCH_READY);
-    return true;
+    move(t, FETCH_CONNECTING);
+    c = fetch_conn_new(t);
+    if (c == NULL || !fetch_connect_launch(c, addresses))
+        fetch_end(t, FETCH_OTHER, "libcurl did not take the request");
 }
 
 static void on_resolved(struct resolve_query *query, const struct resolve_result *result)
 {
-    struct fetch_transfer *t = CONTAINER_OF(query, struct fetch_transfer, query);
-
-    if (take_addresses(t, result))
-        fetch_wake(t->fetcher);
+    connect_to(CONTAINER_OF(query, struct fetch_transfer, query), result);
 }
 
 static void resolve(struct fetch_transfer *t)
 {
-    const struct fetch_target *target = target_of(t);
+    struct fetcher *f = t->fetcher;
+    const struct fetch_target *target = f->proxy != NULL ? &f->proxy_target : &t->origin->target;
     struct resolve_result addresses;
 
-    if (target->literal && !t->is_plain) {
-        t->resolved_ns = t->begun_ns;
-        move(t, FETCH_READY);
-        launch(t);
-    } else if (resolve_start(t->fetcher->resolver, &t->query, target->name, &addresses)) {
-        if (take_addresses(t, &addresses))
-            launch(t);
-    }
+    if (target->literal)
+        connect_to(t, NULL);
+    else if (resolve_start(f->resolver, &t->query, target->name, &addresses))
+        connect_to(t, &addresses);
 }
 
-/* A fetch and a transfer meet. */
-static void engage(struct fetch_transfer *t, struct fetch_host *host, struct fetch *fetch)
+void fetch_try_again(struct fetch_transfer *t)
 {
-    struct fetcher *f = t->fetcher;
-
-    t->fetch = fetch;
-    fetch->transfer = t;
-    t->host = host;
-    host->busy++;
-    host_place(f, host);
-    t->begun_ns = clock_mono_ns();
-    t->resolved_ns = t->launched_ns = t->connected_ns = t->first_byte_ns = 0;
     t->is_reused = false;
-    t->is_plain = fetch_plain_suits(f, fetch->url);
-    t->pinned = false;
-    t->allowed_addresses = 0;
-    t->no_socket = NULL;
-    t->fd = CURL_SOCKET_BAD;
-    t->refused[0] = t->curl_text[0] = '\0';
-    fetch_answer_init(&t->answer, fetch);
-    fetch_socket_begin(t);
-    timer_start(f->loop, &t->deadline, timeout_of(fetch));
     move(t, FETCH_RESOLVING);
+    resolve(t);
 }
 
-static const char *open_handle(struct fetch_transfer *t)
+/* NULL, or why it cannot be. A proxy connects to the target itself: no other check would see a
+ * refused address. */
+static const char *check(struct fetch_transfer *t, enum fetch_error *out_error, char *out_refused)
 {
-    struct err *e;
+    const char *why = t->origin->is_usable ? fetch_request_write(t) : "the URL cannot be used";
 
-    if (t->easy != NULL || t->is_plain)
-        return NULL;
-    e = fetch_easy_open(t);
-    if (e == NULL)
-        return NULL;
-    err_free(e);
-    return "libcurl is out of memory";
+    *out_error = FETCH_OTHER;
+    if (why != NULL || t->fetcher->proxy == NULL)
+        return why;
+    *out_error = FETCH_REFUSED_ADDRESS;
+    return fetch_target_refused(t->fetcher->rules, &t->origin->target, out_refused);
 }
 
-static void begin(struct fetcher *f, struct fetch_host *host)
+static void begin(struct fetch_transfer *t)
 {
-    struct fetch_transfer *t = transfer_get(f);
-    enum fetch_error error = FETCH_OTHER;
-    const char *why;
+    char refused[EGRESS_WHY_BYTES];
+    enum fetch_error error;
+    const char *why = check(t, &error, refused);
 
-    engage(t, host, CONTAINER_OF(list_pop_front(&host->queue), struct fetch, link));
-    why = host->usable ? open_handle(t) : "the URL cannot be used";
-    if (why == NULL)
-        why = t->is_plain ? fetch_plain_prepare(t) : fetch_easy_prepare(t);
-    if (why == NULL && f->proxy != NULL) {
-        /* The proxy connects to it: no other check would see the address. */
-        why = fetch_target_refused(f->rules, &host->target, t->refused);
-        error = FETCH_REFUSED_ADDRESS;
-    }
-    if (why != NULL)
-        fail(t, error, why);
-    else
+    if (why != NULL) {
+        fetch_end(t, error, why);
+    } else if (fetch_conn_take(t) != NULL) {
+        t->is_reused = true;
+        move(t, FETCH_EXCHANGING);
+        fetch_exchange_begin(t->conn);
+    } else {
         resolve(t);
-}
-
-/* A turn's task. */
-
-static bool can_begin(const struct fetcher *f)
-{
-    return !list_empty(&f->ready) && transfers_busy(f) < f->max_connections;
-}
-
-static bool has_to_start(const struct fetcher *f)
-{
-    return !list_empty(&f->transfers[FETCH_READY]) || can_begin(f);
-}
-
-static bool start_next(struct fetcher *f)
-{
-    struct list_link *link = list_first(&f->transfers[FETCH_READY]);
-
-    if (link != NULL) {
-        launch(CONTAINER_OF(link, struct fetch_transfer, link));
-        return true;
     }
-    if (!can_begin(f))
-        return false;
-    begin(f, CONTAINER_OF(list_first(&f->ready), struct fetch_host, link));
-    return true;
-}
-
-static void drop_surplus(struct fetcher *f)
-{
-    while (list_count(&f->transfers[FETCH_IDLE]) > IDLE_MOST)
-        transfer_free(
-            CONTAINER_OF(list_first(&f->transfers[FETCH_IDLE]), struct fetch_transfer, link));
-}
-
-/* libcurl wants to be called at once after a launch: that is done here too. */
-static void on_turn(struct loop_task *task)
-{
-    struct fetcher *f = CONTAINER_OF(task, struct fetcher, turn);
-    unsigned starts = 0;
-
-    f->in_turn = true;
-    drop_surplus(f);
-    fetch_socket_settle(f, has_to_start(f));
-    while (starts < f->starts_per_turn && start_next(f))
-        starts++;
-    fetch_socket_run_due(f);
-    f->in_turn = false;
-    if (f->due || has_to_start(f))
-        fetch_wake(f);
-}
-
-void fetch_wake(struct fetcher *f)
-{
-    if (!f->in_turn)
-        loop_post(f->loop, &f->turn);
 }
 
 /* The callers' side. */
 
-void fetch_start(struct fetcher *f, struct fetch *fetch)
+/* The transfer used last: its memory is warm. */
+static struct fetch_transfer *engage(struct fetcher *f, struct fetch *fetch)
 {
-    struct fetch_host *host = host_get(f, fetch_url_origin(fetch->url));
+    struct list *unused = &f->transfers[FETCH_UNUSED];
+    struct fetch_transfer *t =
+        list_empty(unused) ? transfer_new(f) : transfer_at(list_last(unused));
 
-    MUST(fetch->on_done != NULL);
-    fetch->transfer = NULL;
+    t->fetch = fetch;
+    t->origin = fetch_origin_ref(fetch->origin);
+    fetch->transfer = t;
     if (fetch->body != NULL)
         blob_ref(fetch->body);
     f->active++;
-    list_push_back(&host->queue, &fetch->link);
-    host_place(f, host);
-    fetch_wake(f);
+    t->is_reused = false;
+    t->begun_ns = clock_mono_ns();
+    t->resolved_ns = t->first_byte_ns = 0;
+    t->connect_ms = t->tls_ms = 0;
+    timer_start(f->loop, &t->deadline, timeout_of(fetch));
+    move(t, FETCH_RESOLVING);
+    return t;
+}
+
+void fetch_start(struct fetcher *f, struct fetch *fetch)
+{
+    struct fetch_transfer *t;
+
+    MUST(fetch->on_done != NULL && fetch->origin != NULL);
+    t = engage(f, fetch);
+    t->is_starting = true;
+    begin(t);
+    t->is_starting = false;
 }
 
 void fetch_cancel(struct fetcher *f, struct fetch *fetch)
 {
-    struct fetch_host *host;
-
-    if (fetch->transfer != NULL) {
+    (void)f;
+    if (fetch->transfer != NULL)
         release(fetch->transfer);
-    } else if (list_linked(&fetch->link)) {
-        host = map_find(&f->hosts, fetch_url_origin(fetch->url));
-        list_remove(&host->queue, &fetch->link);
-        forget(f, fetch);
-        host_place(f, host);
-    }
 }
 
 size_t fetch_active(const struct fetcher *f)
@@ -450,16 +344,23 @@ size_t fetch_active(const struct fetcher *f)
     return f->active;
 }
 
+static void on_turn(struct loop_task *task)
+{
+    struct fetcher *f = CONTAINER_OF(task, struct fetcher, turn);
+    struct list *unused = &f->transfers[FETCH_UNUSED], *ended = &f->transfers[FETCH_ENDED];
+
+    while (list_count(unused) > UNUSED_MOST)
+        transfer_free(transfer_at(list_first(unused)));
+    while (!list_empty(ended))
+        complete(transfer_at(list_first(ended)));
+    fetch_sockets_run(f);
+}
+
 /* The fetcher. */
 
 static char *copy(const char *text)
 {
     return text != NULL ? mem_string(span_str(text)) : NULL;
-}
-
-static unsigned or_default(unsigned value, unsigned otherwise)
-{
-    return value != 0 ? value : otherwise;
 }
 
 static struct fetcher *fetcher_make(struct loop *loop, struct resolver *resolver,
@@ -472,42 +373,78 @@ static struct fetcher *fetcher_make(struct loop *loop, struct resolver *resolver
     f->loop = loop;
     f->resolver = resolver;
     f->rules = rules;
-    f->connect_timeout_ms = or_default(options->connect_timeout_ms, CONNECT_TIMEOUT_MS);
-    f->max_connections = or_default(options->max_connections, CONNECTIONS);
-    f->max_connections_per_host =
-        or_default(options->max_connections_per_host, FETCH_CONNECTIONS_PER_HOST);
-    f->starts_per_turn = or_default(options->starts_per_turn, STARTS_PER_TURN);
+    f->connect_timeout_ms =
+        options->connect_timeout_ms != 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
+    f->max_connections = options->max_connections != 0 ? options->max_connections : CONNECTIONS;
     f->proxy = copy(options->proxy);
     f->ca_file = copy(options->ca_file);
     f->user_agent = copy(options->user_agent != NULL ? options->user_agent : "svcd/" SVCD_VERSION);
-    f->only_libcurl = options->only_libcurl;
-    map_init(&f->hosts, host_key);
-    fetch_plain_attach(f);
-    list_init(&f->ready);
+    buf_init(&f->proxy_authorization, BUF_NO_CAP);
+    fetch_origins_init(f);
+    fetch_conns_init(f);
     for (size_t i = 0; i < FETCH_STATE_COUNT; i++)
         list_init(&f->transfers[i]);
     f->turn.run = on_turn;
     return f;
 }
 
-/* One transfer is made at once, to see whether libcurl has all that is needed. */
-static struct err *fetcher_open(struct fetcher *f)
+/* `Basic` with the user and the password that the proxy's URL has (RFC 7617), for requests that go
+ * to the proxy itself; with tunnels libcurl does it. */
+static void add_proxy_authorization(struct fetcher *f, CURLU *url)
 {
-    if (f->proxy != NULL && !fetch_proxy_parse(span_str(f->proxy), &f->proxy_target))
+    char *user = NULL, *password = NULL, *text;
+    struct buf pair;
+    int n;
+
+    if (curl_url_get(url, CURLUPART_USER, &user, CURLU_URLDECODE) == CURLUE_OK) {
+        curl_url_get(url, CURLUPART_PASSWORD, &password, CURLU_URLDECODE);
+        buf_init(&pair, BUF_NO_CAP);
+        buf_printf(&pair, "%s:%s", user, password != NULL ? password : "");
+        buf_add(&f->proxy_authorization, SPAN("Basic "));
+        text = buf_reserve(&f->proxy_authorization, pair.n / 3 * 4 + 5);
+        n = EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)pair.p, (int)pair.n);
+        buf_commit(&f->proxy_authorization, (size_t)n);
+        buf_done(&pair);
+    }
+    curl_free(user);
+    curl_free(password);
+}
+
+static struct err *use_proxy(struct fetcher *f)
+{
+    CURLU *url;
+
+    if (!fetch_proxy_parse(span_str(f->proxy), &f->proxy_target))
         return ERR(ERR_UNKNOWN,
                    "proxy '%s': should be http://host:port, https://host:port or "
                    "socks5h://host:port",
                    f->proxy);
+    f->sends_url = span_istarts(span_str(f->proxy), SPAN("http"));
+    url = curl_url();
+    if (url != NULL && curl_url_set(url, CURLUPART_URL, f->proxy, CURLU_NON_SUPPORT_SCHEME) == 0)
+        add_proxy_authorization(f, url);
+    curl_url_cleanup(url);
+    return NULL;
+}
+
+/* One handle is made at once, to see whether libcurl has all that is needed. */
+static struct err *fetcher_open(struct fetcher *f)
+{
+    struct fetch_conn probe = {.kind = FETCH_KIND_CONN, .fetcher = f};
+
+    if (f->proxy != NULL)
+        TRY(use_proxy(f));
     if (f->ca_file != NULL && access(f->ca_file, R_OK) != 0)
         return ERR(ERR_UNKNOWN, "CA file '%s': %s", f->ca_file, strerror(errno));
     f->multi = curl_multi_init();
-    f->share = curl_share_init();
+    f->share = fetch_connect_share();
     if (f->multi == NULL || f->share == NULL)
         return ERR(ERR_UNKNOWN, "libcurl is out of memory");
-    curl_share_setopt(f->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
-    curl_multi_setopt(f->multi, CURLMOPT_MAXCONNECTS, (long)f->max_connections);
-    fetch_socket_attach(f);
-    return fetch_easy_open(transfer_new(f));
+    curl_multi_setopt(f->multi, CURLMOPT_MAXCONNECTS, (long)f->max_connections + 1);
+    fetch_sockets_init(f);
+    TRY(fetch_connect_open(&probe));
+    fetch_connect_close(&probe);
+    return NULL;
 }
 
 struct err *fetcher_new(struct loop *loop, struct resolver *resolver,
@@ -528,38 +465,23 @@ struct err *fetcher_new(struct loop *loop, struct resolver *resolver,
     return e;
 }
 
-static void drop_all(struct fetcher *f)
-{
-    struct list_link *link;
-
-    for (int state = FETCH_RESOLVING; state < FETCH_STATE_COUNT; state++)
-        while ((link = list_first(&f->transfers[state])) != NULL)
-            release(CONTAINER_OF(link, struct fetch_transfer, link));
-    /* With no transfer busy, every host has room and is among those whose turn it is. */
-    while ((link = list_first(&f->ready)) != NULL) {
-        struct fetch_host *host = CONTAINER_OF(link, struct fetch_host, link);
-
-        forget(f, CONTAINER_OF(list_pop_front(&host->queue), struct fetch, link));
-        host_place(f, host);
-    }
-}
-
 void fetcher_free(struct fetcher *f)
 {
-    struct list_link *link;
-
     if (f == NULL)
         return;
-    drop_all(f);
-    while ((link = list_first(&f->transfers[FETCH_IDLE])) != NULL)
-        transfer_free(CONTAINER_OF(link, struct fetch_transfer, link));
-    fetch_plain_detach(f);
+    for (int state = FETCH_RESOLVING; state < FETCH_STATE_COUNT; state++)
+        while (!list_empty(&f->transfers[state]))
+            release(transfer_at(list_first(&f->transfers[state])));
+    while (!list_empty(&f->transfers[FETCH_UNUSED]))
+        transfer_free(transfer_at(list_first(&f->transfers[FETCH_UNUSED])));
+    fetch_conns_done(f);
     curl_multi_cleanup(f->multi);
+    fetch_sockets_done(f);
+    fetch_origins_done(f);
     curl_share_cleanup(f->share);
     curl_global_cleanup();
-    fetch_socket_detach(f);
     loop_unpost(f->loop, &f->turn);
-    map_done(&f->hosts);
+    buf_done(&f->proxy_authorization);
     mem_free(f->proxy);
     mem_free(f->ca_file);
     mem_free(f->user_agent);

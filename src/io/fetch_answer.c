@@ -1,60 +1,72 @@
-/* libcurl hands over the head line by line and the body in pieces. A head may be an interim one
- * (1xx), of which only the number counts; the trailers of the final answer are only measured. */
-#include "fetch_private.h"
+/* llhttp calls back with the parts of an answer: heads, interim ones (1xx) among them, of which
+ * only the number counts; the body; trailers, which matter to nobody and are only measured. Heads
+ * and trailers have a limit, the body is read so far and no further, and what chunks have around
+ * them may be some times as long as the body. Bytes are fed in pieces that end where a limit is
+ * reached, so that the verdict is the same however they come.
+ *
+ * What llhttp does not take after a complete head leaves the status as it is: the receiver has
+ * answered, though nobody can say where the answer ends. */
+#include "fetch_answer.h"
 
 #include "base/clock.h"
-#include "base/must.h"
 
 #include <ctype.h>
+#include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>
 
 #define RETRY_AFTER_MOST_S (INT64_C(365) * 24 * 3600)
 #define NS_PER_S 1000000000
-#define NS_PER_MS 1000000u
-#define US_PER_MS 1000
+#define NOISE_FACTOR 8 /* chunks of one byte have six around it */
+#define NOISE_BYTES ((uint64_t)1 << 20)
 
 enum { INTERIM_MOST = 16, READ_BYTES = 65536, KEEP_BYTES = 4096, DATE_BYTES = 64 };
 
-void fetch_answer_init(struct fetch_answer *a, const struct fetch *fetch)
+static struct fetch_answer *answer_of(llhttp_t *parser)
 {
-    struct buf body = a->body;
-    size_t keep = fetch->keep_bytes != 0 ? fetch->keep_bytes : KEEP_BYTES;
-
-    buf_shrink(&body, MIN(keep, KEEP_BYTES));
-    body.max = keep;
-    *a = (struct fetch_answer){
-        .retry_after_s = -1,
-        .read_bytes = fetch->read_bytes != 0 ? fetch->read_bytes : READ_BYTES,
-        .body = body,
-    };
+    return CONTAINER_OF(parser, struct fetch_answer, parser);
 }
 
-void fetch_answer_done(struct fetch_answer *a)
+static int go_on(const struct fetch_answer *a)
 {
-    buf_done(&a->body);
+    return a->stop == FETCH_GOES_ON ? 0 : HPE_USER;
 }
 
-void fetch_answer_begin(struct fetch_answer *a, int status)
+static void begin_head(struct fetch_answer *a)
 {
+    if (a->in_head || a->complete_head)
+        return;
     a->in_head = true;
     a->retry_after_s = -1;
-    if (status >= 200)
-        a->status = status;
+    if (a->parser.status_code >= 200)
+        a->status = a->parser.status_code;
     else if (++a->interim > INTERIM_MOST)
         a->stop = FETCH_TOO_MANY_INTERIM;
 }
 
-/* `HTTP/1.1 200 OK`, `HTTP/2 200`; libcurl has looked at it before. */
-static void read_status_line(struct fetch_answer *a, struct span line)
+static int on_status(llhttp_t *parser)
 {
-    size_t space = span_find_char(line, ' ', 0);
-    uint64_t status;
+    begin_head(answer_of(parser));
+    return go_on(answer_of(parser));
+}
 
-    if (!span_to_u64(span_sub(line, space + 1, space + 4), &status))
-        return;
-    a->http2 = span_starts(line, SPAN("HTTP/2"));
-    fetch_answer_begin(a, (int)status);
+static int on_name(llhttp_t *parser, const char *p, size_t n)
+{
+    struct fetch_answer *a = answer_of(parser);
+
+    if (!a->complete_head) /* else a trailer */
+        buf_add(&a->line, span_of(p, n));
+    a->name_bytes = a->line.n;
+    return 0;
+}
+
+static int on_value(llhttp_t *parser, const char *p, size_t n)
+{
+    struct fetch_answer *a = answer_of(parser);
+
+    if (!a->complete_head)
+        buf_add(&a->line, span_of(p, n));
+    return 0;
 }
 
 /* RFC 9110, section 10.2.3: seconds, or a date in one of three forms that all begin with the name
@@ -81,8 +93,7 @@ static int64_t parse_retry_after(struct span value)
     return MIN(MAX((int64_t)date - clock_unix_ns() / NS_PER_S, 0), RETRY_AFTER_MOST_S);
 }
 
-/* Nothing but chunks was asked for (RFC 9112, section 7.4). libcurl would unpack what is packed,
- * also when it is packed several times, and a few bytes may then keep it for minutes. */
+/* Nothing but chunks was asked for (RFC 9112, section 7.4). */
 static bool is_packed(struct span codings)
 {
     struct span rest = codings;
@@ -98,251 +109,223 @@ static bool is_packed(struct span codings)
 }
 
 /* Of several Retry-After the longest: never less than asked. */
-void fetch_answer_field(struct fetch_answer *a, struct span name, struct span value)
+static int on_field(llhttp_t *parser)
 {
+    struct fetch_answer *a = answer_of(parser);
+    struct span line = buf_span(&a->line);
+    struct span name = span_sub(line, 0, a->name_bytes);
+    struct span value = span_sub(line, a->name_bytes, line.n);
+
     if (a->complete_head)
-        return; /* a trailer */
+        return 0;
     if (span_find_char(value, '\0', 0) < value.n)
         a->stop = FETCH_NUL;
     if (span_ieq(name, SPAN("Retry-After")))
         a->retry_after_s = MAX(a->retry_after_s, parse_retry_after(span_trim(value)));
     else if (span_ieq(name, SPAN("Transfer-Encoding")) && is_packed(value))
         a->stop = FETCH_PACKED;
+    buf_clear(&a->line);
+    return go_on(a);
 }
 
-static struct span without_line_end(struct span line)
+static bool has_no_body(const struct fetch_answer *a)
 {
-    while (line.n > 0 && (line.p[line.n - 1] == '\r' || line.p[line.n - 1] == '\n'))
-        line.n--;
-    return line;
+    int status = a->parser.status_code;
+
+    return status < 200 || status == 204 || status == 304 || a->to_head;
 }
 
-void fetch_answer_end_head(struct fetch_answer *a)
+static int on_head(llhttp_t *parser)
 {
+    struct fetch_answer *a = answer_of(parser);
+
+    begin_head(a);
+    if (a->stop != FETCH_GOES_ON)
+        return -1;
     a->in_head = false;
     a->complete_head = a->status != 0;
+    return has_no_body(a) ? 1 : 0;
 }
 
-static void read_header(struct fetch_answer *a, struct span line)
+static int on_body(llhttp_t *parser, const char *p, size_t n)
 {
-    struct span value = line;
-    struct span name = span_split(&value, ':');
+    struct fetch_answer *a = answer_of(parser);
 
-    fetch_answer_field(a, name, value);
-}
-
-size_t fetch_answer_on_head(char *p, size_t size, size_t n, void *data)
-{
-    struct fetch_answer *a = &MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, data)->answer;
-    struct span line = without_line_end(span_of(p, size * n));
-
-    a->head_bytes += size * n;
-    if (a->head_bytes > FETCH_HEAD_BYTES)
-        a->stop = FETCH_HEAD_TOO_LONG;
-    if (a->stop != FETCH_GOES_ON)
-        return 0;
-    if (a->complete_head)
-        return size * n;
-    if (!a->in_head)
-        read_status_line(a, line);
-    else if (line.n > 0)
-        read_header(a, line);
-    else
-        fetch_answer_end_head(a);
-    return a->stop == FETCH_GOES_ON ? size * n : 0;
-}
-
-void fetch_answer_body(struct fetch_answer *a, struct span bytes)
-{
-    a->body_bytes += bytes.n;
-    buf_add(&a->body, span_sub(bytes, 0, a->body.max - a->body.n));
+    a->body_bytes += n;
+    buf_add(&a->body, span_sub(span_of(p, n), 0, a->body.max - a->body.n));
     if (a->body_bytes > a->read_bytes)
         a->stop = FETCH_BODY_READ;
+    return go_on(a);
 }
 
-size_t fetch_answer_on_body(char *p, size_t size, size_t n, void *data)
+/* Behind the last chunk trailers may follow: from there on another limit holds. */
+static int on_chunk(llhttp_t *parser)
 {
-    struct fetch_answer *a = &MUST_BE(struct fetch_transfer, FETCH_KIND_TRANSFER, data)->answer;
-
-    fetch_answer_body(a, span_of(p, size * n));
-    return a->stop == FETCH_GOES_ON ? size * n : 0;
+    answer_of(parser)->has_body = parser->content_length == 0;
+    return parser->content_length == 0 ? HPE_PAUSED : 0;
 }
 
-/* The verdict. */
+static int on_complete(llhttp_t *parser)
+{
+    if (parser->status_code < 200)
+        return parser->status_code == 101 ? HPE_USER : 0;
+    answer_of(parser)->is_done = true;
+    return HPE_PAUSED;
+}
 
-static const struct {
-    CURLcode code;
-    enum fetch_error error;
-} verdicts[] = {
-    {CURLE_OK, FETCH_OK},
-    {CURLE_COULDNT_RESOLVE_HOST, FETCH_NAME},
-    {CURLE_COULDNT_RESOLVE_PROXY, FETCH_NAME},
-    {CURLE_COULDNT_CONNECT, FETCH_CONNECT},
-    {CURLE_PROXY, FETCH_CONNECT},
-    {CURLE_OPERATION_TIMEDOUT, FETCH_TIMEOUT},
-    {CURLE_SSL_CONNECT_ERROR, FETCH_TLS},
-    {CURLE_SSL_CERTPROBLEM, FETCH_TLS},
-    {CURLE_SSL_CIPHER, FETCH_TLS},
-    {CURLE_PEER_FAILED_VERIFICATION, FETCH_TLS},
-    {CURLE_SSL_CACERT_BADFILE, FETCH_TLS},
-    {CURLE_SSL_ISSUER_ERROR, FETCH_TLS},
-    {CURLE_USE_SSL_FAILED, FETCH_TLS},
-    {CURLE_GOT_NOTHING, FETCH_CLOSED},
-    {CURLE_SEND_ERROR, FETCH_CLOSED},
-    {CURLE_RECV_ERROR, FETCH_CLOSED},
-    {CURLE_PARTIAL_FILE, FETCH_CLOSED},
-    {CURLE_UNSUPPORTED_PROTOCOL, FETCH_PROTOCOL}, /* of the answer: HTTP/0.9 */
-    {CURLE_WEIRD_SERVER_REPLY, FETCH_PROTOCOL},
-    {CURLE_BAD_CONTENT_ENCODING, FETCH_PROTOCOL},
-    {CURLE_HTTP2, FETCH_PROTOCOL},
-    {CURLE_HTTP2_STREAM, FETCH_PROTOCOL},
+static const llhttp_settings_t settings = {
+    .on_status_complete = on_status,
+    .on_header_field = on_name,
+    .on_header_value = on_value,
+    .on_header_value_complete = on_field,
+    .on_headers_complete = on_head,
+    .on_body = on_body,
+    .on_chunk_header = on_chunk,
+    .on_message_complete = on_complete,
 };
 
-/* libcurl 7.88.1 may call a stream broken that ended after a complete answer. */
-static bool counts_over_http2(const struct fetch_answer *a, CURLcode code)
+void fetch_answer_begin(struct fetch_answer *a, const struct fetch *fetch)
 {
-    return a->http2 && a->complete_head &&
-           (code == CURLE_HTTP2_STREAM || code == CURLE_HTTP2 || code == CURLE_PARTIAL_FILE ||
-            code == CURLE_RECV_ERROR);
-}
+    struct buf body = a->body, line = a->line;
+    size_t keep = fetch->keep_bytes != 0 ? fetch->keep_bytes : KEEP_BYTES;
 
-/* It calls a line of more than 100 KiB a lack of memory. */
-static bool line_too_long(const struct fetch_answer *a, CURLcode code)
-{
-    return code == CURLE_OUT_OF_MEMORY && a->in_head;
-}
-
-static enum fetch_error verdict(const struct fetch_transfer *t, CURLcode code)
-{
-    const struct fetch_answer *a = &t->answer;
-
-    if (a->stop != FETCH_GOES_ON)
-        return a->stop == FETCH_BODY_READ ? FETCH_OK : FETCH_PROTOCOL;
-    if (line_too_long(a, code))
-        return FETCH_PROTOCOL;
-    if (code == CURLE_OK && !a->complete_head)
-        return FETCH_CLOSED; /* in the head: libcurl takes that for its end */
-    if (code == CURLE_COULDNT_CONNECT && t->refused[0] != '\0' && t->allowed_addresses == 0)
-        return FETCH_REFUSED_ADDRESS;
-    if (counts_over_http2(a, code))
-        return FETCH_OK;
-    for (size_t i = 0; i < ARRAY_LEN(verdicts); i++)
-        if (verdicts[i].code == code)
-            return verdicts[i].error;
-    return FETCH_OTHER;
-}
-
-static const char *verdict_text(const struct fetch_transfer *t, enum fetch_error error,
-                                CURLcode code)
-{
-    static const char too_long[] = "the head of the answer is longer than 64 KiB";
-
-    if (t->answer.stop == FETCH_HEAD_TOO_LONG || line_too_long(&t->answer, code))
-        return too_long;
-    if (t->answer.stop == FETCH_TOO_MANY_INTERIM)
-        return "more than 16 interim answers (1xx)";
-    if (t->answer.stop == FETCH_PACKED)
-        return "the answer has a Transfer-Encoding that was not asked for";
-    if (t->answer.stop == FETCH_NUL)
-        return "a header of the answer holds a Nul byte";
-    if (t->answer.stop == FETCH_NOISE)
-        return "far more bytes came than an answer may have";
-    if (error == FETCH_REFUSED_ADDRESS)
-        return t->refused;
-    if (error == FETCH_CONNECT && t->no_socket != NULL)
-        return t->no_socket;
-    if (code == CURLE_OK)
-        return "the connection ended in the head of the answer";
-    return t->curl_text[0] != '\0' ? t->curl_text : curl_easy_strerror(code);
-}
-
-static uint32_t ms_between(uint64_t from_ns, uint64_t to_ns)
-{
-    return to_ns > from_ns ? (uint32_t)((to_ns - from_ns) / NS_PER_MS) : 0;
-}
-
-/* libcurl's clock starts when it gets the request. */
-static uint32_t phase_ms(const struct fetch_transfer *t, CURLINFO info)
-{
-    curl_off_t us = 0;
-
-    if (curl_easy_getinfo(t->easy, info, &us) != CURLE_OK || us <= 0)
-        return 0;
-    return ms_between(t->begun_ns, t->launched_ns) + (uint32_t)(us / US_PER_MS);
-}
-
-static void add_phases(const struct fetch_transfer *t, struct fetch_result *out_result)
-{
-    long connections = 0;
-
-    curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connections);
-    out_result->reused = connections == 0 && t->answer.complete_head;
-    if (!out_result->reused) {
-        out_result->connect_ms = phase_ms(t, CURLINFO_CONNECT_TIME_T);
-        out_result->tls_ms = phase_ms(t, CURLINFO_APPCONNECT_TIME_T);
-    }
-    out_result->first_byte_ms = phase_ms(t, CURLINFO_STARTTRANSFER_TIME_T);
-}
-
-static void add_plain_phases(const struct fetch_transfer *t, struct fetch_result *out_result)
-{
-    out_result->reused = t->is_reused && t->answer.complete_head;
-    out_result->connect_ms = ms_between(t->begun_ns, t->connected_ns);
-    out_result->first_byte_ms = ms_between(t->begun_ns, t->first_byte_ns);
-}
-
-static void describe(const struct fetch_transfer *t, struct fetch_result *out_result)
-{
-    const struct fetch_answer *a = &t->answer;
-
-    *out_result = (struct fetch_result){
-        .status = a->complete_head ? a->status : 0,
-        .retry_after_s = a->complete_head ? a->retry_after_s : -1,
-        .body = buf_span(&a->body),
-        .body_bytes = a->body_bytes,
-        .truncated = a->stop == FETCH_BODY_READ,
-        .total_ms = ms_between(t->begun_ns, clock_mono_ns()),
-        .dns_ms = ms_between(t->begun_ns, t->resolved_ns),
+    buf_shrink(&body, MIN(keep, KEEP_BYTES));
+    body.max = keep;
+    buf_shrink(&line, KEEP_BYTES);
+    line.max = BUF_NO_CAP; /* the head has a limit */
+    *a = (struct fetch_answer){
+        .to_head = span_eq(fetch->method, SPAN("HEAD")),
+        .retry_after_s = -1,
+        .read_bytes = fetch->read_bytes != 0 ? fetch->read_bytes : READ_BYTES,
+        .body = body,
+        .line = line,
     };
-    if (t->state == FETCH_RUNNING && t->is_plain)
-        add_plain_phases(t, out_result);
-    else if (t->state == FETCH_RUNNING)
-        add_phases(t, out_result);
+    llhttp_init(&a->parser, HTTP_RESPONSE, &settings);
+    llhttp_set_lenient_headers(&a->parser, 1); /* for what it costs nobody to overlook */
 }
 
-/* libcurl quotes the peer in some of its messages. */
-static void keep_printable(char *text)
+void fetch_answer_done(struct fetch_answer *a)
 {
-    for (; *text != '\0'; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
+    buf_done(&a->line);
+    buf_done(&a->body);
 }
 
-void fetch_answer_judge(struct fetch_transfer *t, CURLcode code, struct fetch_result *out_result)
+/* How many bytes may have come by now. Heads come first, trailers last. */
+static uint64_t most_bytes(const struct fetch_answer *a)
 {
-    enum fetch_error error = verdict(t, code);
+    if (a->has_body)
+        return a->trailers_at + FETCH_HEAD_BYTES;
+    return a->complete_head ? NOISE_BYTES + NOISE_FACTOR * (uint64_t)a->read_bytes
+                            : FETCH_HEAD_BYTES;
+}
 
-    if (error == FETCH_OK)
-        describe(t, out_result);
+static enum fetch_progress refuse(struct fetch_answer *a, llhttp_errno_t code)
+{
+    a->code = code;
+    a->is_unclear = true;
+    return FETCH_BAD;
+}
+
+/* Chunks that llhttp does not take, or trailers, or more of a body than is read. */
+static enum fetch_progress leave_unread(struct fetch_answer *a)
+{
+    a->stop = a->has_body ? FETCH_GOES_ON : FETCH_BODY_READ;
+    a->is_unclear = true;
+    return FETCH_WHOLE;
+}
+
+/* Takes what was understood off `bytes`. */
+static enum fetch_progress feed_piece(struct fetch_answer *a, struct span *bytes)
+{
+    struct span piece = span_sub(*bytes, 0, (size_t)MIN(most_bytes(a) - a->received, bytes->n));
+    llhttp_errno_t code = llhttp_execute(&a->parser, piece.p, piece.n);
+
+    if (code == HPE_PAUSED)
+        piece.n = (size_t)(llhttp_get_error_pos(&a->parser) - piece.p);
+    *bytes = span_sub(*bytes, piece.n, bytes->n);
+    a->received += piece.n;
+    if (a->is_done) {
+        a->is_unclear = code != HPE_PAUSED || bytes->n > 0;
+        return FETCH_WHOLE;
+    }
+    if (code == HPE_PAUSED) {
+        a->trailers_at = a->received;
+        llhttp_resume(&a->parser);
+    } else if (code != HPE_OK) {
+        bool counts = a->complete_head && (a->stop == FETCH_GOES_ON || a->stop == FETCH_BODY_READ);
+
+        return counts ? leave_unread(a) : refuse(a, code);
+    }
+    return FETCH_MORE;
+}
+
+enum fetch_progress fetch_answer_feed(struct fetch_answer *a, struct span bytes)
+{
+    a->has_bytes = a->has_bytes || bytes.n > 0;
+    while (bytes.n > 0) {
+        enum fetch_progress progress;
+
+        if (a->received == most_bytes(a)) {
+            a->stop = a->complete_head && !a->has_body ? FETCH_NOISE : FETCH_HEAD_TOO_LONG;
+            return refuse(a, HPE_USER);
+        }
+        progress = feed_piece(a, &bytes);
+        if (progress != FETCH_MORE)
+            return progress;
+    }
+    return FETCH_MORE;
+}
+
+enum fetch_progress fetch_answer_end(struct fetch_answer *a)
+{
+    if (a->has_bytes)
+        llhttp_finish(&a->parser); /* completes a body without a length */
+    a->is_unclear = true;
+    return a->is_done ? FETCH_WHOLE : FETCH_BAD;
+}
+
+bool fetch_answer_keeps_connection(const struct fetch_answer *a)
+{
+    return !a->is_unclear && llhttp_should_keep_alive(&a->parser);
+}
+
+static const char *const stop_texts[] = {
+    [FETCH_HEAD_TOO_LONG] = "the head of the answer is longer than 64 KiB",
+    [FETCH_TOO_MANY_INTERIM] = "more than 16 interim answers (1xx)",
+    [FETCH_PACKED] = "the answer has a Transfer-Encoding that was not asked for",
+    [FETCH_NUL] = "a header of the answer holds a Nul byte",
+    [FETCH_NOISE] = "far more bytes came than an answer may have",
+};
+
+static enum fetch_error ended_early(const struct fetch_answer *a, char *why, size_t size)
+{
+    if (!a->has_bytes)
+        snprintf(why, size, "Empty reply from the receiver");
+    else if (a->complete_head && a->parser.content_length > 0 &&
+             (a->parser.flags & F_CONTENT_LENGTH) != 0)
+        snprintf(why, size, "the answer ended early, with %llu bytes remaining to read",
+                 (unsigned long long)a->parser.content_length);
     else
-        fetch_answer_fail(t, error, out_result, "%s", verdict_text(t, error, code));
+        snprintf(why, size, "the connection ended in the %s of the answer",
+                 a->complete_head ? "body" : "head");
+    return FETCH_CLOSED;
 }
 
-void fetch_answer_fail(struct fetch_transfer *t, enum fetch_error error,
-                       struct fetch_result *out_result, const char *fmt, ...)
+enum fetch_error fetch_answer_fault(const struct fetch_answer *a, char *why, size_t size)
 {
-    struct span authority = span_of(t->host->origin, t->host->origin_bytes);
-    size_t scheme = span_find(authority, SPAN("://"));
-    size_t size = sizeof(out_result->why), n;
-    va_list args;
+    const char *reason = llhttp_get_error_reason(&a->parser);
 
-    describe(t, out_result);
-    out_result->error = error;
-    if (scheme != SIZE_MAX)
-        authority = span_sub(authority, scheme + strlen("://"), authority.n);
-    n = (size_t)snprintf(out_result->why, size, "%.*s: ", SPAN_FMT(span_sub(authority, 0, 96)));
-    va_start(args, fmt);
-    vsnprintf(out_result->why + n, size - n, fmt, args);
-    va_end(args);
-    keep_printable(out_result->why);
+    if (a->stop != FETCH_GOES_ON) {
+        snprintf(why, size, "%s", stop_texts[a->stop]);
+        return FETCH_PROTOCOL;
+    }
+    if (a->code == HPE_OK)
+        return ended_early(a, why, size);
+    if (a->parser.status_code == 101) {
+        snprintf(why, size, "the receiver switches to another protocol (101)");
+        return FETCH_CLOSED;
+    }
+    snprintf(why, size, "the answer is not HTTP%s: %s", a->parser.http_major == 1 ? "/1.1" : "",
+             reason != NULL && reason[0] != '\0' ? reason : llhttp_errno_name(a->code));
+    return FETCH_PROTOCOL;
 }

@@ -1,14 +1,20 @@
 /* What the files of the module fetch share.
  *
- *   fetch.c         queues, limits, the life of an attempt, who is called when
- *   fetch_plain.c   http:// without a proxy: see fetch_plain.h
- *   fetch_easy.c    an attempt as libcurl sees it: the easy handle and its request
- *   fetch_answer.c  what comes back: head, body, and what it all amounted to
- *   fetch_socket.c  libcurl's sockets and its timer on the loop
- *   fetch_tls.c     what OpenSSL is given that libcurl does not give it
- *   fetch_url.c     what a usable URL is */
+ *   fetch.c           the way of a fetch: name, connection, exchange, who is called when
+ *   fetch_origin.c    what is known of each scheme, host and port
+ *   fetch_conn.c      connections: made, used, kept, closed
+ *   fetch_connect.c   libcurl makes them: the easy handle of each
+ *   fetch_socket.c    libcurl's sockets and its timer on the loop
+ *   fetch_tls.c       what OpenSSL is given that libcurl does not give it
+ *   fetch_channel.c   bytes over a connection that is made, with TLS and without
+ *   fetch_request.c   the head of a request
+ *   fetch_exchange.c  a request out, its answer in
+ *   fetch_answer.c    what the bytes of an answer amount to
+ *   fetch_url.c       what a usable URL is */
 #ifndef IO_FETCH_PRIVATE_H
 #define IO_FETCH_PRIVATE_H
+
+#include "fetch_answer.h"
 
 #include "io/fetch.h"
 #include "io/timer.h"
@@ -16,9 +22,10 @@
 #include "base/map.h"
 
 #include <curl/curl.h>
+#include <openssl/ssl.h>
 
 #define FETCH_KIND_FETCHER 0x66746572u
-#define FETCH_KIND_TRANSFER 0x66747261u
+#define FETCH_KIND_CONN 0x66636f6eu
 
 /* Where to connect to. */
 struct fetch_target {
@@ -35,100 +42,91 @@ bool fetch_proxy_parse(struct span url, struct fetch_target *out_target);
 const char *fetch_target_refused(const struct egress_rules *rules,
                                  const struct fetch_target *target, char out_why[EGRESS_WHY_BYTES]);
 
-/* One scheme, host and port: what max_connections_per_host counts for. It exists while it has
- * fetches. */
-struct fetch_host {
-    struct list_link link; /* in the fetcher's `ready` */
-    struct list queue;     /* struct fetch, not begun */
-    unsigned busy;         /* transfers */
-    bool usable;           /* `target` is valid */
+struct fetch_origin {
+    struct fetcher *fetcher;
+    unsigned refs;           /* callers', fetches', connections' */
+    struct list_link unused; /* in the fetcher's list while there are none */
+    void *user;
+    bool is_usable; /* `target` is valid */
+    bool is_tls;
     struct fetch_target target;
-    size_t origin_bytes;
-    char origin[]; /* its key, with a NUL behind */
+    bool has_address;
+    struct in6_addr address;
+    struct list kept; /* struct fetch_conn, idle, the one used last first */
+    CURLSH *share;    /* its TLS sessions; NULL: none was needed */
+    size_t bytes;
+    char text[]; /* its key, with a NUL behind */
 };
 
 /* Each state is one list of the fetcher. */
 enum fetch_state {
-    FETCH_IDLE,      /* has a handle, waits for work */
-    FETCH_RESOLVING, /* waits for the resolver */
-    FETCH_READY,     /* waits for its place in a turn */
-    FETCH_RUNNING,   /* is libcurl's, or fetch_plain's */
+    FETCH_UNUSED,     /* kept for the next fetch */
+    FETCH_RESOLVING,  /* waits for the resolver */
+    FETCH_CONNECTING, /* waits for libcurl */
+    FETCH_EXCHANGING, /* sends, waits for the answer, or reads it */
+    FETCH_ENDED,      /* inside fetch_start: on_done is called at the end of the turn */
     FETCH_STATE_COUNT
 };
 
-/* Why an answer was given up. */
-enum fetch_stop {
-    FETCH_GOES_ON,
-    FETCH_BODY_READ,
-    FETCH_HEAD_TOO_LONG,
-    FETCH_TOO_MANY_INTERIM,
-    FETCH_PACKED,
-    FETCH_NUL,
-    FETCH_NOISE /* see fetch_socket.c */
-};
-
-#define FETCH_HEAD_BYTES ((size_t)64 * 1024) /* of all heads and trailers of one fetch */
-
-struct fetch_answer {
-    int status; /* of the final head, 0 before it */
-    bool http2;
-    bool in_head;
-    bool complete_head; /* of the final answer */
-    unsigned interim;   /* heads of status 1xx */
-    size_t head_bytes;  /* of all heads and trailers, as libcurl brings them */
-    int64_t retry_after_s;
-    struct buf body; /* the first bytes, up to its cap */
-    uint64_t body_bytes;
-    size_t read_bytes; /* how many of the body to read */
-    enum fetch_stop stop;
-};
-
-/* To be tried in this order. An IPv4 address is in the front part of its item. */
-struct fetch_addresses {
-    struct sockaddr_in6 items[RESOLVE_MAX_ADDRESSES];
-    unsigned count, next;
-};
-
-/* One attempt. Transfers are reused, with their easy handles. */
+/* One fetch under way. */
 struct fetch_transfer {
-    unsigned kind;
     uint8_t state;         /* enum fetch_state */
     struct list_link link; /* in the list of its state */
     struct fetcher *fetcher;
-    struct fetch *fetch; /* NULL when idle */
-    struct fetch_host *host;
+    struct fetch *fetch; /* NULL when unused */
+    struct fetch_origin *origin;
     struct resolve_query query;
-    struct timer deadline; /* of the whole attempt */
-    uint64_t begun_ns, resolved_ns, launched_ns;
-    bool is_plain; /* goes the way of fetch_plain.c, and the next members are in use: */
+    struct timer deadline; /* of the whole fetch */
+    struct fetch_conn *conn;
+    bool is_starting; /* inside fetch_start */
+    bool is_reused;   /* its connection had been used before */
     bool sends_body;
-    bool is_reused; /* its connection had been used before */
-    struct fetch_addresses addresses;
-    struct list conns;       /* struct plain_conn: the one in use, or those that are being made */
-    struct timer connecting; /* until the next address, or the end of trying */
-    uint64_t tried_ns, connected_ns, first_byte_ns;
-    CURL *easy;
-    bool prunes;       /* see fetch_easy_launch */
-    struct buf memory; /* of what the request points to; a plain request's head */
-    bool pinned;       /* `pin` is for libcurl to know the target's addresses by */
-    struct curl_slist pin;
-    struct buf pin_text;            /* of `pin` */
-    struct list sockets;            /* struct fetch_socket, opened for it and not closed */
-    struct list_link stalled;       /* in the fetcher's list */
-    curl_socket_t fd;               /* the last that libcurl wanted watched for it, or -1 */
-    const char *no_socket;          /* why the kernel gave none for an address; NULL */
-    unsigned allowed_addresses;     /* sockets opened */
-    char refused[EGRESS_WHY_BYTES]; /* why the first address was refused, "" when none was */
-    char curl_text[CURL_ERROR_SIZE];
+    struct buf head; /* of the request */
+    size_t sent;     /* of head and body */
+    uint64_t begun_ns, resolved_ns, first_byte_ns;
+    uint32_t connect_ms, tls_ms;
     struct fetch_answer answer;
+    struct fetch_result result; /* ENDED */
 };
 
-/* The connections of fetch_plain.c. */
-struct fetch_plain {
-    struct list idle;   /* struct plain_conn, longest first */
-    struct map origins; /* struct plain_origin */
-    struct timer sweep;
-    size_t open; /* idle or not */
+enum fetch_conn_state {
+    FETCH_CONN_SPARE,  /* none: an easy handle, kept for the next */
+    FETCH_CONN_MAKING, /* libcurl's */
+    FETCH_CONN_BUSY,   /* has a transfer */
+    FETCH_CONN_IDLE,   /* kept for the next of its origin */
+    FETCH_CONN_STATE_COUNT
+};
+
+struct fetch_conn {
+    unsigned kind;
+    uint8_t state;         /* enum fetch_conn_state */
+    struct list_link link; /* in the fetcher's list of the state; idle ones longest first */
+    struct list_link kept; /* IDLE: in its origin's */
+    struct fetcher *fetcher;
+    struct fetch_origin *origin;
+    struct fetch_transfer *transfer;
+    CURL *easy;                  /* which keeps the connection open */
+    struct fetch_socket *socket; /* the connection's; NULL while it is being made */
+    SSL *ssl;       /* NULL: no TLS, or through a proxy that is spoken to over TLS itself */
+    bool is_direct; /* bytes go past libcurl: see fetch_channel.c */
+    bool was_used;  /* has brought an answer */
+    bool has_early; /* `early` came before anything was asked */
+    char early;
+    uint64_t opened_ms, idle_since_turn;
+    unsigned messages;      /* of TLS, since the loop last called */
+    struct loop_task again; /* more may be there to be read */
+    /* While it is being made. */
+    uint64_t launched_ns;
+    struct list sockets;      /* struct fetch_socket, opened for it and not closed */
+    struct list_link stalled; /* in the fetcher's list */
+    bool is_noisy;            /* was ended for what it sent */
+    bool prunes;              /* see fetch_connect_launch */
+    struct curl_slist pin;    /* for libcurl to know the target's addresses by */
+    struct buf pin_text;
+    unsigned allowed_addresses;     /* sockets opened */
+    const char *no_socket;          /* why the kernel gave none for an address; NULL */
+    char refused[EGRESS_WHY_BYTES]; /* why the first address was refused, "" when none was */
+    char text[CURL_ERROR_SIZE];     /* libcurl's or OpenSSL's words for what went wrong */
 };
 
 struct fetcher {
@@ -136,110 +134,130 @@ struct fetcher {
     struct loop *loop;
     struct resolver *resolver;
     const struct egress_rules *rules;
-    unsigned connect_timeout_ms, max_connections, max_connections_per_host, starts_per_turn;
+    unsigned connect_timeout_ms, max_connections;
     char *proxy, *ca_file, *user_agent; /* NULL: see struct fetch_options */
-    bool only_libcurl;
-    struct fetch_plain plain;
-    struct fetch_target proxy_target; /* valid with a proxy */
+    struct fetch_target proxy_target;   /* valid with a proxy */
+    bool sends_url;                     /* the proxy is asked for http:// by the whole URL */
+    struct buf proxy_authorization;     /* the header field's value; empty: none */
     size_t active;
-    struct map hosts;                         /* struct fetch_host by origin */
-    struct list ready;                        /* hosts with a queue and room, in turns */
-    struct list transfers[FETCH_STATE_COUNT]; /* struct fetch_transfer */
-    struct loop_task turn;                    /* starts transfers, and sees to `due` */
-    bool in_turn;
+    struct map origins;         /* struct fetch_origin */
+    struct list unused_origins; /* longest first */
+    struct list transfers[FETCH_STATE_COUNT];
+    struct list conns[FETCH_CONN_STATE_COUNT];
+    struct timer sweep; /* of idle connections */
+    struct loop_task turn;
     CURLM *multi;
-    CURLSH *share;
+    CURLSH *share;      /* of handles that have no origin of TLS */
     struct timer timer; /* libcurl's */
     bool due;           /* libcurl's timer is at zero */
     uint64_t prune_at_ms;
-    struct list stalled;           /* transfers whose address failed */
-    struct list rested;            /* struct fetch_socket, idle since the last turn's task */
+    struct list stalled;           /* connections whose address failed */
+    struct list woken;             /* struct fetch_socket: libcurl is to be called for them */
     struct fetch_socket **sockets; /* by descriptor */
     size_t socket_count;
 };
 
 /* fetch.c */
 
-/* Has something to do in this turn's task. */
-void fetch_wake(struct fetcher *f);
-/* libcurl is done with it. */
-void fetch_finish(struct fetch_transfer *t, CURLcode code);
+/* Its connection is made, or was not: `error` and the words in conn->text. */
+void fetch_on_connected(struct fetch_transfer *t, uint32_t connect_ms, uint32_t tls_ms);
+void fetch_on_not_connected(struct fetch_transfer *t, enum fetch_error error, const char *why);
+/* Ends it: FETCH_OK with `why` "". on_done may be called before this returns. */
+void fetch_end(struct fetch_transfer *t, enum fetch_error error, const char *why);
+/* Its kept connection had ended before it was used: it goes on a new one. */
+void fetch_try_again(struct fetch_transfer *t);
 
-/* fetch_plain.c, fetch_plain_pool.c */
+/* fetch_origin.c */
 
-bool fetch_plain_suits(const struct fetcher *f, struct span url);
-void fetch_plain_attach(struct fetcher *f);
-void fetch_plain_detach(struct fetcher *f);
-/* A transfer is made. */
-void fetch_plain_begin(struct fetch_transfer *t);
-/* As fetch_easy_prepare and _pin. */
-const char *fetch_plain_prepare(struct fetch_transfer *t);
-void fetch_plain_pin(struct fetch_transfer *t, const struct fetch_target *target,
-                     const struct resolve_result *addresses);
-/* The transfer is running, and may be over before this returns. */
-void fetch_plain_launch(struct fetch_transfer *t);
-/* Closes its connections. */
-void fetch_plain_stop(struct fetch_transfer *t);
+struct fetch_origin *fetch_origin_ref(struct fetch_origin *origin);
+void fetch_origins_init(struct fetcher *f);
+/* Nothing may refer to any. */
+void fetch_origins_done(struct fetcher *f);
 
-/* fetch_easy.c */
+/* fetch_conn.c */
 
+void fetch_conns_init(struct fetcher *f);
+void fetch_conns_done(struct fetcher *f);
+/* One for the transfer to be made, with an easy handle; the oldest idle one makes room for it.
+ * NULL: libcurl has no memory. */
+struct fetch_conn *fetch_conn_new(struct fetch_transfer *t);
+/* One that can be used at once; NULL: there is none. */
+struct fetch_conn *fetch_conn_take(struct fetch_transfer *t);
+/* It is made: its socket, from now on. */
+void fetch_conn_made(struct fetch_conn *c, struct fetch_socket *socket);
+/* For the next request to its origin. */
+void fetch_conn_keep(struct fetch_conn *c);
+/* In any state but SPARE. */
+void fetch_conn_close(struct fetch_conn *c);
+/* Its socket has something, or has ended. */
+void fetch_conn_on_event(struct fetch_conn *c, int status, int events);
+
+/* fetch_connect.c */
+
+/* A place for TLS sessions. NULL: libcurl has no memory. */
+CURLSH *fetch_connect_share(void);
 /* ERR_UNKNOWN: libcurl has not got what is needed. */
-struct err *fetch_easy_open(struct fetch_transfer *t) MUST_USE;
-/* NULL is allowed: of a transfer that has none. */
-void fetch_easy_close(struct fetch_transfer *t);
-/* Makes the request of t->fetch, all but the addresses. NULL, or why it cannot be sent. */
-const char *fetch_easy_prepare(struct fetch_transfer *t);
-void fetch_easy_pin(struct fetch_transfer *t, const struct fetch_target *target,
-                    const struct resolve_result *addresses);
-bool fetch_easy_launch(struct fetch_transfer *t);
-/* Takes it back from libcurl. */
-void fetch_easy_stop(struct fetch_transfer *t);
-/* It cannot be in a request's header. */
-bool fetch_breaks_line(struct span s);
-/* RFC 9110, section 8.6: with this method a missing body is an empty one. */
-bool fetch_means_a_body(struct span method);
-
-/* fetch_answer.c */
-
-void fetch_answer_init(struct fetch_answer *a, const struct fetch *fetch);
-void fetch_answer_done(struct fetch_answer *a);
-/* The parts of an answer as they come: a head, interim or final, its fields, its end; the body.
- * Then `stop` says whether to go on. */
-void fetch_answer_begin(struct fetch_answer *a, int status);
-void fetch_answer_field(struct fetch_answer *a, struct span name, struct span value);
-void fetch_answer_end_head(struct fetch_answer *a);
-void fetch_answer_body(struct fetch_answer *a, struct span bytes);
-/* CURLOPT_HEADERFUNCTION and CURLOPT_WRITEFUNCTION, with the transfer as their data. */
-size_t fetch_answer_on_head(char *p, size_t size, size_t n, void *data);
-size_t fetch_answer_on_body(char *p, size_t size, size_t n, void *data);
-/* After libcurl's verdict. */
-void fetch_answer_judge(struct fetch_transfer *t, CURLcode code, struct fetch_result *out_result);
-/* After ours: no answer came, or none that counts. */
-void fetch_answer_fail(struct fetch_transfer *t, enum fetch_error error,
-                       struct fetch_result *out_result, const char *fmt, ...) PRINTF_LIKE(4, 5);
+struct err *fetch_connect_open(struct fetch_conn *c) MUST_USE;
+/* NULL is allowed: of a connection that has none. */
+void fetch_connect_close(struct fetch_conn *c);
+/* `addresses`: NULL when the target needs none. False: libcurl does not take it. */
+bool fetch_connect_launch(struct fetch_conn *c, const struct resolve_result *addresses);
+/* Ends what it makes, or has made: its sockets are closed. */
+void fetch_connect_stop(struct fetch_conn *c);
+/* libcurl is done with it; the transfer is told. */
+void fetch_connect_finish(struct fetch_conn *c, CURLcode code);
 
 /* fetch_socket.c */
 
-void fetch_socket_attach(struct fetcher *f);
-void fetch_socket_detach(struct fetcher *f);
-/* CURLOPT_OPENSOCKETFUNCTION with the transfer, CURLOPT_CLOSESOCKETFUNCTION with the fetcher. */
+void fetch_sockets_init(struct fetcher *f);
+void fetch_sockets_done(struct fetcher *f);
+/* CURLOPT_OPENSOCKETFUNCTION with the connection, CURLOPT_CLOSESOCKETFUNCTION with the fetcher. */
 curl_socket_t fetch_socket_on_open(void *data, curlsocktype purpose, struct curl_sockaddr *address);
 int fetch_socket_on_close(void *data, curl_socket_t fd);
-/* A transfer begins / is over: from then on sockets that were opened for it are nobody's. */
-void fetch_socket_begin(struct fetch_transfer *t);
-void fetch_socket_forget(struct fetch_transfer *t);
-/* That on which the transfer's connection is being made; NULL: none. */
-struct fetch_socket *fetch_socket_of(const struct fetch_transfer *t);
-/* OpenSSL has read a message or a record's head from it. */
-void fetch_socket_note_message(struct fetch_socket *s);
-/* Before a turn's starts; `starts`: there will be any. */
-void fetch_socket_settle(struct fetcher *f, bool starts);
-/* Lets libcurl do what is due, and finishes what it has completed. */
-void fetch_socket_run_due(struct fetcher *f);
+/* With this descriptor; NULL: it is not libcurl's. */
+struct fetch_socket *fetch_socket_at(const struct fetcher *f, curl_socket_t fd);
+curl_socket_t fetch_socket_fd(const struct fetch_socket *s);
+/* Those opened for the connection, but `but`, are nobody's from now on. */
+void fetch_sockets_forget(struct fetch_conn *c, const struct fetch_socket *but);
+/* Far more has come for the connection than it can have asked for: its sockets end. */
+void fetch_sockets_end_noise(struct fetch_conn *c);
+/* UV_READABLE, UV_WRITABLE. */
+void fetch_socket_watch(struct fetch_socket *s, int events);
+/* Lets libcurl do what is due, for a bounded time, and finishes what it has completed. */
+void fetch_sockets_run(struct fetcher *f);
 
 /* fetch_tls.c */
 
-/* CURLOPT_SSL_CTX_FUNCTION with the transfer as its data. */
+/* CURLOPT_SSL_CTX_FUNCTION with the connection as its data. */
 CURLcode fetch_tls_on_context(CURL *easy, void *context, void *data);
+
+/* fetch_channel.c */
+
+/* A connection was made. False: it has ended already. */
+bool fetch_channel_open(struct fetch_conn *c);
+/* It has brought an answer, and is about to be kept. */
+void fetch_channel_settle(struct fetch_conn *c);
+/* Bytes; 0 at the end; or an errno, negative: -EAGAIN none now, -EPROTO for TLS and libcurl, whose
+ * words are in c->text. */
+ssize_t fetch_channel_read(struct fetch_conn *c, char *p, size_t size);
+/* How many were taken, of the one and then the other, or an errno, negative. What was not taken
+ * comes again next time. */
+ssize_t fetch_channel_write(struct fetch_conn *c, struct span first, struct span second);
+/* Nobody has sent anything since the last answer, and the connection has not ended. */
+bool fetch_channel_is_quiet(struct fetch_conn *c);
+/* Bytes have been read from the socket that nobody has asked for yet. */
+bool fetch_channel_holds_bytes(const struct fetch_conn *c);
+
+/* fetch_request.c */
+
+/* The head of t->fetch's request into t->head. NULL, or why it cannot be sent. */
+const char *fetch_request_write(struct fetch_transfer *t);
+
+/* fetch_exchange.c */
+
+/* Sends the transfer's request over its connection. */
+void fetch_exchange_begin(struct fetch_conn *c);
+void fetch_exchange_on_event(struct fetch_conn *c, int status, int events);
+void fetch_exchange_read(struct fetch_conn *c);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 
 enum { URL_BYTES = 8192, NAME_BYTES = 253, LABEL_BYTES = 63, PORT_MOST = 65535 };
@@ -19,25 +18,6 @@ static const struct scheme web_schemes[] = {{SPAN_INIT("http://"), 80},
 /* Those of libcurl's that leave it to the proxy to resolve the name. */
 static const struct scheme proxy_schemes[] = {
     {SPAN_INIT("http://"), 0}, {SPAN_INIT("https://"), 0}, {SPAN_INIT("socks5h://"), 0}};
-
-/* The literal address or one of localhost's. */
-static bool to_address(struct span name, struct sockaddr_storage *out_address)
-{
-    char text[INET6_ADDRSTRLEN];
-    struct sockaddr_in *v4 = (struct sockaddr_in *)out_address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out_address;
-
-    if (name.n >= sizeof(text))
-        return false;
-    if (name.n > 0)
-        memcpy(text, name.p, name.n);
-    text[name.n] = '\0';
-    *out_address = (struct sockaddr_storage){.ss_family = AF_INET};
-    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1)
-        return true;
-    out_address->ss_family = AF_INET6;
-    return inet_pton(AF_INET6, text, &v6->sin6_addr) == 1;
-}
 
 static bool is_number(struct span label)
 {
@@ -72,13 +52,13 @@ static bool is_name(struct span s)
 
 static bool parse_host(struct span host, struct fetch_target *target)
 {
-    struct sockaddr_storage address;
     bool brackets = span_starts(host, SPAN("[")) && span_ends(host, SPAN("]"));
+    struct in6_addr ip;
 
     target->name = brackets ? span_sub(host, 1, host.n - 1) : host;
-    target->literal = to_address(target->name, &address);
+    target->literal = ip_parse(target->name, &ip);
     if (target->literal)
-        return brackets == (address.ss_family == AF_INET6);
+        return brackets == (span_find_char(host, ':', 0) < host.n);
     return !brackets && is_name(host);
 }
 
@@ -162,9 +142,9 @@ static bool is_localhost(struct span name)
 static const char *refused(const struct egress_rules *rules, struct span name,
                            char out_why[EGRESS_WHY_BYTES])
 {
-    struct sockaddr_storage address;
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6};
 
-    if (!to_address(name, &address))
+    if (!ip_parse(name, &address.sin6_addr))
         return NULL;
     return egress_refuses(rules, (const struct sockaddr *)&address, out_why);
 }

@@ -1,5 +1,7 @@
 /* In the order in which they are asked: literal addresses and localhost, which need nobody; the
- * hosts file; the cache; c-ares.
+ * cache; c-ares, which looks into the hosts file before it asks a name server. That it reads the
+ * file for each name that the cache has not is a few microseconds for a file of usual length; what
+ * it finds there is kept for a second.
  *
  * An entry is one name: its last answer, good until `fresh_until_ms`, and the queries that wait for
  * the next one. c-ares' callback and the deadline only write down the answer and post a task, which
@@ -14,17 +16,20 @@
  * Possible failure modes: a server that is unreachable, silent or wrong (c-ares tries each three
  * times, then the answer is a failure, kept for five seconds); the system's settings change (they
  * are read again when no question is under way); all entries are waiting (a new name fails). */
-#include "resolve_private.h"
+#include "io/resolve.h"
 
 #include "io/timer.h"
 
 #include "base/log.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/text.h"
 
 #include <ares.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define KIND_RESOLVER 0x7265736fu
 #define KIND_ENTRY 0x72656e74u
@@ -41,6 +46,8 @@ enum {
     /* c-ares must be called to notice that time passes; what it says of when is found by walking
      * all its questions. */
     TICK_MS = 50,
+    LOOK_EVERY_MS = 1000, /* at the system's settings */
+    NAME_BYTES = 253,     /* longest name without its last dot (RFC 1035, section 2.3.4) */
 };
 
 static const char not_a_name[] = "it is not a host name";
@@ -52,12 +59,13 @@ struct resolver {
     ares_channel channel;
     char *servers; /* NULL: those of `settings` */
     unsigned timeout_ms;
-    struct resolve_hosts hosts;
-    struct resolve_file settings; /* resolv.conf */
-    bool settings_changed;        /* the channel is to be made anew */
-    struct map entries;           /* struct resolve_entry by name */
-    struct list idle;             /* least recently used first */
-    struct list answered;         /* their queries are to be called */
+    char *settings_path;  /* resolv.conf */
+    struct stat settings; /* as it was when it was read; zeroed: it was not there */
+    uint64_t look_again_ms;
+    bool settings_changed; /* the channel is to be made anew */
+    struct map entries;    /* struct resolve_entry by name */
+    struct list idle;      /* least recently used first */
+    struct list answered;  /* their queries are to be called */
     struct loop_task deliver;
     struct list sockets; /* struct resolve_socket, which c-ares has opened */
     struct timer tick;   /* runs while questions are under way */
@@ -75,7 +83,7 @@ struct resolve_entry {
     uint64_t fresh_until_ms;
     const char *error; /* NULL when there are addresses */
     unsigned count;
-    struct resolve_address *addresses;
+    struct in6_addr *addresses;
     size_t name_bytes;
     char name[];
 };
@@ -171,10 +179,10 @@ static int channel_open(struct resolver *r, ares_channel *out_channel)
         .flags = ARES_FLAG_NOALIASES, /* HOSTALIASES would be a file to read at each question */
         .timeout = (int)MAX(r->timeout_ms / FIRST_TRY_SHARE, 1u),
         .tries = TRIES,
-        .lookups = (char[]){"b"}, /* name servers only: the hosts file is ours */
+        .lookups = (char[]){"fb"}, /* the hosts file, then name servers, whatever the system says */
         .sock_state_cb = on_socket_state,
         .sock_state_cb_data = r,
-        .resolvconf_path = r->settings.path,
+        .resolvconf_path = r->settings_path,
     };
     int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
                ARES_OPT_SOCK_STATE_CB | ARES_OPT_RESOLVCONF;
@@ -192,20 +200,38 @@ static int channel_open(struct resolver *r, ares_channel *out_channel)
     return status;
 }
 
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static void look_at_settings(struct resolver *r)
+{
+    struct stat now;
+
+    if (loop_now_ms(r->loop) < r->look_again_ms)
+        return;
+    r->look_again_ms = loop_now_ms(r->loop) + LOOK_EVERY_MS;
+    if (stat(r->settings_path, &now) != 0)
+        now = (struct stat){0};
+    r->settings_changed = r->settings_changed || !is_same_file(&now, &r->settings);
+    r->settings = now;
+}
+
 /* Questions under way would be lost: it waits until there are none. */
 static void renew_channel(struct resolver *r)
 {
     ares_channel channel;
     int status;
 
-    if (resolve_file_changed(&r->settings, loop_now_ms(r->loop)))
-        r->settings_changed = true;
+    look_at_settings(r);
     if (!r->settings_changed || r->asking > 0)
         return;
     r->settings_changed = false;
     status = channel_open(r, &channel);
     if (status != ARES_SUCCESS) {
-        log_warn("resolve", "%s: %s", r->settings.path, ares_strerror(status));
+        log_warn("resolve", "%s: %s", r->settings_path, ares_strerror(status));
         return;
     }
     ares_destroy(r->channel);
@@ -257,22 +283,13 @@ static const char *failure_text(int status)
 }
 
 static unsigned take_family(const struct ares_addrinfo *info, int family,
-                            struct resolve_address list[RESOLVE_MAX_ADDRESSES])
+                            struct in6_addr list[RESOLVE_MAX_ADDRESSES])
 {
     unsigned n = 0;
 
-    for (const struct ares_addrinfo_node *node = info->nodes; node != NULL; node = node->ai_next) {
-        const void *address = node->ai_addr;
-
-        if (node->ai_family != family || n == RESOLVE_MAX_ADDRESSES)
-            continue;
-        list[n].family = family;
-        if (family == AF_INET)
-            list[n].ip.v4 = ((const struct sockaddr_in *)address)->sin_addr;
-        else
-            list[n].ip.v6 = ((const struct sockaddr_in6 *)address)->sin6_addr;
-        n++;
-    }
+    for (const struct ares_addrinfo_node *node = info->nodes;
+         node != NULL && n < RESOLVE_MAX_ADDRESSES; node = node->ai_next)
+        n += node->ai_family == family && ip_of_sockaddr(node->ai_addr, &list[n]);
     return n;
 }
 
@@ -290,7 +307,7 @@ static uint64_t least_ttl_ms(const struct ares_addrinfo *info)
 /* IPv6 first, then in turns (RFC 8305, section 4). */
 static void entry_succeed(struct resolve_entry *e, const struct ares_addrinfo *info)
 {
-    struct resolve_address v6[RESOLVE_MAX_ADDRESSES], v4[RESOLVE_MAX_ADDRESSES];
+    struct in6_addr v6[RESOLVE_MAX_ADDRESSES], v4[RESOLVE_MAX_ADDRESSES];
     unsigned n6 = take_family(info, AF_INET6, v6), n4 = take_family(info, AF_INET, v4);
 
     e->addresses = mem_resize(e->addresses, MIN(n6 + n4, RESOLVE_MAX_ADDRESSES) * sizeof(v6[0]));
@@ -363,10 +380,10 @@ static void on_deadline(struct timer *timer)
 
 static void entry_result(const struct resolve_entry *e, struct resolve_result *out_result)
 {
-    out_result->count = 0;
+    out_result->count = e->count;
     out_result->error = e->error;
     for (unsigned i = 0; i < e->count; i++)
-        resolve_result_add(out_result, &e->addresses[i]);
+        out_result->addresses[i] = e->addresses[i];
 }
 
 static void entry_deliver(struct resolve_entry *e)
@@ -404,7 +421,8 @@ static void on_deliver(struct loop_task *task)
 static void ask(struct resolve_entry *e)
 {
     const struct ares_addrinfo_hints hints = {
-        .ai_flags = ARES_AI_NOSORT, /* sorting opens a socket for each address */
+        /* Sorting opens a socket for each address. CARES_HOSTS names the hosts file. */
+        .ai_flags = ARES_AI_NOSORT | ARES_AI_ENVHOSTS,
         .ai_family = AF_UNSPEC,
     };
     struct resolver *r = e->resolver;
@@ -483,13 +501,11 @@ static bool fail(struct resolve_result *out_result, const char *error)
 
 static bool find_literal(struct span name, struct resolve_result *out_result)
 {
-    struct resolve_address address;
-
     if (span_starts(name, SPAN("[")) && span_ends(name, SPAN("]")))
         name = span_sub(name, 1, name.n - 1);
-    if (!resolve_address_parse(name, &address))
+    if (!ip_parse(name, &out_result->addresses[out_result->count]))
         return false;
-    resolve_result_add(out_result, &address);
+    out_result->count++;
     return true;
 }
 
@@ -507,11 +523,11 @@ static bool find_localhost(struct span name, struct resolve_result *out_result)
 
 /* Lower case and without the last dot. False when no name server could know it: names that are not
  * ASCII travel as punycode. */
-static bool fold_name(struct span name, char folded[RESOLVE_NAME_BYTES + 1])
+static bool fold_name(struct span name, char folded[NAME_BYTES + 1])
 {
     size_t n = span_ends(name, SPAN(".")) ? name.n - 1 : name.n;
 
-    if (n == 0 || n > RESOLVE_NAME_BYTES)
+    if (n == 0 || n > NAME_BYTES)
         return false;
     text_fold_into(folded, span_sub(name, 0, n));
     folded[n] = '\0';
@@ -521,7 +537,7 @@ static bool fold_name(struct span name, char folded[RESOLVE_NAME_BYTES + 1])
 bool resolve_start(struct resolver *r, struct resolve_query *query, struct span name,
                    struct resolve_result *out_result)
 {
-    char folded[RESOLVE_NAME_BYTES + 1];
+    char folded[NAME_BYTES + 1];
     struct span key;
     struct resolve_entry *e;
 
@@ -533,8 +549,7 @@ bool resolve_start(struct resolver *r, struct resolve_query *query, struct span 
     if (!fold_name(name, folded))
         return fail(out_result, not_a_name);
     key = span_str(folded);
-    if (find_localhost(key, out_result) ||
-        resolve_hosts_find(&r->hosts, key, loop_now_ms(r->loop), out_result))
+    if (find_localhost(key, out_result))
         return true;
     e = map_find(&r->entries, key);
     if (e == NULL)
@@ -576,10 +591,11 @@ struct err *resolver_new(struct loop *loop, const struct resolve_options *option
     r->loop = loop;
     r->timeout_ms = options->timeout_ms != 0 ? options->timeout_ms : TIMEOUT_MS;
     r->servers = options->servers != NULL ? mem_string(span_str(options->servers)) : NULL;
-    resolve_hosts_init(&r->hosts, options->hosts_file != NULL ? options->hosts_file : "/etc/hosts");
-    resolve_file_init(&r->settings,
-                      options->resolv_file != NULL ? options->resolv_file : "/etc/resolv.conf");
-    (void)resolve_file_changed(&r->settings, loop_now_ms(loop)); /* channel_open reads it */
+    r->settings_path = mem_string(
+        span_str(options->resolv_file != NULL ? options->resolv_file : "/etc/resolv.conf"));
+    look_at_settings(r);
+    r->settings_changed = false; /* channel_open reads them */
+    setenv("CARES_HOSTS", options->hosts_file != NULL ? options->hosts_file : "/etc/hosts", 1);
     map_init(&r->entries, entry_name);
     list_init(&r->idle);
     list_init(&r->answered);
@@ -620,8 +636,7 @@ void resolver_free(struct resolver *r)
     timer_stop(r->loop, &r->tick);
     map_each(&r->entries, entry_drop, r->loop);
     map_done(&r->entries);
-    resolve_hosts_done(&r->hosts);
-    resolve_file_done(&r->settings);
+    mem_free(r->settings_path);
     mem_free(r->servers);
     mem_free(r);
 }

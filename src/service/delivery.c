@@ -2,8 +2,6 @@
  * alike. */
 #include "service/delivery.h"
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/must.h"
@@ -23,7 +21,7 @@ const struct enumeration delivery_state_names = {"State", state_names, DELIVERY_
 
 static const struct sm_state states[DELIVERY_STATE_COUNT] = {
     [DELIVERY_PENDING] = {"Pending", SM_TO(DELIVERY_IN_FLIGHT) | SM_TO(DELIVERY_PENDING)},
-    [DELIVERY_IN_FLIGHT] = {"InFlight", SM_TO(DELIVERY_WAITING) | SM_TO(DELIVERY_PENDING) | ENDED},
+    [DELIVERY_IN_FLIGHT] = {"InFlight", SM_TO(DELIVERY_WAITING) | ENDED},
     [DELIVERY_WAITING] = {"Waiting", SM_TO(DELIVERY_PENDING)},
     [DELIVERY_DELIVERED] = {"Delivered", SM_TO(DELIVERY_PENDING)},
     [DELIVERY_DEAD] = {"Dead", SM_TO(DELIVERY_PENDING)},
@@ -46,24 +44,17 @@ static struct span no_key(const void *item)
 
 /* Takes the delivery out of the list of its state. One that has not ended keeps its place among
  * those, whatever happens to it. */
-static void leave_state(struct delivery *delivery)
+static void leave_state(struct deliveries *d, struct delivery *delivery)
 {
-    struct deliveries *d = delivery->lane->deliveries;
-
     d->count[delivery->state]--;
-    if (delivery->state == DELIVERY_IN_FLIGHT) {
-        lane_free_slot(delivery->lane);
-    } else if (has_ended(delivery->state)) {
+    if (has_ended(delivery->state))
         list_remove(&d->ended, &delivery->age_link);
-    } else {
-        lane_dequeue(delivery->lane, delivery);
-    }
+    else
+        lane_leave(delivery->lane, delivery);
 }
 
-static void stop_aging(struct delivery *delivery)
+static void stop_aging(struct deliveries *d, struct delivery *delivery)
 {
-    struct deliveries *d = delivery->lane->deliveries;
-
     if (!list_linked(&delivery->age_link))
         return;
     list_remove(&d->not_ended, &delivery->age_link);
@@ -71,13 +62,11 @@ static void stop_aging(struct delivery *delivery)
 }
 
 /* Puts it into the list of its state. */
-static void enter_state(struct delivery *delivery)
+static void enter_state(struct deliveries *d, struct delivery *delivery)
 {
-    struct deliveries *d = delivery->lane->deliveries;
-
     d->count[delivery->state]++;
     if (has_ended(delivery->state)) {
-        stop_aging(delivery);
+        stop_aging(d, delivery);
         list_push_back(&d->ended, &delivery->age_link);
         return;
     }
@@ -85,12 +74,7 @@ static void enter_state(struct delivery *delivery)
         list_push_back(&d->not_ended, &delivery->age_link);
         payload_needed(events_payloads(d->service->events), delivery->event);
     }
-    if (delivery->state == DELIVERY_IN_FLIGHT) {
-        lane_take_slot(delivery->lane);
-        delivery->attempt = NULL; /* attempt_start knows it */
-    } else {
-        lane_enqueue(delivery->lane, delivery);
-    }
+    lane_enter(delivery->lane, delivery);
 }
 
 bool delivery_has_ended(const struct delivery *delivery)
@@ -98,11 +82,24 @@ bool delivery_has_ended(const struct delivery *delivery)
     return has_ended(delivery->state);
 }
 
-void delivery_set_state(struct delivery *delivery, enum delivery_state next)
+/* What lies between two records of a delivery a replay does not see: that its time has come and
+ * that it is attempted is not journaled, and the record of a move from which others have followed
+ * may be cleaned away. So it makes these moves itself: every state can be reached from every other.
+ */
+static void catch_up(struct delivery *delivery, enum delivery_state next)
 {
-    leave_state(delivery);
+    while (!sm_allows(&delivery_machine, delivery->state, next))
+        sm_move(&delivery_machine, &delivery->state,
+                delivery->state == DELIVERY_PENDING ? DELIVERY_IN_FLIGHT : DELIVERY_PENDING);
+}
+
+void delivery_move(struct deliveries *d, struct delivery *delivery, enum delivery_state next)
+{
+    leave_state(d, delivery);
+    if (!store_is_loaded(d->service->store))
+        catch_up(delivery, next);
     sm_move(&delivery_machine, &delivery->state, next);
-    enter_state(delivery);
+    enter_state(d, delivery);
 }
 
 static struct delivery *delivery_new(struct deliveries *d, struct lane *lane, struct event *event,
@@ -113,21 +110,18 @@ static struct delivery *delivery_new(struct deliveries *d, struct lane *lane, st
     delivery->event = event;
     delivery->lane = lane;
     delivery->object_no = object_no;
-    list_push_back(&lane->all, &delivery->lane_link);
+    lane_add(lane, delivery);
     map_add(&d->by_no, delivery);
     return delivery;
 }
 
-void delivery_drop(struct delivery *delivery)
+void delivery_drop(struct deliveries *d, struct delivery *delivery)
 {
-    struct lane *lane = delivery->lane;
-    struct deliveries *d = lane->deliveries;
-
     if (delivery->state == DELIVERY_IN_FLIGHT && delivery->attempt != NULL)
         attempt_cancel(delivery->attempt);
-    leave_state(delivery);
-    stop_aging(delivery);
-    list_remove(&lane->all, &delivery->lane_link);
+    leave_state(d, delivery);
+    stop_aging(d, delivery);
+    lane_remove(delivery->lane, delivery);
     map_remove(&d->by_no, no_key(delivery));
     store_forget(d->service->store, &delivery->stored);
     event_unref(d->service->events, delivery->event);
@@ -147,11 +141,10 @@ void delivery_create(struct deliveries *d, const struct uuid *webhook_id, struct
     delivery->version = origin->serial;
     store_track(d->service->store, &delivery->stored, RECORD_DELIVERY, &within);
     d->version = MAX(d->version, origin->serial);
-    enter_state(delivery);
+    enter_state(d, delivery);
     lane_update(lane);
 }
 
-/* The fields that a record carries; the state is the caller's to move. */
 static void take_fields(struct delivery *delivery, const struct record_delivery *r)
 {
     delivery->version = r->version;
@@ -170,23 +163,19 @@ static struct err *apply_delivery(void *context, struct span body,
     struct delivery *delivery;
 
     TRY(record_read_delivery(body, &r));
-    if (r.state >= DELIVERY_STATE_COUNT)
-        return ERR(ERR_STORAGE_FAILURE, "journal record %llu: no delivery state %u",
+    if (r.state >= DELIVERY_STATE_COUNT || r.state == DELIVERY_IN_FLIGHT)
+        return ERR(ERR_STORAGE_FAILURE, "journal record %llu: no delivery is recorded in state %u",
                    (unsigned long long)origin->serial, r.state);
     delivery = delivery_find_no(d, r.object_no);
-    if (delivery == NULL) {
+    if (delivery == NULL) { /* the record that made it was cleaned away */
         delivery = delivery_new(d, lane_get(d, &r.webhook),
                                 event_ref(d->service->events, r.event_no), r.object_no);
         delivery->state = r.state;
         take_fields(delivery, &r);
-        enter_state(delivery);
-    } else if (delivery->version != r.version) {
-        MUST(!store_is_loaded(d->service->store) ||
-             sm_allows(&delivery_machine, delivery->state, r.state));
-        leave_state(delivery);
+        enter_state(d, delivery);
+    } else if (delivery->version != r.version) { /* else it was only moved */
         take_fields(delivery, &r);
-        delivery->state = r.state;
-        enter_state(delivery);
+        delivery_move(d, delivery, r.state);
     }
     store_track(d->service->store, &delivery->stored, RECORD_DELIVERY, origin);
     d->version = MAX(d->version, r.version);
@@ -208,7 +197,7 @@ static struct err *apply_delivery_gone(void *context, struct span body,
     if (delivery == NULL)
         return NULL;
     lane = delivery->lane;
-    delivery_drop(delivery);
+    delivery_drop(d, delivery);
     lane_update(lane);
     lane_release(lane);
     return NULL;
@@ -228,7 +217,7 @@ struct record_delivery delivery_record(const struct delivery *delivery)
     return (struct record_delivery){
         .object_no = delivery->object_no,
         .event_no = delivery->event->object_no,
-        .webhook = delivery->lane->webhook_id,
+        .webhook = *lane_webhook_id(delivery->lane),
         .state = recorded_state(delivery),
         .attempts = delivery->attempts,
         .last_status = delivery->last_status,
@@ -254,53 +243,6 @@ static struct err *move_delivery(void *context, struct stored *stored, struct ch
     return NULL;
 }
 
-static struct err *apply_lane(void *context, struct span body, const struct store_origin *origin)
-{
-    struct deliveries *d = context;
-    struct record_lane r;
-    struct lane *lane;
-
-    TRY(record_read_lane(body, &r));
-    lane = lane_get(d, &r.webhook);
-    lane->failing_since_unix_ns = r.failing_since_unix_ns;
-    lane_hold(lane, r.hold_until_unix_ns);
-    if (r.failing_since_unix_ns == 0 && r.hold_until_unix_ns == 0)
-        store_forget(d->service->store, &lane->stored);
-    else
-        store_track(d->service->store, &lane->stored, RECORD_LANE, origin);
-    return NULL;
-}
-
-void lane_add_record(struct change *change, const struct lane *lane, int64_t failing_since_unix_ns,
-                     int64_t hold_until_unix_ns)
-{
-    const struct record_lane record = {
-        .webhook = lane->webhook_id,
-        .failing_since_unix_ns = failing_since_unix_ns,
-        .hold_until_unix_ns = hold_until_unix_ns,
-    };
-
-    record_add_lane(change_begin(change), &record);
-    change_end(change, RECORD_LANE, 1);
-}
-
-void lane_start_over(struct change *change, const struct lane *lane, bool is_other_receiver)
-{
-    int64_t hold_until_unix_ns = is_other_receiver ? 0 : lane->hold_until_unix_ns;
-
-    if (lane->failing_since_unix_ns != 0 || lane->hold_until_unix_ns != hold_until_unix_ns)
-        lane_add_record(change, lane, 0, hold_until_unix_ns);
-}
-
-static struct err *move_lane(void *context, struct stored *stored, struct change *change)
-{
-    const struct lane *lane = CONTAINER_OF(stored, struct lane, stored);
-
-    (void)context;
-    lane_add_record(change, lane, lane->failing_since_unix_ns, lane->hold_until_unix_ns);
-    return NULL;
-}
-
 /* Deliveries of deleted webhooks do not count: they are being dropped, and a replay drops them. */
 static void digest_deliveries(void *context, struct store_digest *digest)
 {
@@ -308,11 +250,7 @@ static void digest_deliveries(void *context, struct store_digest *digest)
     struct buf b;
 
     buf_init(&b, BUF_NO_CAP);
-    LIST_EACH(&d->lanes, at) {
-        struct lane *lane = CONTAINER_OF(at, struct lane, link);
-
-        if (lane->webhook == NULL)
-            continue;
+    for (const struct lane *lane = lane_first(d); lane != NULL; lane = lane_next(d, lane))
         for (struct delivery *x = lane_first_delivery(lane); x != NULL;
              x = lane_next_delivery(lane, x)) {
             const struct record_delivery record = delivery_record(x);
@@ -321,14 +259,7 @@ static void digest_deliveries(void *context, struct store_digest *digest)
             record_add_delivery(&b, &record);
             store_digest_add(digest, buf_span(&b));
         }
-    }
     buf_done(&b);
-}
-
-static bool came_before(const struct list_link *a, const struct list_link *b)
-{
-    return CONTAINER_OF_CONST(a, struct delivery, lane_link)->object_no <
-           CONTAINER_OF_CONST(b, struct delivery, lane_link)->object_no;
 }
 
 static bool ended_before(const struct list_link *a, const struct list_link *b)
@@ -343,59 +274,13 @@ static bool is_older(const struct list_link *a, const struct list_link *b)
            CONTAINER_OF_CONST(b, struct delivery, age_link)->object_no;
 }
 
-/* Also notes the latest time that the journal knows of. */
-static struct err *check_events(const struct lane *lane, int64_t *latest_unix_ns)
-{
-    *latest_unix_ns = MAX(*latest_unix_ns, lane->failing_since_unix_ns);
-    for (const struct delivery *x = lane_first_delivery(lane); x != NULL;
-         x = lane_next_delivery(lane, x)) {
-        *latest_unix_ns = MAX(*latest_unix_ns, x->event->time_unix_ns);
-        if (!x->event->is_known)
-            return ERR(ERR_STORAGE_FAILURE, "the journal has delivery %llu but not its event %llu",
-                       (unsigned long long)x->object_no, (unsigned long long)x->event->object_no);
-    }
-    return NULL;
-}
-
-/* A wall clock that the journal is ahead of was set back, or is not set yet. By it, all waits would
- * be longer by what it lacks: they count from the latest time that is known. */
-static void count_waits(struct deliveries *d, int64_t latest_unix_ns)
-{
-    int64_t lacking_ns = latest_unix_ns - clock_unix_ns();
-
-    if (lacking_ns <= 0)
-        return;
-    log_warn("delivery",
-             "the clock is %lld s behind the journal's last event; retries do not wait for it",
-             (long long)(lacking_ns / 1000000000));
-    LIST_EACH(&d->lanes, at)
-        lane_count_waits_from(CONTAINER_OF(at, struct lane, link), latest_unix_ns);
-}
-
-/* After a replay, which met moved records late: order, and lanes find their webhooks. Those of
- * deleted webhooks go now; of their events the journal may have none any more. */
+/* A replay meets moved records late. */
 static struct err *loaded(void *context)
 {
     struct deliveries *d = context;
-    int64_t latest_unix_ns = 0;
 
     list_sort(&d->ended, ended_before);
     list_sort(&d->not_ended, is_older);
-    LIST_EACH(&d->lanes, at) {
-        struct lane *lane = CONTAINER_OF(at, struct lane, link);
-
-        lane->webhook = webhook_find(d->service->webhooks, &lane->webhook_id);
-        if (lane->webhook == NULL) {
-            lane_discard(lane);
-            continue;
-        }
-        TRY(check_events(lane, &latest_unix_ns));
-        list_sort(&lane->all, came_before);
-        lane->webhook->lane = lane;
-        lane_configure(lane);
-        lane_release(lane);
-    }
-    count_waits(d, latest_unix_ns);
     return NULL;
 }
 
@@ -412,12 +297,6 @@ static const struct store_kind delivery_gone_kind = {
     .apply = apply_delivery_gone,
 };
 
-static const struct store_kind lane_kind = {
-    .kind = RECORD_LANE,
-    .apply = apply_lane,
-    .move = move_lane,
-};
-
 struct deliveries *deliveries_new(struct service *service)
 {
     struct deliveries *d = NEW(struct deliveries);
@@ -427,7 +306,7 @@ struct deliveries *deliveries_new(struct service *service)
     list_init(&d->ended);
     list_init(&d->not_ended);
     list_init(&d->idle_attempts);
-    list_init(&d->settings);
+    list_init(&d->stopped_attempts);
     response_init(&d->response, (size_t)service->limits.answer_bytes);
     lanes_init(d);
     store_register(service->store, &delivery_kind, d);
@@ -465,7 +344,7 @@ size_t deliveries_count(const struct deliveries *d, enum delivery_state state)
 
 bool deliveries_are_dropped(const struct deliveries *d)
 {
-    return !list_empty(&d->dying);
+    return !list_empty(&d->lanes_in[LANE_DYING]);
 }
 
 uint64_t deliveries_version(const struct deliveries *d)
@@ -492,7 +371,7 @@ struct delivery *delivery_find(const struct deliveries *d, const struct uuid *id
     struct delivery *delivery = delivery_find_no(d, uuid_serial(id));
     struct uuid own;
 
-    if (delivery == NULL || delivery->lane->is_dying)
+    if (delivery == NULL || lane_is_dying(delivery->lane))
         return NULL;
     delivery_id(delivery, &own);
     return uuid_eq(&own, id) ? delivery : NULL;
@@ -516,15 +395,6 @@ struct delivery *deliveries_next_ended(const struct deliveries *d, const struct 
 struct delivery *deliveries_oldest_pending(const struct deliveries *d)
 {
     return at_age(list_first(&d->not_ended));
-}
-
-struct delivery *lane_oldest_pending(const struct lane *lane)
-{
-    struct delivery *delivery = lane_first_delivery(lane);
-
-    while (delivery != NULL && has_ended(delivery->state))
-        delivery = lane_next_delivery(lane, delivery);
-    return delivery;
 }
 
 struct err *deliveries_check_room(const struct deliveries *d, struct change *change, size_t more)
@@ -571,7 +441,7 @@ void delivery_add_json(const struct delivery *delivery, struct buf *b)
     delivery_id(delivery, &id);
     buf_add_char(b, '{');
     member_add_uuid(b, SPAN("Id"), &id);
-    member_add_uuid(b, SPAN("WebhookId"), &delivery->lane->webhook_id);
+    member_add_uuid(b, SPAN("WebhookId"), lane_webhook_id(delivery->lane));
     member_add_uuid(b, SPAN("EventId"), &event->id);
     member_add_text(b, SPAN("Event"), event->resource);
     member_add_text(b, SPAN("State"), state_names[delivery->state]);

@@ -27,52 +27,50 @@ enum {
 };
 
 struct attempt {
-    struct list_link idle_link;
+    struct list_link link; /* among those that are idle, or that have stopped */
     struct fetch fetch;
     struct deliveries *deliveries;
     struct delivery *delivery;
-    struct delivery_settings *settings;
-    struct delivery_host *host; /* NULL: the destination is local */
+    struct lane_settings *settings;
+    struct lane_origin *origin; /* has a place for it; NULL: the destination is local */
     struct fetch_header headers[MAX_HEADERS];
     size_t header_count;
     struct blob *body;
     struct span content_type;
-    int64_t started_unix_ns;
     uint64_t started_ns;
     int64_t ended_unix_ns; /* when its outcome is recorded */
     struct webhook_log_entry outcome;
     struct retry_answer answer;
-    bool is_fetching;
-    bool is_evaluating;     /* a local request, which may delete the attempt's own delivery */
-    bool is_cancelled;      /* meanwhile */
-    bool is_aborted;        /* the custom payload request said so */
-    struct loop_task ended; /* of an attempt without a fetch */
-    struct timer again;     /* the outcome could not be recorded yet */
+    bool is_evaluating; /* a local request, which may delete the attempt's own delivery */
+    bool is_cancelled;  /* meanwhile */
+    bool is_aborted;    /* the custom payload request said so */
+    struct timer again; /* the outcome could not be recorded yet */
     struct arena arena;
 };
 
 static void record_outcome(struct attempt *attempt);
-
-static void on_ended(struct loop_task *task)
-{
-    record_outcome(CONTAINER_OF(task, struct attempt, ended));
-}
 
 static void on_again(struct timer *timer)
 {
     record_outcome(CONTAINER_OF(timer, struct attempt, again));
 }
 
+/* The first of these, taken out; NULL: there is none. */
+static struct attempt *pop(struct list *attempts)
+{
+    struct list_link *link = list_pop_front(attempts);
+
+    return link == NULL ? NULL : CONTAINER_OF(link, struct attempt, link);
+}
+
 static struct attempt *attempt_get(struct deliveries *d)
 {
-    struct list_link *idle = list_pop_front(&d->idle_attempts);
-    struct attempt *attempt;
+    struct attempt *attempt = pop(&d->idle_attempts);
 
-    if (idle != NULL)
-        return CONTAINER_OF(idle, struct attempt, idle_link);
+    if (attempt != NULL)
+        return attempt;
     attempt = NEW(struct attempt);
     attempt->deliveries = d;
-    attempt->ended.run = on_ended;
     timer_init(&attempt->again, on_again);
     arena_init(&attempt->arena);
     return attempt;
@@ -91,11 +89,11 @@ static void attempt_put(struct attempt *attempt)
     blob_unref(attempt->body);
     attempt->body = NULL;
     attempt->delivery = NULL;
-    settings_put(TAKE(attempt->settings));
-    host_leave(TAKE(attempt->host));
+    lane_settings_put(TAKE(attempt->settings));
+    lane_origin_leave(TAKE(attempt->origin));
     arena_reset(&attempt->arena);
     if (list_count(&d->idle_attempts) < IDLE_ATTEMPTS)
-        list_push_back(&d->idle_attempts, &attempt->idle_link);
+        list_push_back(&d->idle_attempts, &attempt->link);
     else
         attempt_free(attempt);
 }
@@ -108,33 +106,40 @@ void attempt_cancel(struct attempt *attempt)
         attempt->is_cancelled = true;
         return;
     }
-    if (attempt->is_fetching)
-        fetch_cancel(d->service->fetcher, &attempt->fetch);
-    attempt->is_fetching = false;
-    loop_unpost(d->service->loop, &attempt->ended);
+    fetch_cancel(d->service->fetcher, &attempt->fetch);
+    if (list_linked(&attempt->link))
+        list_remove(&d->stopped_attempts, &attempt->link);
     timer_stop(d->service->loop, &attempt->again);
     attempt_put(attempt);
 }
 
 void attempts_done(struct deliveries *d)
 {
-    struct list_link *idle;
+    struct attempt *idle;
 
-    while ((idle = list_pop_front(&d->idle_attempts)) != NULL)
-        attempt_free(CONTAINER_OF(idle, struct attempt, idle_link));
+    while ((idle = pop(&d->idle_attempts)) != NULL)
+        attempt_free(idle);
 }
 
-/* The attempt is over without an answer; `why` is in its arena or static. */
-static void end_without_answer(struct attempt *attempt, struct span why)
+/* The attempt is over while it is started; `why` is in its arena or static. */
+static void stop(struct attempt *attempt, struct span why)
 {
     attempt->outcome.error = why;
-    loop_post(attempt->deliveries->service->loop, &attempt->ended);
+    list_push_back(&attempt->deliveries->stopped_attempts, &attempt->link);
+}
+
+void attempts_record(struct deliveries *d)
+{
+    struct attempt *attempt;
+
+    while ((attempt = pop(&d->stopped_attempts)) != NULL)
+        record_outcome(attempt);
 }
 
 static void abort_delivery(struct attempt *attempt, struct span why)
 {
     attempt->is_aborted = true;
-    end_without_answer(attempt, why);
+    stop(attempt, why);
 }
 
 /* Bodies. ---------------------------------------------------------------------------------- */
@@ -269,7 +274,7 @@ static struct span uuid_span(struct attempt *attempt, const struct uuid *id)
 
 static struct err *add_signature(struct attempt *attempt, struct span id, int64_t timestamp_s)
 {
-    struct delivery_settings *settings = attempt->settings;
+    struct lane_settings *settings = attempt->settings;
     const struct webhook_settings *webhook = &settings->webhook;
     struct buf b;
 
@@ -289,7 +294,7 @@ static struct err *add_headers(struct attempt *attempt)
     const struct webhook_settings *settings = &attempt->settings->webhook;
     struct arena *a = &attempt->arena;
     struct span event_id = uuid_span(attempt, &delivery->event->id);
-    int64_t timestamp_s = MAX(attempt->started_unix_ns, 0) / 1000000000;
+    int64_t timestamp_s = MAX(attempt->outcome.time_unix_ns, 0) / 1000000000;
 
     attempt->header_count = 0;
     for (size_t i = 0; i < settings->header_count; i++)
@@ -297,7 +302,8 @@ static struct err *add_headers(struct attempt *attempt)
             add_header(attempt, settings->headers[i].name, settings->headers[i].value);
     if (attempt->content_type.p != NULL)
         add_header(attempt, SPAN("Content-Type"), attempt->content_type);
-    add_header(attempt, SPAN("Svc-webhook-id"), uuid_span(attempt, &delivery->lane->webhook_id));
+    add_header(attempt, SPAN("Svc-webhook-id"),
+               uuid_span(attempt, lane_webhook_id(delivery->lane)));
     add_header(attempt, SPAN("Svc-event"), delivery->event->resource);
     add_header(attempt, SPAN("Svc-attempt"), arena_u64(a, delivery->attempts + 1u));
     add_header(attempt, SPAN("Svc-depth"), arena_u64(a, delivery->event->depth + 1u));
@@ -308,20 +314,29 @@ static struct err *add_headers(struct attempt *attempt)
 
 /* Sending. --------------------------------------------------------------------------------- */
 
+static void note_answer(struct attempt *attempt, int status, int64_t retry_after_s,
+                        struct span body, uint32_t took_ms)
+{
+    struct webhook_log_entry *outcome = &attempt->outcome;
+
+    attempt->answer = (struct retry_answer){status != 0, status, retry_after_s};
+    outcome->status = status;
+    outcome->duration_ms = took_ms;
+    outcome->response_body = arena_copy(&attempt->arena, text_cut_bytes(body, KEPT_BODY_BYTES));
+}
+
+static void on_connected(struct fetch *fetch)
+{
+    lane_origin_connected(CONTAINER_OF(fetch, struct attempt, fetch)->origin);
+}
+
 static void on_fetched(struct fetch *fetch, const struct fetch_result *result)
 {
     struct attempt *attempt = CONTAINER_OF(fetch, struct attempt, fetch);
     struct webhook_log_entry *outcome = &attempt->outcome;
 
-    attempt->is_fetching = false;
-    attempt->answer.answered = result->status != 0;
-    attempt->answer.status = result->status;
-    attempt->answer.retry_after_s = result->retry_after_s;
-    outcome->status = result->status;
+    note_answer(attempt, result->status, result->retry_after_s, result->body, result->total_ms);
     outcome->error = arena_copy(&attempt->arena, span_str(result->why));
-    outcome->response_body =
-        arena_copy(&attempt->arena, text_cut_bytes(result->body, KEPT_BODY_BYTES));
-    outcome->duration_ms = result->total_ms;
     outcome->dns_ms = result->dns_ms;
     outcome->connect_ms = result->connect_ms;
     outcome->tls_ms = result->tls_ms;
@@ -334,6 +349,7 @@ static void send_remote(struct attempt *attempt)
     struct fetch *fetch = &attempt->fetch;
 
     memset(fetch, 0, sizeof(*fetch));
+    fetch->origin = lane_origin_fetch(attempt->origin);
     fetch->method = attempt->settings->webhook.method;
     fetch->url = attempt->settings->webhook.destination;
     fetch->headers = attempt->headers;
@@ -341,15 +357,14 @@ static void send_remote(struct attempt *attempt)
     fetch->body = attempt->body;
     fetch->timeout_ms = attempt->settings->webhook.timeout_ms;
     fetch->keep_bytes = KEPT_BODY_BYTES + 1; /* which tells where a character ends */
+    fetch->on_connected = on_connected;
     fetch->on_done = on_fetched;
-    attempt->is_fetching = true;
     fetch_start(attempt->deliveries->service->fetcher, fetch);
 }
 
 static void send_local(struct attempt *attempt)
 {
     struct response *response = &attempt->deliveries->response;
-    struct webhook_log_entry *outcome = &attempt->outcome;
     uint64_t began_ns = clock_mono_ns();
 
     attempt->is_evaluating = true;
@@ -360,15 +375,11 @@ static void send_local(struct attempt *attempt)
         attempt_put(attempt);
         return;
     }
-    attempt->answer.answered = true;
-    attempt->answer.status = response->status;
-    outcome->status = response->status;
-    outcome->duration_ms = (uint32_t)((clock_mono_ns() - began_ns) / 1000000);
-    outcome->response_body =
-        arena_copy(&attempt->arena, text_cut_bytes(buf_span(&response->body), KEPT_BODY_BYTES));
+    note_answer(attempt, response->status, -1, buf_span(&response->body),
+                (uint32_t)((clock_mono_ns() - began_ns) / 1000000));
     if (response->error == ERR_INFINITE_LOOP)
         attempt->is_aborted = true;
-    end_without_answer(attempt, response->status >= 400 ? error_of_response(attempt) : SPAN(""));
+    stop(attempt, response->status >= 400 ? error_of_response(attempt) : SPAN(""));
 }
 
 /* HEAD has no body: none is signed, counted, or said to be of a type. */
@@ -390,27 +401,26 @@ static struct err *prepare(struct attempt *attempt, bool *out_ready)
     return *out_ready ? add_headers(attempt) : NULL;
 }
 
-void attempt_start(struct deliveries *d, struct delivery *delivery)
+void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_origin *origin)
 {
     struct attempt *attempt = attempt_get(d);
     struct err *e;
     bool ready = false;
 
     attempt->delivery = delivery;
-    attempt->settings = settings_get(delivery->lane);
-    attempt->host = host_enter(delivery->lane);
-    attempt->started_unix_ns = clock_unix_ns();
+    attempt->settings = lane_settings_get(delivery->lane);
+    attempt->origin = origin;
     attempt->started_ns = clock_mono_ns();
     attempt->content_type = (struct span){NULL, 0};
     attempt->is_aborted = attempt->is_cancelled = false;
     attempt->answer = (struct retry_answer){.retry_after_s = -1};
-    memset(&attempt->outcome, 0, sizeof(attempt->outcome));
-    delivery_set_state(delivery, DELIVERY_IN_FLIGHT);
+    attempt->outcome = (struct webhook_log_entry){.time_unix_ns = clock_unix_ns()};
+    delivery_move(d, delivery, DELIVERY_IN_FLIGHT);
     delivery->attempt = attempt;
     e = prepare(attempt, &ready);
     if (e != NULL) {
         attempt->is_aborted = err_code(e) == ERR_PAYLOAD_TOO_LARGE; /* as it would be next time */
-        end_without_answer(attempt, arena_copy(&attempt->arena, err_message(e)));
+        stop(attempt, arena_copy(&attempt->arena, err_message(e)));
         err_free(e);
     } else if (ready && attempt->settings->webhook.is_local) {
         send_local(attempt);
@@ -421,14 +431,25 @@ void attempt_start(struct deliveries *d, struct delivery *delivery)
 
 /* The outcome. ----------------------------------------------------------------------------- */
 
-static struct retry_decision decide(const struct attempt *attempt)
+static struct lane_outcome judge(const struct attempt *attempt)
 {
-    return retry_decide(&attempt->settings->webhook.retry, attempt->delivery->attempts + 1u,
-                        &attempt->answer, attempt->ended_unix_ns, rng_unit());
+    const struct webhook_settings *settings = &attempt->settings->webhook;
+
+    return (struct lane_outcome){
+        .paced = {.is_success = attempt->outcome.is_success,
+                  .is_aborted = attempt->is_aborted,
+                  .took_ms = attempt->outcome.duration_ms},
+        .decision = retry_decide(&settings->retry, attempt->outcome.attempt, &attempt->answer,
+                                 attempt->ended_unix_ns, rng_unit()),
+        .disable_after_days = settings->disable_after_days,
+        .started_unix_ns = attempt->outcome.time_unix_ns,
+        .ended_unix_ns = attempt->ended_unix_ns,
+        .error = text_cut_bytes(attempt->outcome.error, KEPT_ERROR_BYTES),
+    };
 }
 
 static void add_delivery(struct change *change, const struct attempt *attempt,
-                         const struct retry_decision *decision)
+                         const struct lane_outcome *outcome)
 {
     static const uint8_t states[] = {
         [RETRY_DELIVERED] = DELIVERY_DELIVERED,
@@ -438,54 +459,14 @@ static void add_delivery(struct change *change, const struct attempt *attempt,
     };
     struct record_delivery record = delivery_record(attempt->delivery);
 
-    record.state = attempt->is_aborted ? DELIVERY_ABORTED : states[decision->verdict];
+    record.state = attempt->is_aborted ? DELIVERY_ABORTED : states[outcome->decision.verdict];
     record.attempts++;
     record.last_status = (uint16_t)attempt->answer.status;
     record.next_unix_ns =
-        record.state == DELIVERY_WAITING ? decision->at_unix_ns : attempt->ended_unix_ns;
-    record.last_error = text_cut_bytes(attempt->outcome.error, KEPT_ERROR_BYTES);
+        record.state == DELIVERY_WAITING ? outcome->decision.at_unix_ns : attempt->ended_unix_ns;
+    record.last_error = outcome->error;
     record.version = change_next_serial(change);
     delivery_add_record(change, &record);
-}
-
-/* What the lane remembers: since when everything fails, and until when it is held back. An abort
- * says nothing about the receiver. */
-static void add_lane(struct change *change, const struct attempt *attempt,
-                     const struct retry_decision *decision)
-{
-    struct lane *lane = attempt->delivery->lane;
-    int64_t failing_since = lane->failing_since_unix_ns;
-    int64_t hold_until = lane_is_held(lane) ? lane->hold_until_unix_ns : 0;
-
-    if (attempt->is_aborted)
-        return;
-    if (decision->verdict == RETRY_DELIVERED)
-        failing_since = 0;
-    else if (failing_since == 0)
-        failing_since = attempt->started_unix_ns;
-    hold_until = MAX(hold_until, decision->hold_all_until_ns);
-    if (failing_since != lane->failing_since_unix_ns || hold_until != lane->hold_until_unix_ns)
-        lane_add_record(change, lane, failing_since, hold_until);
-}
-
-static void add_pause(struct change *change, const struct attempt *attempt,
-                      const struct retry_decision *decision)
-{
-    const struct lane *lane = attempt->delivery->lane;
-    double days = attempt->settings->webhook.disable_after_days;
-    double failing_ns = (double)(attempt->ended_unix_ns - lane->failing_since_unix_ns);
-    struct span why;
-
-    if (attempt->is_aborted || lane->webhook->is_paused)
-        return;
-    if (decision->verdict == RETRY_GONE)
-        why = SPAN("paused: the receiver answered 410 Gone");
-    else if (decision->verdict != RETRY_DELIVERED && lane->failing_since_unix_ns != 0 && days > 0 &&
-             failing_ns >= days * 86400e9)
-        why = SPAN("paused: nothing but failures for DisableAfterDays");
-    else
-        return;
-    webhook_pause(lane->webhook, why, change);
 }
 
 static void fill_entry(struct attempt *attempt)
@@ -493,46 +474,17 @@ static void fill_entry(struct attempt *attempt)
     struct webhook_log_entry *entry = &attempt->outcome;
     const struct delivery *delivery = attempt->delivery;
 
-    entry->webhook = delivery->lane->webhook_id;
+    entry->webhook = *lane_webhook_id(delivery->lane);
     delivery_id(delivery, &entry->delivery);
     entry->event = delivery->event->id;
     entry->attempt = delivery->attempts + 1u;
     entry->method = attempt->settings->webhook.method;
     entry->destination = attempt->settings->webhook.destination;
-    entry->time_unix_ns = attempt->started_unix_ns;
     entry->is_success = attempt->answer.status >= 200 && attempt->answer.status < 300;
     entry->body_bytes = blob_span(attempt->body).n;
     if (entry->error.n == 0 && attempt->answer.answered && !entry->is_success)
         entry->error = arena_printf(&attempt->arena, "answered %d %s", attempt->answer.status,
                                     status_reason(attempt->answer.status));
-}
-
-static void note_success(struct lane_history *history, const struct attempt *attempt)
-{
-    history->recent |= 1;
-    history->success_unix_ns = attempt->ended_unix_ns;
-}
-
-static void note_failure(struct lane_history *history, const struct attempt *attempt)
-{
-    history->failure_unix_ns = attempt->ended_unix_ns;
-    mem_free(history->error);
-    history->error = mem_string(text_cut_bytes(attempt->outcome.error, KEPT_ERROR_BYTES));
-}
-
-static void note_in_history(const struct attempt *attempt)
-{
-    struct lane_history *history = &attempt->delivery->lane->history;
-
-    history->recent <<= 1;
-    history->recent_count = MIN(history->recent_count + 1, LANE_RECENT_MOST);
-    if (attempt->outcome.is_success && !attempt->is_aborted)
-        note_success(history, attempt);
-    else
-        note_failure(history, attempt);
-    if (!attempt->is_aborted) /* which says nothing about the receiver */
-        lane_note_outcome(attempt->delivery->lane, attempt->outcome.is_success);
-    lane_note_time(attempt->delivery->lane, attempt->outcome.duration_ms);
 }
 
 static enum metric_result result_of(const struct attempt *attempt)
@@ -561,25 +513,24 @@ static void count_outcome(const struct attempt *attempt)
 static struct err *apply_outcome(struct attempt *attempt)
 {
     struct service *s = attempt->deliveries->service;
-    struct retry_decision decision;
+    struct lane_outcome outcome;
     struct change change;
     struct err *e;
     uint64_t serial;
 
     attempt->ended_unix_ns = clock_unix_ns();
-    decision = decide(attempt);
     fill_entry(attempt);
+    outcome = judge(attempt);
     change_init(&change, s->turn, &attempt->arena);
     change.frees_space = true;
     webhook_log_add(&change, &attempt->outcome);
-    add_delivery(&change, attempt, &decision);
-    add_lane(&change, attempt, &decision);
-    add_pause(&change, attempt, &decision);
+    add_delivery(&change, attempt, &outcome);
+    lane_add_outcome(&change, attempt->delivery->lane, &outcome);
     e = turn_apply(s->turn, &change, &serial);
     change_done(&change);
     if (e != NULL)
         return e;
-    note_in_history(attempt);
+    lane_note_outcome(attempt->delivery->lane, &outcome);
     count_outcome(attempt);
     return NULL;
 }
@@ -590,7 +541,7 @@ static void record_outcome(struct attempt *attempt)
     struct lane *lane = attempt->delivery->lane;
     struct err *e;
 
-    if (lane->is_dying) { /* the reaper drops the delivery */
+    if (lane_is_dying(lane)) { /* the reaper drops the delivery */
         attempt->delivery->attempt = NULL;
         attempt_put(attempt);
         return;

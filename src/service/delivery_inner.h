@@ -1,102 +1,85 @@
-/* Shared by the files of delivery: delivery.c (objects and their records), delivery_lane.c (queues
- * and the scheduler), delivery_host.c (how many attempts to one host), delivery_attempt.c (one
- * attempt, from settings to outcome). */
+/* Shared by the files of delivery: delivery.c (objects and their records), delivery_attempt.c (one
+ * attempt, from settings to outcome), and the lanes', which have more in lane_inner.h. */
 #ifndef SERVICE_DELIVERY_INNER_H
 #define SERVICE_DELIVERY_INNER_H
 
-#include "service/delivery.h"
+#include "service/lane.h"
+#include "service/pacing.h"
 #include "service/service.h"
 #include "service/sign.h"
+
+struct lane_origin;
 
 struct deliveries {
     struct service *service;
     struct map by_no;
-    struct map lanes_by_id;
-    struct list lanes;
-    struct list ended;         /* deliveries, oldest end first */
-    struct list not_ended;     /* the others, in the order in which they came */
-    struct list ready;         /* lanes that may start one: the scheduler's ring */
-    struct list unknown, slow; /* lanes that may, when fewer such as they have slots */
-    struct list uncommitted;   /* lanes whose next delivery is not on disk yet */
-    struct turn_wait commit;   /* for those */
-    struct map hosts;          /* struct delivery_host by origin */
-    struct list dying;         /* lanes of deleted webhooks, dropped in slices */
-    struct loop_task starter, reaper;
-    struct list idle_attempts; /* kept for the next ones, a bounded number */
-    struct list settings;      /* of lanes, the one used last at the end, a bounded number */
+    struct list ended;     /* deliveries, oldest end first */
+    struct list not_ended; /* the others, in the order in which they came */
     size_t count[DELIVERY_STATE_COUNT];
-    size_t unproved_in_flight; /* attempts of lanes that are not prompt */
     uint64_t version;
-    bool is_started;
-    uint64_t started_ms;      /* loop clock */
-    uint64_t first_no;        /* whatever is older was there before the start */
-    struct response response; /* of local requests, which are evaluated one at a time */
+    struct map lanes_by_id;
+    struct list lanes;                      /* but those that are dying */
+    struct list lanes_in[LANE_STATE_COUNT]; /* by state: see lane_move */
+    struct turn_wait commit;                /* for those that are UNCOMMITTED */
+    struct map hosts;                       /* struct lane_host by address */
+    struct list settings;                   /* struct lane_settings, the one used last at the end */
+    size_t not_prompt_in_flight;            /* attempts of lanes that are slow or unproved */
+    struct loop_task starter, reaper;
+    bool is_starting;             /* the starter runs: it sees for itself what becomes ready */
+    bool is_started;              /* see deliveries_start */
+    uint64_t started_ms;          /* loop clock */
+    uint64_t first_no;            /* whatever is older was there before the start */
+    struct list idle_attempts;    /* kept for the next ones, a bounded number */
+    struct list stopped_attempts; /* ended without a fetch: see attempts_record */
+    struct response response;     /* of local requests, which are evaluated one at a time */
 };
 
 /* delivery.c */
-void delivery_set_state(struct delivery *delivery, enum delivery_state next);
-/* Frees without a record; an attempt under way is cancelled. */
-void delivery_drop(struct delivery *delivery);
+/* The one mover. */
+void delivery_move(struct deliveries *d, struct delivery *delivery, enum delivery_state next);
 void delivery_add_record(struct change *change, const struct record_delivery *record);
 struct record_delivery delivery_record(const struct delivery *delivery);
-void lane_add_record(struct change *change, const struct lane *lane, int64_t failing_since_unix_ns,
-                     int64_t hold_until_unix_ns);
+/* Frees without a record; an attempt under way is cancelled. */
+void delivery_drop(struct deliveries *d, struct delivery *delivery);
 
-/* delivery_lane.c */
-struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id);
-/* Frees the lane when nothing keeps it. */
-void lane_release(struct lane *lane);
-/* Frees it with its deliveries, all at once. */
-void lane_discard(struct lane *lane);
-/* Reads the webhook's limits again. */
-void lane_configure(struct lane *lane);
-/* Puts a delivery into the queue of its state. */
-void lane_enqueue(struct lane *lane, struct delivery *delivery);
-void lane_dequeue(struct lane *lane, struct delivery *delivery);
-/* Nothing is started before this; a time that has passed: no hold. */
-void lane_hold(struct lane *lane, int64_t until_unix_ns);
-/* After a replay: as if the wall clock stood at `now_unix_ns` (it was set back). */
-void lane_count_waits_from(struct lane *lane, int64_t now_unix_ns);
-/* What may be started now is put into the ring; otherwise the timer is set for when it may. */
+/* lane.c */
+/* Something has changed in its queue, or in what it has under way. */
 void lane_update(struct lane *lane);
-/* Narrows or widens the lane's window. A receiver that hangs or refuses holds few of the slots that
- * all webhooks share, and one that comes back meets its backlog a little at a time: each success
- * doubles what it is trusted with, up to MaxInFlight, and each failure halves it. */
-void lane_note_outcome(struct lane *lane, bool is_success);
-/* Of the slots that all webhooks share one is taken, or free again, however its attempt ended. */
-void lane_take_slot(struct lane *lane);
-void lane_free_slot(struct lane *lane);
-/* How long an attempt took. A quarter of the slots is not for lanes whose last one took long, half
- * of that neither for those that have made none: however many receivers hang or are slow, those
- * that answer promptly are not held up. */
-void lane_note_time(struct lane *lane, uint64_t ms);
+
+/* lane_queue.c */
+/* One more / one less, of any state. */
+void lane_add(struct lane *lane, struct delivery *delivery);
+void lane_remove(struct lane *lane, struct delivery *delivery);
+/* One that has not ended comes to its state, or leaves it: to the queue of what is PENDING, or
+ * WAITING, or IN_FLIGHT to one of the slots that all webhooks share. */
+void lane_enter(struct lane *lane, struct delivery *delivery);
+void lane_leave(struct lane *lane, struct delivery *delivery);
+
+/* lane_life.c */
+struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id);
+/* Frees it when nothing keeps it. */
+void lane_release(struct lane *lane);
+const struct uuid *lane_webhook_id(const struct lane *lane);
 void lanes_init(struct deliveries *d);
 void lanes_done(struct deliveries *d);
-heap_less_fn lane_rank_less;
 
-/* From where it is parked into the ring. */
-void lane_call(struct lane *lane);
+/* lane_record.c */
+struct lane_outcome {
+    struct pacing_outcome paced;
+    struct retry_decision decision;
+    double disable_after_days;
+    int64_t started_unix_ns, ended_unix_ns;
+    struct span error;
+};
+extern const struct store_kind lane_kind; /* context: the deliveries */
+/* Adds to the change that records an outcome what the lane remembers of it, and when it is the end
+ * of the receiver, that the webhook is paused. */
+void lane_add_outcome(struct change *change, const struct lane *lane, const struct lane_outcome *o);
+/* When that is applied. */
+void lane_note_outcome(struct lane *lane, const struct lane_outcome *o);
 
-/* delivery_host.c */
-void hosts_init(struct deliveries *d);
-void hosts_done(struct deliveries *d);
-/* Of an origin: to be put back. */
-struct delivery_host *host_get(struct deliveries *d, struct span origin);
-/* NULL is allowed. */
-void host_put(struct delivery_host *host);
-/* May the lane start an attempt? */
-bool host_admits(const struct lane *lane);
-/* Where lanes stand that it does not admit. */
-struct list *host_parked(struct delivery_host *host);
-/* The lane has had its turn, or left: a place that was kept for it is another's. */
-void host_uncall(struct lane *lane);
-/* An attempt of the lane begins; NULL when its destination is local. */
-struct delivery_host *host_enter(struct lane *lane);
-/* It has ended. NULL is allowed. */
-void host_leave(struct delivery_host *host);
-
-/* delivery_settings.c */
-struct delivery_settings {
+/* lane_settings.c */
+struct lane_settings {
     struct list_link link; /* while they are the lane's */
     struct lane *lane;
     unsigned refs;
@@ -106,15 +89,24 @@ struct delivery_settings {
     struct arena arena;
 };
 /* As the webhook is now; to be put back. */
-struct delivery_settings *settings_get(struct lane *lane);
+struct lane_settings *lane_settings_get(struct lane *lane);
 /* NULL is allowed. */
-void settings_put(struct delivery_settings *settings);
-/* The lane is about to go. */
-void settings_forget(struct lane *lane);
+void lane_settings_put(struct lane_settings *settings);
+
+/* lane_host.c */
+/* NULL: its destination is local. */
+struct fetch_origin *lane_origin_fetch(const struct lane_origin *origin);
+/* A connection to it was made: it may lead elsewhere than before. */
+void lane_origin_connected(struct lane_origin *origin);
+/* An attempt has ended: its place is free. NULL is allowed. */
+void lane_origin_leave(struct lane_origin *origin);
 
 /* delivery_attempt.c */
-void attempt_start(struct deliveries *d, struct delivery *delivery);
+/* `origin`: of its lane, with a place that is the attempt's now; NULL when it is local. */
+void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_origin *origin);
 void attempt_cancel(struct attempt *attempt);
+/* Records the outcomes of those that ended while they were started. */
+void attempts_record(struct deliveries *d);
 void attempts_done(struct deliveries *d);
 
 #endif

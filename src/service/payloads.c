@@ -141,6 +141,11 @@ static struct err *load(struct payloads *p, struct event *event, bool may_wait, 
     return NULL;
 }
 
+bool payload_is_held(const struct event *event)
+{
+    return event->payload.blob != NULL;
+}
+
 bool payload_ready(struct payloads *p, struct event *event)
 {
     bool is_there = true;

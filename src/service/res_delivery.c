@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "service/builtin.h"
 #include "service/crud.h"
+#include "service/lane.h"
 #include "service/rendered.h"
 #include "service/service.h"
 
@@ -64,7 +65,7 @@ static void *next_of_event(struct rendered *r)
     while (at->place < at->event->webhooks) {
         struct delivery *delivery = delivery_find_no(d, at->event->object_no + ++at->place);
 
-        if (delivery != NULL && !delivery->lane->is_dying)
+        if (delivery != NULL && !lane_is_dying(delivery->lane))
             return delivery;
     }
     return NULL;

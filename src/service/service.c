@@ -65,9 +65,8 @@ struct err *service_new(struct loop *loop, struct service_options *options,
     s->base_path = span_str(options->base_path);
     s->cors_origins = options->cors_origins;
     s->delivery_in_flight = options->delivery_in_flight;
-    s->connections_per_host = options->fetch.max_connections_per_host != 0
-                                  ? options->fetch.max_connections_per_host
-                                  : FETCH_CONNECTIONS_PER_HOST;
+    s->connections_per_host =
+        options->connections_per_host != 0 ? options->connections_per_host : CONNECTIONS_PER_HOST;
     s->access = options->access;
     s->egress = options->egress;
     access_init(&options->access);

@@ -3,6 +3,7 @@
 #include "base/datetime.h"
 #include "base/decimal.h"
 #include "base/json.h"
+#include "service/lane.h"
 #include "service/mask.h"
 #include "service/negotiate.h"
 #include "service/selector.h"

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/member.h"
+#include "service/lane.h"
 #include "service/service.h"
 
 #define STATUS_PROPERTY(property_name, property_type, text)                                        \
@@ -59,16 +60,6 @@ static const struct property properties[] = {
 
 const struct shape webhook_status_shape = {properties, ARRAY_LEN(properties), false};
 
-/* What a webhook without deliveries has. */
-static const struct lane no_lane;
-
-static const struct lane *lane_of(const struct webhook *w)
-{
-    return w->lane == NULL ? &no_lane : w->lane;
-}
-
-/* ---- why ---- */
-
 static struct span reason_of_pause(const struct webhook *w, struct arena *a)
 {
     struct json_value json = entity_parse(entity_json(w->entity), a);
@@ -77,96 +68,72 @@ static struct span reason_of_pause(const struct webhook *w, struct arena *a)
     return json_type(message) == JSON_STRING ? json_string(message, a) : SPAN("IsPaused is set");
 }
 
-/* Which limit keeps the lane from starting what it could start; absent: none. */
-static struct span reason_of_throttle(const struct service *s, const struct lane *lane,
+/* Which limit keeps the lane from starting what is queued; absent: none, or nothing is. */
+static struct span reason_of_throttle(const struct service *s, const struct lane_facts *facts,
                                       struct arena *a)
 {
-    if (lane->pending.count == 0)
+    if (facts->pending == 0)
         return span_of(NULL, 0);
-    if (lane->ordered && (lane->in_flight > 0 || lane_head_waits(lane)))
+    switch (facts->block.reason) {
+    case LANE_BEFORE_RETRY: /* though others could start */
+    case LANE_IN_ORDER:
         return SPAN("Ordered: the first delivery has to end before the next");
-    if (lane->in_flight >= lane->max_in_flight)
-        return arena_printf(a, "Delivery.MaxInFlight (%u) is reached", lane->max_in_flight);
-    if (lane->in_flight >= lane_most_in_flight(lane))
+    case LANE_AT_MAX_IN_FLIGHT:
+        return arena_printf(a, "Delivery.MaxInFlight (%u) is reached", facts->max_in_flight);
+    case LANE_AT_WINDOW:
         return arena_printf(a, "at most %u at once until the receiver has proved that it answers",
-                            lane_most_in_flight(lane));
-    if (lane_token_wait_ms(lane) > 0)
-        return arena_printf(a, "Delivery.RatePerSecond (%g) is used up", lane->rate_per_second);
-    if (lane_is_parked(lane))
-        return SPAN("attempts of several webhooks to its host are under way, as many as may be");
-    if (lane_waits_for_slot(lane))
+                            facts->window);
+    case LANE_AT_RATE:
+        return arena_printf(a, "Delivery.RatePerSecond (%g) is used up", facts->rate_per_second);
+    case LANE_AT_HOST:
+        return arena_printf(a,
+                            "as many attempts as may be (the configuration's "
+                            "Delivery.MaxConnectionsPerHost, %u) are under way to its host",
+                            s->connections_per_host);
+    case LANE_AS_UNPROVED:
+    case LANE_AS_SLOW:
         return SPAN("what receivers that are not known to answer within a second may have of the "
                     "configuration's Delivery.MaxInFlight is taken");
-    if (deliveries_in_flight(s->deliveries) >= s->delivery_in_flight)
+    case LANE_AT_ALL_SLOTS:
         return arena_printf(a, "the configuration's Delivery.MaxInFlight (%u) is reached",
                             s->delivery_in_flight);
-    return span_of(NULL, 0);
+    default:
+        return span_of(NULL, 0);
+    }
 }
 
 static enum status_state find_state(const struct service *s, const struct webhook *w,
-                                    struct arena *a, struct span *out_reason)
+                                    const struct lane_facts *facts, struct arena *a,
+                                    struct span *out_reason)
 {
-    const struct lane *lane = lane_of(w);
-
     if (w->is_paused) {
         *out_reason = reason_of_pause(w, a);
         return STATUS_PAUSED;
     }
-    if (lane_is_held(lane)) {
+    if (facts->held_until_unix_ns != 0) {
         *out_reason = SPAN("the receiver asked to wait (Retry-After)");
         return STATUS_HELD_BACK;
     }
-    if (lane->failing_since_unix_ns != 0) {
+    if (facts->failing_since_unix_ns != 0) {
         *out_reason = SPAN("nothing but failures since FailingSince");
         return STATUS_FAILING;
     }
-    *out_reason = reason_of_throttle(s, lane, a);
+    *out_reason = reason_of_throttle(s, facts, a);
     return out_reason->p == NULL ? STATUS_ACTIVE : STATUS_THROTTLED;
 }
 
-/* ---- when ---- */
-
-/* When the next of those that are ready may start; 0: as soon as another has ended. */
-static int64_t next_pending_ns(const struct lane *lane)
+/* By the wall clock, where it has set the time: the loop's clock knows no dates. */
+static int64_t next_attempt_ns(const struct service *s, const struct lane_facts *facts)
 {
-    int64_t at_ns = clock_unix_ns();
+    uint64_t now_ms = loop_now_ms(s->loop), at_ms = facts->block.at_ms;
 
-    if (lane->pending.count == 0 || lane->in_flight >= lane_most_in_flight(lane) ||
-        lane_head_waits(lane) || lane_waits_for_slot(lane))
-        return 0;
-    at_ns += (int64_t)lane_token_wait_ms(lane) * 1000000;
-    return MAX(at_ns, lane->hold_until_unix_ns);
+    if (facts->block.reason == LANE_BEFORE_RETRY)
+        return facts->next_wait->at_unix_ns;
+    if (facts->block.reason == LANE_ON_HOLD)
+        return facts->held_until_unix_ns;
+    return at_ms == LANE_NEVER ? 0
+                               : clock_unix_ns() + (int64_t)(MAX(at_ms, now_ms) - now_ms) * 1000000;
 }
-
-static int64_t next_waiting_ns(const struct lane *lane)
-{
-    const struct delivery *first = lane_first_waiting(lane);
-
-    return first == NULL ? 0 : MAX(first->at_unix_ns, lane->hold_until_unix_ns);
-}
-
-static int64_t next_attempt_ns(const struct webhook *w)
-{
-    const struct lane *lane = lane_of(w);
-    int64_t pending_ns, waiting_ns;
-
-    if (w->is_paused || w->lane == NULL)
-        return 0;
-    pending_ns = next_pending_ns(lane);
-    waiting_ns = next_waiting_ns(lane);
-    if (pending_ns == 0 || waiting_ns == 0)
-        return MAX(pending_ns, waiting_ns);
-    return MIN(pending_ns, waiting_ns);
-}
-
-static int64_t oldest_ns(const struct webhook *w)
-{
-    const struct delivery *oldest = w->lane == NULL ? NULL : lane_oldest_pending(w->lane);
-
-    return oldest == NULL ? 0 : oldest->event->time_unix_ns;
-}
-
-/* ---- the whole ---- */
 
 static void add_history(const struct lane_history *h, struct buf *b)
 {
@@ -185,24 +152,25 @@ static void add_history(const struct lane_history *h, struct buf *b)
 
 void webhook_add_status(const struct service *service, const struct webhook *w, struct buf *b)
 {
-    const struct lane *lane = lane_of(w);
+    const struct lane_facts facts = lane_facts(w->lane);
     struct span reason;
     enum status_state state;
     struct arena a;
 
     arena_init(&a);
-    state = find_state(service, w, &a, &reason);
+    state = find_state(service, w, &facts, &a, &reason);
     buf_add_char(b, '{');
     member_add_text(b, SPAN("State"), state_texts[state]);
     member_add_text_or_null(b, SPAN("Reason"), reason);
-    member_add_time(b, SPAN("HeldBackUntil"), lane_is_held(lane) ? lane->hold_until_unix_ns : 0);
-    member_add_time(b, SPAN("FailingSince"), lane->failing_since_unix_ns);
-    member_add_u64(b, SPAN("Pending"), lane->pending.count);
-    member_add_u64(b, SPAN("InFlight"), lane->in_flight);
-    member_add_u64(b, SPAN("Waiting"), lane->waiting.count);
-    member_add_time(b, SPAN("OldestTime"), oldest_ns(w));
-    member_add_time(b, SPAN("NextAttemptTime"), next_attempt_ns(w));
-    add_history(&lane->history, b);
+    member_add_time(b, SPAN("HeldBackUntil"), facts.held_until_unix_ns);
+    member_add_time(b, SPAN("FailingSince"), facts.failing_since_unix_ns);
+    member_add_u64(b, SPAN("Pending"), facts.pending);
+    member_add_u64(b, SPAN("InFlight"), facts.in_flight);
+    member_add_u64(b, SPAN("Waiting"), facts.waiting);
+    member_add_time(b, SPAN("OldestTime"),
+                    facts.oldest == NULL ? 0 : facts.oldest->event->time_unix_ns);
+    member_add_time(b, SPAN("NextAttemptTime"), next_attempt_ns(service, &facts));
+    add_history(facts.history, b);
     buf_add_char(b, '}');
     arena_done(&a);
 }

@@ -17,7 +17,8 @@ import unittest
 SVCD = os.environ.get("SVCD", "build/svcd")
 SHOP = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "example.json")
 # A slow machine, or one that a tool makes slow, needs more.
-DEADLINE_S = 20 * int(os.environ.get("SVCD_PATIENCE", "1"))
+PATIENCE = int(os.environ.get("SVCD_PATIENCE", "1"))
+DEADLINE_S = 20 * PATIENCE
 
 
 def load_config(path):
@@ -184,23 +185,24 @@ class Received:
 
 
 class Receiver:
-    """Takes the server's deliveries on 127.0.0.1. `script` is called with each request and returns the
-    status to answer, or (status, headers, body); None answers 200. Raising Drop closes without an
-    answer."""
+    """Takes the server's deliveries on a loopback address. `script` is called with each request and
+    returns the status to answer, or (status, headers, body); None answers 200. Raising Drop closes
+    without an answer."""
 
     class Drop(Exception):
         pass
 
-    def __init__(self, script=None):
+    def __init__(self, script=None, address="127.0.0.1"):
         self.script = script
+        self.address = address
         self.requests = queue.Queue()
-        self.socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.socket = socket.create_server((address, 0), backlog=512)
         self.port = self.socket.getsockname()[1]
         self.closed = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     def url(self, path="/hook"):
-        return f"http://127.0.0.1:{self.port}{path}"
+        return f"http://{self.address}:{self.port}{path}"
 
     def _accept(self):
         while not self.closed:
@@ -275,8 +277,8 @@ class ServerCase(unittest.TestCase):
     def make_config(self):
         return self.config
 
-    def receiver(self, script=None):
-        receiver = Receiver(script)
+    def receiver(self, script=None, address="127.0.0.1"):
+        receiver = Receiver(script, address)
         self.addCleanup(receiver.close)
         return receiver
 

@@ -2,14 +2,23 @@
 with it what no well-meaning server would."""
 import os
 import random
+import select
 import socket
 import struct
 import threading
 import time
 
+import harness
+import tls
+
 # The sanitizer keeps freed memory aside, by default more than tests of the server's memory allow it.
 ENVIRONMENT = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=4"}
 HEAD = b"HTTP/1.1 200 OK\r\n"
+FORGED = b"HTTP/1.1 299 Forged\r\nContent-Length: 0\r\n\r\n"  # to be taken for no answer
+TIMEOUT_S = 3 * harness.PATIENCE
+MEMORY_KIB = 64 * 1024
+SENT_MOST = 64 << 20  # what fits into the buffers of many sockets, far from endless
+TIMED_OUT = f"{TIMEOUT_S}000 ms were over while "
 
 
 class Request:
@@ -30,9 +39,17 @@ class Connection:
 
     def __init__(self, receiver, sock, number):
         self.receiver = receiver
-        self.socket = sock
+        self.raw = self.socket = sock
         self.number = number
         self.rest = b""
+
+    def secure(self, context, piece=None):
+        """From here on by TLS; with `piece`, no more bytes are sent at a time."""
+        self.socket = tls.Secured(self.raw, context)
+        if piece:
+            self.raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.socket.piece = piece
+        self.socket.shake_hands()
 
     def more(self):
         part = self.socket.recv(65536)
@@ -57,6 +74,19 @@ class Connection:
             self.receiver.requests.append(request)
         return request
 
+    def skip(self, count):
+        """So many bytes of a body."""
+        while len(self.rest) < count:
+            count -= len(self.rest)
+            self.rest = b""
+            self.more()
+        self.rest = self.rest[count:]
+
+    def wait(self):
+        """For what comes next, which stays where it is."""
+        if not self.rest:
+            self.raw.recv(1, socket.MSG_PEEK)
+
     def send(self, data):
         self.socket.sendall(data)
         with self.receiver.lock:
@@ -75,21 +105,41 @@ class Connection:
                 time.sleep(0.05)
 
     def reset(self):
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.socket.close()
+        self.raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.raw.close()
+
+    def cut(self):
+        """As when a process dies: TLS does not say that this is the end."""
+        self.raw.close()
+
+    def end(self):
+        """As is right."""
+        if self.socket is not self.raw:
+            self.raw.sendall(self.socket.notify())
+        self.raw.close()
+
+    def wait_for_end(self):
+        """Reads nothing until the server has closed."""
+        poll = select.poll()
+        poll.register(self.raw, select.POLLRDHUP)
+        poll.poll()
 
     def hang(self):
         """Until the server gives up."""
         while True:
+            self.rest = b""
             self.more()
 
 
 class Hostile:
-    """Runs a script for each connection; counts what it saw and sent. A script that returns closes."""
+    """Runs a script for each connection; counts what it saw and sent. A script that returns closes. With a
+    context it speaks TLS; as `https` alone it leaves that to the script."""
 
-    def __init__(self, script, address="127.0.0.1", port=0):
+    def __init__(self, script, address="127.0.0.1", port=0, context=None, scheme=None):
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self.script = script
+        self.context = context
+        self.scheme = scheme or ("https" if context else "http")
         self.socket = socket.create_server((address, port), family=family, backlog=128)
         self.port = self.socket.getsockname()[1]
         self.lock = threading.Lock()
@@ -101,7 +151,7 @@ class Hostile:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def url(self, host="127.0.0.1", path="/hook"):
-        return f"http://{host}:{self.port}{path}"
+        return f"{self.scheme}://{host}:{self.port}{path}"
 
     def _accept(self):
         while not self.closed:
@@ -116,8 +166,12 @@ class Hostile:
             threading.Thread(target=self._serve, args=(sock, number), daemon=True).start()
 
     def _serve(self, sock, number):
+        connection = Connection(self, sock, number)
         try:
-            self.script(Connection(self, sock, number))
+            if self.context:
+                connection.secure(self.context)
+            self.script(connection)
+            connection.end()
         except OSError:
             pass
         finally:
@@ -143,13 +197,33 @@ class Hostile:
         self.socket.close()
 
 
-def on_one_port(scripts):
+class Mute:
+    """Listens, but whoever connects is not answered: its queue is full."""
+
+    def __init__(self, address="127.0.0.1", port=0):
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self.sockets = [socket.socket(family) for _ in range(4)]
+        listener, *waiting = self.sockets
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+        listener.listen(0)
+        self.port = listener.getsockname()[1]
+        for sock in waiting:
+            sock.setblocking(False)
+            sock.connect_ex(listener.getsockname())
+
+    def close(self):
+        for sock in self.sockets:
+            sock.close()
+
+
+def on_one_port(scripts, context=None):
     """Receivers by address, all on one port that is free on each of them."""
     for _ in range(100):
         made = []
         try:
             for address, script in scripts.items():
-                made.append(Hostile(script, address, made[0].port if made else 0))
+                made.append(Hostile(script, address, made[0].port if made else 0, context))
             return made
         except OSError:
             for receiver in made:
@@ -230,3 +304,120 @@ def memory_kib(pid, member):
             if line.startswith(member + ":"):
                 return int(line.split()[1])
     raise AssertionError(f"no {member}")
+
+
+def answering(data, then=None):
+    """Answers each request of a connection with bytes; then closes, or does what `then` says."""
+    def script(c):
+        while True:
+            c.read()
+            c.send(data)
+            if then is None:
+                return
+            then(c)
+    return script
+
+
+def with_length(status, body=b"", headers=b""):
+    return b"HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n%s" % (status, headers, len(body), body)
+
+
+def chunk(data):
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+class Hostility(harness.ServerCase):
+    """Subscriptions to receivers of any kind, and what the server tells of them."""
+
+    env = ENVIRONMENT
+    context = None  # of its receivers' TLS; None: they speak plain
+
+    def make_config(self):
+        return dict(harness.load_config(harness.SHOP),
+                    Delivery={"MaxInFlight": 128, "ConnectSeconds": 2 * TIMEOUT_S})
+
+    @property
+    def scheme(self):
+        return "https" if self.context else "http"
+
+    def hostile(self, script, **options):
+        receiver = Hostile(script, **dict({"context": self.context}, **options))
+        self.addCleanup(receiver.close)
+        return receiver
+
+    def subscribe(self, url, schedule=(), method="POST", **delivery):
+        return self.webhook(Destination=url, EventSelector="/Shop.OrderPlaced", Method=method,
+                            Delivery=dict({"TimeoutSeconds": TIMEOUT_S, "RetrySchedule": schedule}, **delivery))
+
+    def raise_event(self, number=0):
+        return self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"No": number}})
+
+    def raise_events(self, count):
+        answer = self.post("/Svc.Event", [{"Resource": "Shop.OrderPlaced", "Payload": {"No": number}}
+                                          for number in range(count)])
+        self.assertEqual(answer.status, 201, answer)
+
+    def log_of(self, webhook, count=1):
+        """The webhook's log, when it has so many entries."""
+        def entries():
+            answer = self.get(f"/Svc.Admin.WebhookLog/WebhookId={webhook['Id']}")
+            return answer.status == 200 and len(answer.json()) >= count and answer.json()
+        return harness.wait_until(entries, f"{count} log entries")
+
+    def delivery_of(self, webhook):
+        return self.get(f"/Svc.Admin.Delivery/WebhookId={webhook['Id']}").json()[0]
+
+    def expect_bounded_memory(self, before):
+        self.assertLess(memory_kib(self.server.process.pid, "VmHWM") - before, MEMORY_KIB)
+
+    def memory(self):
+        return memory_kib(self.server.process.pid, "VmRSS")
+
+    def expect_outcomes(self, cases, **options):
+        """All at once: while the worst of them last, a healthy receiver gets what is for it."""
+        healthy = self.receiver()
+        hanging = {}
+        for what, (script, *expected) in cases.items():
+            receiver = self.hostile(script, **options)
+            hanging[what] = receiver, self.subscribe(receiver.url()), expected
+        good = self.webhook(Destination=healthy.url(), EventSelector="/Shop.PersonCreated")
+        before = self.memory()
+        self.raise_event()
+        for number in range(20):
+            self.created("/Shop.Person", {"Name": f"Person {number}"})
+            healthy.take()
+        self.assertTrue(self.get("/Svc.Admin.Delivery/State=InFlight").json(), "they still hang")
+        for what, (receiver, webhook, expected) in hanging.items():
+            with self.subTest(what):
+                self.expect_outcome(webhook, *expected)
+                self.assertLessEqual(len(receiver.requests), 1)
+                self.assertEqual(receiver.connections, 1)
+                self.assertLess(receiver.sent, SENT_MOST, what)
+        self.assertEqual({entry["IsSuccess"] for entry in self.log_of(good, 20)}, {True})
+        self.expect_bounded_memory(before)
+        expect_clean_end(self)
+
+    def expect_outcome(self, webhook, status, words, lasts):
+        entry, = self.log_of(webhook)
+        delivery = self.delivery_of(webhook)
+        is_success = status == 200
+        self.assertEqual(entry["StatusCode"], status, entry)
+        self.assertEqual(entry["IsSuccess"], is_success, entry)
+        self.assertEqual(delivery["State"], "Delivered" if is_success else "Dead", entry)
+        self.assertEqual((delivery["Attempts"], delivery["LastError"]), (1, entry["Error"]))
+        if words is None:
+            self.assertIsNone(entry["Error"])
+        else:
+            self.assertRegex(entry["Error"] or "", words)
+        self.assertLessEqual(len((entry["ResponseBody"] or "").encode()), 3 * 4096)
+        self.expect_times(entry, lasts)
+
+    def expect_times(self, entry, lasts):
+        phases = [ms for ms in (entry[name] for name in
+                                ("DnsMs", "ConnectMs", "TlsMs", "FirstByteMs", "DurationMs")) if ms]
+        self.assertEqual(phases, sorted(phases), entry)
+        if lasts:
+            self.assertGreaterEqual(entry["DurationMs"], TIMEOUT_S * 1000 - 50)
+            self.assertLess(entry["DurationMs"], TIMEOUT_S * 1000 + 3000)
+        else:
+            self.assertLess(entry["DurationMs"], TIMEOUT_S * 1000, entry)

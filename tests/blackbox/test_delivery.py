@@ -7,6 +7,7 @@ import time
 import unittest
 
 import harness
+from tls import OverTls
 
 
 class Case(harness.ServerCase):
@@ -32,7 +33,9 @@ class Case(harness.ServerCase):
             f"{count} deliveries are {state}")
 
 
-class Deliveries(Case):
+class Answers(Case):
+    """What a receiver answers, or when."""
+
     def test_failures_are_retried_with_the_same_id(self):
         answers = iter([500, 404, 302, 200])
         receiver = self.receiver(lambda request: next(answers))
@@ -47,23 +50,6 @@ class Deliveries(Case):
         log = self.get("/Svc.Admin.WebhookLog").json()
         self.assertEqual([entry["StatusCode"] for entry in log], [500, 404, 302, 200])
         self.assertEqual([entry["Attempt"] for entry in log], [1, 2, 3, 4])
-
-    def test_the_schedule_ends_and_patch_sends_again(self):
-        works = {"now": False}
-        receiver = self.receiver(lambda request: 200 if works["now"] else 500)
-        webhook = self.subscribe(receiver, Delivery={"RetrySchedule": [0.02, 0.02]})
-        for number in range(3):
-            self.raise_event(number)
-        dead = self.wait_for_state("Dead", 3)
-        self.assertEqual({delivery["Attempts"] for delivery in dead}, {3})
-        self.assertIn("500", dead[0]["LastError"])
-        works["now"] = True
-        target = f"/Svc.Admin.Delivery/WebhookId={webhook['Id']}&State=Dead"
-        refused = self.server.request("PATCH", target, {"State": "Pending"})
-        self.assertEqual(refused.status, 400, "several need unsafe=true")
-        answer = self.server.request("PATCH", target + "/unsafe=true", {"State": "Pending"})
-        self.assertEqual((answer.status, len(answer.json())), (200, 3), answer)
-        self.wait_for_state("Delivered", 3)
 
     def test_gone_pauses_the_webhook(self):
         receiver = self.receiver(lambda request: 410)
@@ -83,10 +69,63 @@ class Deliveries(Case):
         self.subscribe(receiver, Delivery={"RetrySchedule": [0.01] * 5})
         self.raise_event(1)
         held = receiver.take().time
+        self.wait_for_state("Waiting")
         self.raise_event(2)
         self.assertGreaterEqual(receiver.take().time - held, 0.95)
         self.assertGreaterEqual(receiver.take().time - held, 0.95)
         self.wait_for_state("Delivered", 2)
+
+    def test_one_bad_receiver_does_not_delay_another(self):
+        slow = self.receiver(lambda request: time.sleep(30))
+        fast = self.receiver()
+        hanging = self.subscribe(slow, Delivery={"TimeoutSeconds": 20})
+        self.subscribe(fast)
+        for number in range(200):
+            self.raise_event(number)
+        for _ in range(200):
+            fast.take(5)
+        self.server.request("DELETE", f"/Svc.Admin.Webhook/Id={hanging['Id']}")
+
+    def test_hanging_receivers_leave_room_for_others(self):
+        """Of the attempts that may be under way in all, those that hang get a few each."""
+        hanging = self.receiver(lambda request: time.sleep(30))
+        for _ in range(6):
+            self.subscribe(hanging, Delivery={"MaxInFlight": 16, "TimeoutSeconds": 30})
+        healthy = self.receiver()
+        self.webhook(Destination=healthy.url(), EventSelector="/Shop.PersonCreated")
+        self.post("/Svc.Event", [{"Resource": "Shop.OrderPlaced", "Payload": {"No": number}}
+                                 for number in range(20)])
+        harness.wait_until(lambda: len(self.deliveries("State=InFlight")) == 24, "they hang")
+        began = time.monotonic()
+        for number in range(20):
+            self.created("/Shop.Person", {"Name": f"Person {number}"})
+            healthy.take()
+        self.assertLess(time.monotonic() - began, 10)
+        harness.wait_until(lambda: len(self.deliveries("State=InFlight")) == 24, "they still hang")
+        self.server.request("DELETE", "/Svc.Admin.Webhook/_/unsafe=true")
+
+
+class AnswersOverTls(OverTls, Answers):
+    pass
+
+
+class Deliveries(Case):
+    def test_the_schedule_ends_and_patch_sends_again(self):
+        works = {"now": False}
+        receiver = self.receiver(lambda request: 200 if works["now"] else 500)
+        webhook = self.subscribe(receiver, Delivery={"RetrySchedule": [0.02, 0.02]})
+        for number in range(3):
+            self.raise_event(number)
+        dead = self.wait_for_state("Dead", 3)
+        self.assertEqual({delivery["Attempts"] for delivery in dead}, {3})
+        self.assertIn("500", dead[0]["LastError"])
+        works["now"] = True
+        target = f"/Svc.Admin.Delivery/WebhookId={webhook['Id']}&State=Dead"
+        refused = self.server.request("PATCH", target, {"State": "Pending"})
+        self.assertEqual(refused.status, 400, "several need unsafe=true")
+        answer = self.server.request("PATCH", target + "/unsafe=true", {"State": "Pending"})
+        self.assertEqual((answer.status, len(answer.json())), (200, 3), answer)
+        self.wait_for_state("Delivered", 3)
 
     def test_pausing_keeps_what_is_queued(self):
         receiver = self.receiver(lambda request: 500)
@@ -167,17 +206,6 @@ class Deliveries(Case):
         self.server.request("DELETE", f"/Svc.Admin.Webhook/Id={webhook['Id']}")
         harness.wait_until(lambda: not self.deliveries(), "they are gone")
 
-    def test_one_bad_receiver_does_not_delay_another(self):
-        slow = self.receiver(lambda request: time.sleep(30))
-        fast = self.receiver()
-        hanging = self.subscribe(slow, Delivery={"TimeoutSeconds": 20})
-        self.subscribe(fast)
-        for number in range(200):
-            self.raise_event(number)
-        for _ in range(200):
-            fast.take(5)
-        self.server.request("DELETE", f"/Svc.Admin.Webhook/Id={hanging['Id']}")
-
     def test_a_backlog_is_not_a_flood(self):
         """A receiver that comes back meets its deliveries a few at a time, and more and more of them."""
         works = {"now": False}
@@ -204,24 +232,6 @@ class Deliveries(Case):
         self.assertLessEqual(max(seen[:3]), 2)
         self.assertEqual(max(seen), 8)
 
-    def test_hanging_receivers_leave_room_for_others(self):
-        """Of the attempts that may be under way in all, those that hang get a few each."""
-        hanging = self.receiver(lambda request: time.sleep(30))
-        for _ in range(6):
-            self.subscribe(hanging, Delivery={"MaxInFlight": 16, "TimeoutSeconds": 30})
-        healthy = self.receiver()
-        self.webhook(Destination=healthy.url(), EventSelector="/Shop.PersonCreated")
-        self.post("/Svc.Event", [{"Resource": "Shop.OrderPlaced", "Payload": {"No": number}}
-                                 for number in range(20)])
-        harness.wait_until(lambda: len(self.deliveries("State=InFlight")) == 24, "they hang")
-        began = time.monotonic()
-        for number in range(20):
-            self.created("/Shop.Person", {"Name": f"Person {number}"})
-            healthy.take()
-        self.assertLess(time.monotonic() - began, 10)
-        harness.wait_until(lambda: len(self.deliveries("State=InFlight")) == 24, "they still hang")
-        self.server.request("DELETE", "/Svc.Admin.Webhook/_/unsafe=true")
-
     def test_an_abort_is_told(self):
         self.webhook(Destination="/Svc.Event/Resource=Shop.OrderPlaced", EventSelector="/Shop.OrderPlaced")
         self.raise_event()
@@ -232,10 +242,10 @@ class Deliveries(Case):
 
 
 class OneHost(Case):
-    """Many webhooks of one receiver, which hangs until it works."""
+    """Many webhooks of one receiver, which hangs until it works. What is at another address is another host."""
 
     limits = {"MaxInFlight": 32, "MaxConnectionsPerHost": 2}
-    webhooks, events, places = 16, 20, 4
+    webhooks, events, places = 16, 20, 2
 
     def setUp(self):
         super().setUp()
@@ -254,7 +264,7 @@ class OneHost(Case):
         return f"/Svc.Admin.Webhook/Id={webhook['Id']}"
 
     def test_it_holds_no_slots_of_others(self):
-        healthy = self.receiver()
+        healthy = self.receiver(address="127.0.0.2")
         self.webhook(Destination=healthy.url(), EventSelector="/Shop.PersonCreated")
         for number in range(50):
             self.created("/Shop.Person", {"Name": f"Person {number}"})
@@ -274,7 +284,7 @@ class OneHost(Case):
         status, = self.get(self.target_of(told) + "/add=Status").json()
         self.assertEqual(status["Status"]["State"], "Throttled")
         self.assertIn("host", status["Status"]["Reason"])
-        healthy = self.receiver()
+        healthy = self.receiver(address="127.0.0.2")
         self.server.request("PATCH", self.target_of(moved), {"Destination": healthy.url()})
         for _ in range(self.events):
             healthy.take(5)
@@ -284,6 +294,10 @@ class OneHost(Case):
         self.wait_for_state("Delivered", (self.webhooks - 2) * self.events)
         self.server.request("PATCH", self.target_of(paused), {"IsPaused": False})
         self.wait_for_state("Delivered", (self.webhooks - 1) * self.events)
+
+
+class OneHostOverTls(OverTls, OneHost):
+    pass
 
 
 class HangingHosts(Case):
@@ -313,6 +327,10 @@ class HangingHosts(Case):
         self.assertEqual(len([reason for reason in reasons if "not known to answer" in reason]), 5, reasons)
         release.set()
         self.wait_for_state("Delivered", 14)
+
+
+class HangingHostsOverTls(OverTls, HangingHosts):
+    pass
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 /* Dates, and waits that depend on them. The input is read as a datetime, as the value of a
  * Retry-After header, as a schedule of retries, and its first bytes as a moment. The calendar is
  * compared with that of the C library; what is written is read as the same again. */
-#include "../../src/io/fetch_private.h"
+#include "../../src/io/fetch_answer.h"
 #include "base/clock.h"
 #include "base/datetime.h"
 #include "fuzzing.h"
@@ -99,19 +99,18 @@ static void check_moment(int64_t unix_ns)
 
 static int64_t retry_after(struct span value)
 {
-    struct fetch_transfer t = {.kind = FETCH_KIND_TRANSFER, .answer.retry_after_s = -1};
+    struct fetch_answer answer = {.status = 0};
     struct buf b;
 
     buf_init(&b, BUF_NO_CAP);
-    buf_add_str(&b, "HTTP/1.1 429 Wait\r\n");
-    MUST(fetch_answer_on_head(b.p, 1, b.n, &t) == b.n);
-    buf_clear(&b);
-    buf_add_str(&b, "Retry-After: ");
+    buf_add_str(&b, "HTTP/1.1 429 Wait\r\nRetry-After: ");
     buf_add(&b, value);
-    buf_add_str(&b, "\r\n");
-    fetch_answer_on_head(b.p, 1, b.n, &t);
+    buf_add_str(&b, "\r\n\r\n");
+    fetch_answer_begin(&answer, &(struct fetch){.method = SPAN("POST")});
+    (void)fetch_answer_feed(&answer, buf_span(&b));
     buf_done(&b);
-    return t.answer.retry_after_s;
+    fetch_answer_done(&answer);
+    return answer.retry_after_s;
 }
 
 static void check_retry_after(struct span value)

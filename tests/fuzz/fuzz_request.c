@@ -203,6 +203,13 @@ void journal_on_timing(struct journal *j, void (*on_timing)(void *context, uint6
 static struct list fetches; /* that are under way */
 static size_t fetches_done;
 
+/* Names of one length share one. */
+static struct fetch_origin {
+    size_t refs;
+    void *user;
+    bool is_known; /* to lead to the address that all of them lead to */
+} origins[4];
+
 struct err *resolver_new(struct loop *loop, const struct resolve_options *options,
                          struct resolver **out_resolver)
 {
@@ -236,12 +243,49 @@ void fetcher_free(struct fetcher *f)
     (void)f;
     while (list_pop_front(&fetches) != NULL) {
     }
+    for (size_t i = 0; i < ARRAY_LEN(origins); i++) {
+        MUST(origins[i].refs == 0 && origins[i].user == NULL);
+        origins[i].is_known = false;
+    }
+}
+
+struct fetch_origin *fetch_origin_get(struct fetcher *f, struct span url)
+{
+    struct fetch_origin *origin = &origins[fetch_url_origin(url).n % ARRAY_LEN(origins)];
+
+    (void)f;
+    origin->refs++;
+    return origin;
+}
+
+void fetch_origin_put(struct fetch_origin *origin)
+{
+    if (origin != NULL)
+        MUST(origin->refs-- > 0);
+}
+
+struct span fetch_origin_text(const struct fetch_origin *origin)
+{
+    (void)origin;
+    return SPAN("http://fuzz.test");
+}
+
+void **fetch_origin_user(struct fetch_origin *origin)
+{
+    return &origin->user;
+}
+
+bool fetch_origin_address(const struct fetch_origin *origin, struct in6_addr *out_address)
+{
+    if (origin->is_known)
+        *out_address = in6addr_loopback;
+    return origin->is_known;
 }
 
 void fetch_start(struct fetcher *fetcher, struct fetch *f)
 {
     (void)fetcher;
-    MUST(is_plain(f->url) && (f->body == NULL || f->body->refs > 0));
+    MUST(is_plain(f->url) && f->origin->refs > 0 && (f->body == NULL || f->body->refs > 0));
     for (size_t i = 0; i < f->header_count; i++)
         MUST(is_plain(f->headers[i].name));
     list_push_back(&fetches, &f->link);
@@ -274,6 +318,8 @@ static void answer_fetch(void)
     if (first != NULL) {
         struct fetch *f = CONTAINER_OF(first, struct fetch, link);
 
+        f->origin->is_known = true;
+        f->on_connected(f);
         f->on_done(f, &results[fetches_done++ % ARRAY_LEN(results)]);
     }
 }

@@ -1,5 +1,7 @@
 #include "clients.h"
 
+#include "network.h"
+
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/must.h"
@@ -240,17 +242,21 @@ static void choose_settings(const struct world *w, struct hook_state *state)
     state->rate_per_second = rng_below(4) == 0 ? (unsigned)rng_below(5) + 1 : 0;
     state->schedule = (unsigned)rng_below(4);
     state->disable_days = w->clock_jumps || rng_below(2) == 0 ? 0 : 1;
+    if (rng_below(2) == 0)
+        state->receiver = (unsigned)rng_below(SIM_RECEIVERS);
 }
 
-static void add_settings(struct buf *b, const struct hook_state *state)
+static void add_settings(struct buf *b, bool is_local, const struct hook_state *state)
 {
-    buf_printf(b,
-               "\"IsPaused\":%s,\"Delivery\":{\"MaxInFlight\":%u,\"Ordered\":%s,"
-               "\"RatePerSecond\":%u,\"RetrySchedule\":%s,\"DisableAfterDays\":%u,"
-               "\"TimeoutSeconds\":10}",
-               state->is_paused ? "true" : "false", state->max_in_flight,
-               state->is_ordered ? "true" : "false", state->rate_per_second,
-               schedules[state->schedule].json, state->disable_days);
+    buf_printf(
+        b,
+        "\"Destination\":\"%s\",\"IsPaused\":%s,\"Delivery\":{\"MaxInFlight\":%u,\"Ordered\":%s,"
+        "\"RatePerSecond\":%u,\"RetrySchedule\":%s,\"DisableAfterDays\":%u,"
+        "\"TimeoutSeconds\":10}",
+        is_local ? "/Sim.Sink" : sim_network_url(state->receiver),
+        state->is_paused ? "true" : "false", state->max_in_flight,
+        state->is_ordered ? "true" : "false", state->rate_per_second,
+        schedules[state->schedule].json, state->disable_days);
 }
 
 static size_t count_live(const struct ledger *l)
@@ -271,9 +277,8 @@ void client_makes_webhook(struct world *w)
         return;
     hook.now.exists = true;
     choose_settings(w, &hook.now);
-    buf_printf(&body, "{\"Destination\":\"%s\",\"EventSelector\":\"/Sim.Raised/Digit>=%u\",",
-               hook.is_local ? "/Sim.Sink" : "http://receiver.test/", hook.least_digit);
-    add_settings(&body, &hook.now);
+    buf_printf(&body, "{\"EventSelector\":\"/Sim.Raised/Digit>=%u\",", hook.least_digit);
+    add_settings(&body, hook.is_local, &hook.now);
     buf_add_str(&body, "}");
     request(w, "POST", "/Svc.Admin.Webhook", &body);
     buf_done(&body);
@@ -297,7 +302,19 @@ static size_t any_hook(const struct ledger *l)
     return SIZE_MAX;
 }
 
-static void patch_webhook(struct world *w, size_t place, const struct hook_state *state)
+/* One that is resumed, or led to another receiver, begins anew. */
+static void start_over(const struct hook *hook, struct hook_state *state)
+{
+    const struct hook_state *was = &hook->now;
+    bool is_other_receiver = !hook->is_local && was->receiver != state->receiver;
+
+    if (is_other_receiver)
+        state->hold_until_ms = 0;
+    if (is_other_receiver || (was->is_paused && !state->is_paused))
+        state->failing_since_unix_ns = 0;
+}
+
+static void patch_webhook(struct world *w, size_t place, struct hook_state *state)
 {
     struct hook *hook = &w->ledger->hooks[place];
     struct buf body = {.max = BUF_NO_CAP};
@@ -305,12 +322,13 @@ static void patch_webhook(struct world *w, size_t place, const struct hook_state
 
     snprintf(target, sizeof(target), "/Svc.Admin.Webhook/Id=%s", hook->id);
     buf_add_str(&body, "{");
-    add_settings(&body, state);
+    add_settings(&body, hook->is_local, state);
     buf_add_str(&body, "}");
     request(w, "PATCH", target, &body);
     buf_done(&body);
     if (!succeeded(w))
         return;
+    start_over(hook, state);
     ledger_set_hook(w->ledger, place, state, answered_serial(w));
     hook->tokens_at_ms = 0;
 }

@@ -30,6 +30,7 @@ struct hook_state {
     unsigned rate_per_second; /* 0: none */
     unsigned schedule;        /* place among the schedules */
     unsigned disable_days;    /* 0: never */
+    unsigned receiver;        /* by its number, unless it is local */
     int64_t failing_since_unix_ns;
     uint64_t hold_until_ms; /* monotonic */
 };

@@ -7,7 +7,7 @@
 #include "base/macros.h"
 #include "base/must.h"
 #include "base/rng.h"
-#include "service/delivery.h"
+#include "service/lane.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -145,6 +145,13 @@ static void check_body(const struct world *w, const struct pair *pair, const str
     buf_done(&body);
 }
 
+static void check_receiver(const struct world *w, const struct hook *hook, const struct fetch *f)
+{
+    MUST(span_eq(f->url, span_str(sim_network_url(hook->now.receiver))));
+    MUST(sim_network_count() <= w->service->delivery_in_flight);
+    MUST(sim_network_count_beside(f) <= w->service->connections_per_host);
+}
+
 static void check_times(const struct world *w, const struct pair *pair)
 {
     if (w->clock_jumps)
@@ -185,6 +192,7 @@ static void on_start(void *context, struct fetch *f)
     check_order(l, pair);
     check_rate(hook);
     check_body(w, pair, f);
+    check_receiver(w, hook, f);
     learn_delivery(w, pair);
     pair->fetch = f;
     pair->started_unix_ns = clock_unix_ns();
@@ -226,7 +234,7 @@ static struct fetch_result any_result(bool is_well)
     static const int statuses[] = {200, 204, 299, 200, 301, 400, 410, 429, 500, 503};
     static const enum fetch_error errors[] = {FETCH_TIMEOUT, FETCH_CONNECT, FETCH_CLOSED,
                                               FETCH_NAME, FETCH_TLS};
-    struct fetch_result result = {.retry_after_s = -1, .total_ms = 3};
+    struct fetch_result result = {.retry_after_s = -1, .total_ms = rng_below(4) == 0 ? 1500 : 3};
 
     if (is_well || rng_below(2) == 0) {
         result.status = 200;
@@ -239,6 +247,13 @@ static struct fetch_result any_result(bool is_well)
         snprintf(result.why, sizeof(result.why), "it was not to be");
     }
     return result;
+}
+
+void receivers_connect(struct world *w)
+{
+    (void)w;
+    if (sim_network_count() > 0)
+        sim_network_connect(sim_network_at((size_t)rng_below(sim_network_count())));
 }
 
 void receivers_answer(struct world *w, bool is_well)

@@ -6,6 +6,8 @@
 #include "world.h"
 
 void receivers_watch(struct world *w);
+/* A connection is made for one request under way. */
+void receivers_connect(struct world *w);
 /* One request under way ends somehow; with 200 when all is to be well. */
 void receivers_answer(struct world *w, bool is_well);
 /* Outcomes that found no room when they came: are they recorded by now? */

@@ -90,6 +90,7 @@ static const struct happening {
     {6, client_makes_mistake},
     {6, client_reads},
     {400, finish_job},
+    {60, receivers_connect},
     {200, answer},
     {100, pass_time},
     {2, set_clock},

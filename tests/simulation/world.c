@@ -93,7 +93,8 @@ static void make_service(struct world *w)
                       .idempotency_seconds = 86400,
                       .idempotency_keys = 200},
         .base_path = "/",
-        .delivery_in_flight = 12,
+        .delivery_in_flight = 8,
+        .connections_per_host = 4,
     };
 
     limits_init(&options.limits);

@@ -2,7 +2,7 @@
 """Makes the Nth call of a function fail in a scripted run of the server, and checks that nothing was a lie.
 
 shim_fail.c fails one call of one function with one error (or a short count) per run. The script makes a
-webhook for http:// and one for https://, which is libcurl's, inserts, changes, deletes, reads and raises events,
+webhook for http:// and one for https://, inserts, changes, deletes, reads and raises events,
 each request on a ledger. In every run: the
 server ends neither by a signal (a lack of memory of its own excepted, with its message) nor without a
 message; nothing takes longer than it may; after a restart without faults everything acknowledged is there,

@@ -380,6 +380,7 @@ static void await_jobs(size_t count)
     }
 }
 
+/* As many as are started are under way: how many those may be is for the caller to say. */
 START_TEST(many_at_once)
 {
     begin();
@@ -387,59 +388,37 @@ START_TEST(many_at_once)
     make_jobs("http://name.test:%u/");
     start_jobs(MANY);
     ck_assert_uint_eq(fetch_active(fetcher), MANY);
-    ck_assert_uint_eq(receiver.connections, 0);
     await_jobs(MANY);
     for (size_t i = 0; i < MANY; i++) {
         ck_assert_uint_eq(jobs[i].calls, 1);
         expect_ok(&jobs[i], 204);
     }
     ck_assert_uint_eq(receiver.requests, MANY);
-    ck_assert_uint_le(receiver.connections, 32);
-    ck_assert_uint_eq(receiver.most_waiting, 32);
     ck_assert_uint_eq(fetch_active(fetcher), 0);
     free_jobs();
     end();
 }
 END_TEST
 
-START_TEST(limit_per_host)
+/* Idle connections make room for new ones; those in use do not. */
+START_TEST(limit_of_connections)
 {
-    struct fetch_options options = {.max_connections_per_host = 3};
+    static const char *const urls[] = {"http://127.0.0.1:%u/", "http://name.test:%u/",
+                                       "http://localhost:%u/"};
+    struct fetch_options options = {.max_connections = 5};
 
     begin_with("127.0.0.1 name.test\n", &options);
-    receiver.delay_ms = 2;
-    make_jobs("http://name.test:%u/");
-    for (size_t i = 0; i < 40; i++) {
-        if (i % 2 == 0)
-            job_init(&jobs[i], "http://127.0.0.1:%u/");
-        job_start(&jobs[i]);
+    make_jobs(urls[0]);
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+        for (size_t k = 0; k < 4; k++) {
+            job_init(&jobs[i * 4 + k], urls[i]);
+            job_start(&jobs[i * 4 + k]);
+        }
+        await_jobs(i * 4 + 4);
     }
-    await_jobs(40);
-    ck_assert_uint_eq(receiver.most_waiting, 6);
-    ck_assert_uint_eq(receiver.connections, 6);
-    free_jobs();
-    end();
-}
-END_TEST
-
-START_TEST(limit_in_all)
-{
-    struct fetch_options options = {.max_connections = 5, .max_connections_per_host = 4};
-
-    begin_with("127.0.0.1 name.test\n", &options);
-    receiver.delay_ms = 2;
-    make_jobs("http://name.test:%u/");
-    for (size_t i = 0; i < 60; i++) {
-        if (i % 3 == 0)
-            job_init(&jobs[i], "http://127.0.0.1:%u/");
-        if (i % 3 == 1)
-            job_init(&jobs[i], "http://localhost:%u/");
-        job_start(&jobs[i]);
-    }
-    await_jobs(60);
-    ck_assert_uint_eq(receiver.most_waiting, 5);
+    ck_assert_uint_eq(receiver.connections, 12);
     /* The receiver learns of a close in a later turn. */
-    for (unsigned turn = 0; receiver.open > 6; turn++) {
+    for (unsigned turn = 0; receiver.open > 5; turn++) {
         ck_assert_uint_lt(turn, TURNS_MOST);
         loop_run_once(&loop);
     }
@@ -448,31 +427,58 @@ START_TEST(limit_in_all)
 }
 END_TEST
 
-static unsigned order[MANY], order_count;
+/* Where connections lead to is known from the first on, before the request is sent. */
+static struct in6_addr led_to;
 
-static void note_order(struct job *job)
+static void note_address(struct fetch *fetch)
 {
-    order[order_count++] = (unsigned)(job - jobs);
+    ck_assert(fetch_origin_address(fetch->origin, &led_to));
+    ck_assert_uint_eq(receiver.requests, 0);
 }
 
-/* A long queue of one host does not hold up another's only fetch. */
-START_TEST(hosts_take_turns)
+START_TEST(address_of_an_origin)
 {
-    struct fetch_options options = {.starts_per_turn = 4};
-    size_t place = 0;
+    struct fetch_origin *origin, *same;
+    char url[64], text[INET6_ADDRSTRLEN];
+    struct job job;
 
-    begin_with("127.0.0.1 name.test\n", &options);
-    make_jobs("http://name.test:%u/");
-    order_count = 0;
-    job_init(&jobs[200], "http://127.0.0.1:%u/");
-    for (size_t i = 0; i <= 200; i++)
-        jobs[i].then = note_order;
-    start_jobs(201);
-    await_jobs(201);
-    while (order[place] != 200)
-        place++;
-    ck_assert_uint_lt(place, 8);
-    free_jobs();
+    begin();
+    with_port(url, sizeof(url), "http://name.test:%u/a");
+    origin = fetch_origin_get(fetcher, span_str(url));
+    ck_assert(!fetch_origin_address(origin, &led_to));
+    job_init(&job, url);
+    job.fetch.on_connected = note_address;
+    job_start(&job);
+    job_await(&job);
+    expect_ok(&job, 204);
+    ck_assert_str_eq(ip_text(&led_to, text), "127.0.0.1");
+    with_port(url, sizeof(url), "http://name.test:%u/b");
+    same = fetch_origin_get(fetcher, span_str(url));
+    ck_assert_ptr_eq(origin, same);
+    *fetch_origin_user(origin) = &job;
+    ck_assert_ptr_eq(*fetch_origin_user(same), &job);
+    *fetch_origin_user(origin) = NULL;
+    fetch_origin_put(same);
+    fetch_origin_put(origin);
+    end();
+}
+END_TEST
+
+/* Of origins that nobody refers to a bounded number is kept. */
+START_TEST(origins_are_forgotten)
+{
+    size_t before = 0;
+
+    begin();
+    for (unsigned i = 0; i < 5000; i++) {
+        char url[64];
+
+        snprintf(url, sizeof(url), "http://host%u.test/", i);
+        fetch_origin_put(fetch_origin_get(fetcher, span_str(url)));
+        if (i == 2000)
+            before = mem_blocks();
+    }
+    ck_assert_uint_eq(mem_blocks(), before);
     end();
 }
 END_TEST
@@ -664,24 +670,6 @@ START_TEST(a_dead_host_beside_a_healthy_one)
 }
 END_TEST
 
-/* What the queue costs for each: the fetch, which is the caller's, and nothing else. */
-START_TEST(a_queued_fetch_costs_nothing)
-{
-    size_t before;
-
-    begin();
-    make_jobs("http://127.0.0.1:%u/");
-    start_jobs(1);
-    before = mem_blocks();
-    for (size_t i = 1; i < MANY; i++)
-        job_start(&jobs[i]);
-    ck_assert_uint_eq(mem_blocks(), before);
-    await_jobs(MANY);
-    free_jobs();
-    end();
-}
-END_TEST
-
 void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, one_connection_for_many);
@@ -701,9 +689,9 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, a_name_that_moves_to_a_refused_address);
     tcase_add_test(tc, many_names);
     tcase_add_test(tc, many_at_once);
-    tcase_add_test(tc, limit_per_host);
-    tcase_add_test(tc, limit_in_all);
-    tcase_add_test(tc, hosts_take_turns);
+    tcase_add_test(tc, limit_of_connections);
+    tcase_add_test(tc, address_of_an_origin);
+    tcase_add_test(tc, origins_are_forgotten);
     tcase_add_test(tc, chain);
     tcase_add_test(tc, again_from_its_completion);
     tcase_add_test(tc, no_descriptors_left);
@@ -711,5 +699,4 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, free_in_every_stage);
     tcase_add_test(tc, cancel_from_a_completion);
     tcase_add_test(tc, a_dead_host_beside_a_healthy_one);
-    tcase_add_test(tc, a_queued_fetch_costs_nothing);
 }

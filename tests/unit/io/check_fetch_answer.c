@@ -1,373 +1,101 @@
-/* What becomes of answers, good and hostile. */
-#include "receiver.h"
+/* Good and bad answers, whole and cut into pieces of every kind: what came of them must be the same
+ * to the word. The fuzz target does it, as it does with what it makes up. */
+#include "../../fuzz/fuzz_answer.c"
 
-#define OK_HEAD "HTTP/1.1 200 OK\r\n"
+#include "testing.h"
 
-struct answer_case {
-    const char *what;
-    struct receiver_script script;
-    enum fetch_error error;
-    int status;
-    const char *text; /* the body, or what the reason holds: see expect_error */
-    bool truncated;
-    bool cut_short; /* with our reading of http:// only: the status counts, the body is not read */
+#include "base/buf.h"
+#include "base/macros.h"
+
+#define LINE "HTTP/1.1 200 OK\r\n"
+
+static const struct {
+    const char *text;
+    size_t repeat; /* of the last byte of `text`, so many times more */
+    const char *rest;
+} answers[] = {
+    {LINE "Content-Length: 3\r\n\r\nabc", 0, ""},
+    {LINE "Content-Length: 3\r\n\r\nabcHTTP", 0, ""},
+    {LINE "Empty:\r\nFolded: a\r\n b\r\nRetry-After: 7\r\n\r\n", 0, "body until the end"},
+    {"HTTP/1.1 503 \r\nRetry-After: 7\r\nRetry-After: 9\r\nContent-Length: 0\r\n\r\n", 0, ""},
+    {LINE "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n", 0, ""},
+    /* Two faults: the first one counts. */
+    {LINE "Transfer-Encoding: gzip\r\nB\x01: x\r\n\r\n", 0, ""},
+    {LINE "B\x01: x\r\nTransfer-Encoding: gzip\r\n\r\n", 0, ""},
+    {LINE "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 0, ""},
+    {LINE "Content-Length: 3x\r\n\r\nabc", 0, ""},
+    {"HTTP/1.1 20", 0, "x OK\r\n\r\n"},
+    {"HTTP/1.1 101 Now\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nx", 0, ""},
+    {"HTTP/1.1 101 Now\r\nB\x01: x\r\n\r\n", 0, ""},
+    {"HTTP/2.0 200 OK\r\n\r\n", 0, ""},
+    {"nonsense", 0, ""},
+    {LINE, 0, ""},
+    {LINE "Content-Length: 30\r\n\r\nabc", 0, ""},
+    /* A body that cannot be read, and one whose trailers cannot. */
+    {LINE "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nxyz\r\n", 0, ""},
+    {LINE "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nB\x01\r\n\r\n", 0, ""},
+    {LINE "Transfer-Encoding: chunked\r\nTrailer: x\r\n\r\n3\r\nabc\r\n0\r\nx: a", 70000,
+     "\r\n\r\n"},
+    /* More than is read of a body, of a head, of anything. */
+    {LINE "Content-Length: 1000\r\n\r\nx", 999, ""},
+    {LINE "Content-Length: 256\r\n\r\nx", 255, ""},
+    {LINE "Long: x", 65000, "\r\nContent-Length: 0\r\n\r\n"},
+    {LINE "Long: x", 65490, "\r\nContent-Length: 0\r\n\r\n"},
+    {LINE "Long: x", 65500, "\r\nContent-Length: 0\r\n\r\n"},
+    {LINE "Long: x", 66000, "\x01\r\nContent-Length: 0\r\n\r\n"},
+    {"HTTP/1.1 200 x", 66000, "\r\n\r\n"},
+    {LINE "x", 66000, ": x\r\n\r\n"},
+    {LINE "Transfer-Encoding: chunked\r\n\r\n1;x", 1200000, "\r\na\r\n0\r\n\r\n"},
+    {LINE "Transfer-Encoding: chunked\r\n\r\n1;x", 1050000, "\r\na\r\n0\r\n\r\nHTTP/1.1 200 Next"},
 };
 
-static const struct answer_case cases[] = {
-    {"a length",
-     {.bytes = OK_HEAD "Content-Length: 5\r\n\r\nhello"},
-     .status = 200,
-     .text = "hello"},
-    {"no content", {.bytes = "HTTP/1.1 204 No Content\r\n\r\n"}, .status = 204, .text = ""},
-    {"no reason phrase",
-     {.bytes = "HTTP/1.1 202\r\nContent-Length: 0\r\n\r\n"},
-     .status = 202,
-     .text = ""},
-    {"chunks and a trailer",
-     {.bytes = OK_HEAD "Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n"
-                       "HTTP/1.1 500 X: y\r\n\r\n"},
-     .status = 200,
-     .text = "hello"},
-    {"chunks by several headers",
-     {.bytes = OK_HEAD "transfer-encoding: ,Identity ,\r\nTransfer-Encoding:CHUNKED\r\n\r\n"
-                       "5\r\nhello\r\n0\r\n\r\n"},
-     .status = 200,
-     .text = "hello"},
-    {"until the end",
-     {.bytes = "HTTP/1.0 200 OK\r\n\r\nhello", .then = THEN_CLOSE},
-     .status = 200,
-     .text = "hello"},
-    {"more than its length",
-     {.bytes = OK_HEAD "Content-Length: 2\r\n\r\nhello"},
-     .status = 200,
-     .text = "he"},
-    {"packed, and left so",
-     {.bytes = OK_HEAD "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x8b!"},
-     .status = 200,
-     .text = "\x1f\x8b!"},
-    {"a long extension of a chunk",
-     {.bytes = OK_HEAD "Transfer-Encoding: chunked\r\n\r\n5;some=extension\r\nhello\r\n0\r\n\r\n"},
-     .status = 200,
-     .text = "hello"},
-    {"extensions of a chunk, which llhttp 8 does not read",
-     {.bytes = OK_HEAD
-      "Transfer-Encoding: chunked\r\n\r\n5;some=extension;or=other\r\nhello\r\n0\r\n\r\n"},
-     .status = 200,
-     .text = "hello",
-     .cut_short = true},
-    {"interim answers",
-     {.bytes = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" OK_HEAD
-               "Content-Length: 2\r\n\r\nok"},
-     .status = 200,
-     .text = "ok"},
-    {"a redirect",
-     {.bytes = "HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"},
-     .status = 302,
-     .text = ""},
-    {"unknown status",
-     {.bytes = "HTTP/1.1 299 Well\r\nContent-Length: 0\r\n\r\n"},
-     .status = 299,
-     .text = ""},
-    {"not found",
-     {.bytes = "HTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\nno"},
-     .status = 404,
-     .text = "no"},
-    {"gone",
-     {.bytes = "HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"},
-     .status = 410,
-     .text = ""},
-    {"wants a password",
-     {.bytes = "HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=x\r\nContent-Length: 0\r\n\r\n"},
-     .status = 401,
-     .text = ""},
-    {"failed",
-     {.bytes = "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"},
-     .status = 500,
-     .text = ""},
-    {"endless body",
-     {.bytes = OK_HEAD "\r\n", .then = THEN_REPEAT, .again = "0123456789abcdef"},
-     .status = 200,
-     .text = "0123456789abcdef0123456789abcdef",
-     .truncated = true},
-    {"a body far too long",
-     {.bytes = OK_HEAD "Content-Length: 99999999999\r\n\r\n", .then = THEN_REPEAT, .again = "0123"},
-     .status = 200,
-     .text = "01230123",
-     .truncated = true},
+/* Interim answers: sixteen may come. */
+static const char *const interims[] = {"", "B\x01: x\r\n", "x: y\r\n"};
 
-    {"end at once", {.bytes = "", .then = THEN_CLOSE}, FETCH_CLOSED, 0, "Empty reply"},
-    {"reset at once", {.bytes = "", .then = THEN_RESET}, FETCH_CLOSED, 0, "reset"},
-    {"end after an interim answer",
-     {.bytes = "HTTP/1.1 100 Continue\r\n\r\n", .then = THEN_CLOSE},
-     FETCH_CLOSED,
-     0,
-     ""},
-    {"another protocol",
-     {.bytes = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nhello", .then = THEN_CLOSE},
-     FETCH_CLOSED,
-     0,
-     ""},
-    {"end in the head", {.bytes = OK_HEAD "X: y", .then = THEN_CLOSE}, FETCH_CLOSED, 0, ""},
-    {"reset in the head", {.bytes = OK_HEAD "X: y", .then = THEN_RESET}, FETCH_CLOSED, 0, ""},
-    {"end in the body",
-     {.bytes = OK_HEAD "Content-Length: 9\r\n\r\nhello", .then = THEN_CLOSE},
-     FETCH_CLOSED,
-     200,
-     "4 bytes remaining"},
-    {"reset in the body",
-     {.bytes = OK_HEAD "Content-Length: 9\r\n\r\nhello", .then = THEN_RESET},
-     FETCH_CLOSED,
-     200,
-     ""},
-    {"end in a chunk",
-     {.bytes = OK_HEAD "Transfer-Encoding: chunked\r\n\r\n9\r\nhello", .then = THEN_CLOSE},
-     FETCH_CLOSED,
-     200,
-     ""},
-    {"no HTTP", {.bytes = "hello\r\n\r\n"}, FETCH_PROTOCOL, 0, "HTTP/0.9|not HTTP"},
-    {"zero byte in the head",
-     {.bytes = OK_HEAD "X: a\0b\r\n\r\n", .n = sizeof(OK_HEAD "X: a\0b\r\n\r\n") - 1},
-     FETCH_PROTOCOL,
-     0,
-     "Nul byte"},
-    {"no number as length",
-     {.bytes = OK_HEAD "Content-Length: many\r\n\r\n"},
-     FETCH_PROTOCOL,
-     0,
-     "Content-Length"},
-    {"packed in the transfer",
-     {.bytes = OK_HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n3\r\n\x1f\x8b!\r\n0\r\n\r\n"},
-     FETCH_PROTOCOL,
-     0,
-     "Transfer-Encoding that was not asked for"},
-    {"endless interim answers",
-     {.bytes = "HTTP/1.1 100 Continue\r\n\r\n",
-      .then = THEN_REPEAT,
-      .again = "HTTP/1.1 102 Processing\r\n\r\n"},
-     FETCH_PROTOCOL,
-     0,
-     "more than 16 interim answers"},
-    {"endless headers",
-     {.bytes = OK_HEAD, .then = THEN_REPEAT, .again = "Some-Header: some value or other\r\n"},
-     FETCH_PROTOCOL,
-     0,
-     "longer than 64 KiB"},
-    {"an endless header",
-     {.bytes = OK_HEAD "X: ", .then = THEN_REPEAT, .again = "some value or other"},
-     FETCH_PROTOCOL,
-     0,
-     "longer than 64 KiB"},
-    {"endless trailers",
-     {.bytes = OK_HEAD "Transfer-Encoding: chunked\r\n\r\n0\r\n",
-      .then = THEN_REPEAT,
-      .again = "Some-Header: some value or other\r\n"},
-     FETCH_PROTOCOL,
-     200,
-     "longer than 64 KiB"},
-    {"silence",
-     {.bytes = "", .then = THEN_HANG},
-     FETCH_TIMEOUT,
-     0,
-     "300 ms were over while waiting for the answer"},
-    {"silence in the body",
-     {.bytes = OK_HEAD "Content-Length: 9\r\n\r\nhello", .then = THEN_HANG},
-     FETCH_TIMEOUT,
-     200,
-     "300 ms were over while reading the answer"},
-    {"a byte now and then",
-     {.bytes = OK_HEAD "Content-Length: 99999\r\n\r\n", .then = THEN_TRICKLE, .again = "x"},
-     FETCH_TIMEOUT,
-     200,
-     "300 ms were over while reading the answer"},
-    {"a byte of the head now and then",
-     {.bytes = OK_HEAD, .then = THEN_TRICKLE, .again = "Some-Header: x\r\n"},
-     FETCH_TIMEOUT,
-     0,
-     "300 ms were over while waiting for the answer"},
-};
-
-START_TEST(answers)
+static void try_pieces(struct buf *b)
 {
-    const struct answer_case *c = &cases[_i / 2];
-    bool is_cut;
-    struct job job;
+    static const uint8_t choices[] = {0, 4, 62, 1};
 
-    through_libcurl = _i % 2 == 1;
-    is_cut = c->truncated || (c->cut_short && !through_libcurl);
-    begin();
-    receiver.script = c->script;
-    job_init(&job, "http://127.0.0.1:%u/");
-    job.fetch.timeout_ms = c->error == FETCH_TIMEOUT ? 300 : 60000;
-    job_start(&job);
-    job_await(&job);
-    ck_assert_uint_lt(job.result.total_ms, 30000);
-    ck_assert_msg(job.result.error == c->error, "%s: %s, %s", c->what,
-                  fetch_error_text(job.result.error), job.result.why);
-    ck_assert_msg(job.result.status == c->status, "%s: %d", c->what, job.result.status);
-    ck_assert_msg(job.result.truncated == is_cut, "%s", c->what);
-    if (c->error != FETCH_OK)
-        expect_error(&job, c->error, c->text);
-    else if (c->cut_short && is_cut)
-        ck_assert_uint_eq(job.body_bytes, 0);
-    else if (c->truncated)
-        ck_assert(span_starts(span_of(job.body, job.body_bytes), span_str(c->text)));
-    else
-        ck_span_is(span_of(job.body, job.body_bytes), span_str(c->text));
-    ck_assert_uint_eq(receiver.requests, 1);
-    ck_assert_uint_le(job.result.body_bytes, 65536 + 16384);
-    end();
-}
-END_TEST
-
-START_TEST(reset_before_the_answer)
-{
-    struct job job;
-
-    begin();
-    receiver.reset_at_accept = true;
-    job_run(&job, "http://127.0.0.1:%u/");
-    if (job.result.error != FETCH_CONNECT) /* the reset may be faster than the connection */
-        expect_error(&job, FETCH_CLOSED, "127.0.0.1:");
-    ck_assert_int_eq(job.result.status, 0);
-    end();
-}
-END_TEST
-
-START_TEST(how_much_is_read_and_kept)
-{
-    static const struct {
-        size_t read_bytes, keep_bytes, body_bytes, kept_bytes;
-        bool truncated;
-    } sizes[] = {
-        {0, 0, 65536, 4096, false},      {0, 0, 65537, 4096, true},
-        {10, 5, 10, 5, false},           {10, 5, 11, 5, true},
-        {10, 20, 15, 15, true},          {100, 8000, 50, 50, false},
-        {8000, 8000, 8000, 8000, false}, {1, 1, 0, 0, false},
-    };
-    struct buf answer = {.max = BUF_NO_CAP};
-
-    begin();
-    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
-        struct job job;
-
-        buf_clear(&answer);
-        buf_printf(&answer, OK_HEAD "Content-Length: %zu\r\n\r\n", sizes[i].body_bytes);
-        for (size_t n = 0; n < sizes[i].body_bytes; n++)
-            buf_add_char(&answer, (char)('a' + n % 26));
-        receiver.script = (struct receiver_script){.bytes = buf_text(&answer)};
-        job_init(&job, "http://127.0.0.1:%u/");
-        job.fetch.read_bytes = sizes[i].read_bytes;
-        job.fetch.keep_bytes = sizes[i].keep_bytes;
-        job_start(&job);
-        job_await(&job);
-        expect_ok(&job, 200);
-        ck_assert_int_eq(job.result.truncated, sizes[i].truncated);
-        ck_assert_uint_eq(job.body_bytes, sizes[i].kept_bytes);
-        for (size_t n = 0; n < job.body_bytes; n++)
-            ck_assert_int_eq(job.body[n], (char)('a' + n % 26));
-        ck_assert_uint_eq(job.result.body_bytes, sizes[i].body_bytes);
+    for (size_t i = 0; i < ARRAY_LEN(choices); i++) {
+        b->p[0] = (char)choices[i];
+        b->p[1] = (char)(i * 37);
+        (void)LLVMFuzzerTestOneInput((const uint8_t *)b->p, b->n);
     }
-    buf_done(&answer);
-    end();
+}
+
+START_TEST(every_answer)
+{
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    buf_add(&b, SPAN("\0\0"));
+    buf_add_str(&b, answers[_i].text);
+    for (size_t n = 0; n < answers[_i].repeat; n++)
+        buf_add_char(&b, b.p[b.n - 1]);
+    buf_add_str(&b, answers[_i].rest);
+    try_pieces(&b);
+    buf_done(&b);
 }
 END_TEST
 
-#define NOW_UNIX_S INT64_C(1794484800) /* Thu, 12 Nov 2026 12:00:00 GMT */
-
-START_TEST(retry_after)
+START_TEST(interim_answers)
 {
-    static const struct {
-        const char *value;
-        int64_t seconds;
-    } values[] = {
-        {"120", 120},
-        {"0", 0},
-        {"  7\t", 7},
-        {"99999999", 31536000},
-        {"99999999999999999999999999", 31536000},
-        {"-5", -1},
-        {"+5", -1},
-        {"5.5", -1},
-        {"soon", -1},
-        {"", -1},
-        {"Thu, 12 Nov 2026 12:00:30 GMT", 30},
-        {"Thursday, 12-Nov-26 12:01:00 GMT", 60},
-        {"Thu Nov 12 12:00:05 2026", 5},
-        {"Thu, 12 Nov 2026 11:00:00 GMT", 0},
-        {"Mon, 01 Jan 2035 00:00:00 GMT", 31536000},
-        {"Thu, 99 Nov 2026 12:00:30 GMT", -1},
-        {"10\r\nRetry-After: 40\r\nretry-after: 20", 40},
-        {"10\r\nRetry-Afterwards: 40", 10},
-        {"Thu, 12 Nov 2026 12:00:30 GMT and a tail that is much too long for any date", -1},
-    };
+    for (unsigned count = 15; count < 19; count++) {
+        struct buf b;
 
-    clock_fake(NOW_UNIX_S * 1000000000, 1000000000);
-    begin();
-    for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-        char answer[256];
-        struct job job;
-
-        snprintf(answer, sizeof(answer),
-                 "HTTP/1.1 100 X\r\nRetry-After: 77\r\n\r\n"
-                 "HTTP/1.1 503 X\r\nContent-Length: 0\r\nRetry-After: %s\r\n\r\n",
-                 values[i].value);
-        receiver.script = (struct receiver_script){.bytes = answer};
-        job_run(&job, "http://127.0.0.1:%u/");
-        expect_ok(&job, 503);
-        ck_assert_msg(job.result.retry_after_s == values[i].seconds, "'%s': %lld", values[i].value,
-                      (long long)job.result.retry_after_s);
+        buf_init(&b, BUF_NO_CAP);
+        buf_add(&b, SPAN("\0\0"));
+        for (unsigned n = 0; n < count; n++)
+            buf_printf(&b, "HTTP/1.1 103 Early\r\n%s\r\n", n + 1 == count ? interims[_i] : "");
+        buf_add_str(&b, LINE "Content-Length: 0\r\n\r\n");
+        try_pieces(&b);
+        buf_done(&b);
     }
-    end();
-}
-END_TEST
-
-START_TEST(no_retry_after)
-{
-    struct job job;
-
-    begin();
-    job_run(&job, "http://127.0.0.1:%u/");
-    ck_assert_int_eq(job.result.retry_after_s, -1);
-    end();
-}
-END_TEST
-
-START_TEST(phases)
-{
-    struct job job;
-
-    begin();
-    receiver.delay_ms = 500;
-    job_run(&job, "http://name.test:%u/");
-    ck_assert(!job.result.reused);
-    ck_assert_uint_le(job.result.dns_ms, job.result.connect_ms);
-    ck_assert_uint_lt(job.result.connect_ms, 490);
-    ck_assert_uint_eq(job.result.tls_ms, 0);
-    ck_assert_uint_ge(job.result.first_byte_ms, 499);
-    ck_assert_uint_ge(job.result.total_ms, job.result.first_byte_ms);
-    ck_assert_uint_lt(job.result.total_ms, 30000);
-    job_run(&job, "http://name.test:%u/");
-    ck_assert(job.result.reused);
-    ck_assert_uint_eq(job.result.connect_ms, 0);
-    ck_assert_uint_ge(job.result.first_byte_ms, 499);
-    end();
-}
-END_TEST
-
-START_TEST(texts)
-{
-    ck_assert_str_eq(fetch_error_text(FETCH_OK), "ok");
-    ck_assert_str_eq(fetch_error_text(FETCH_OTHER), "failed");
 }
 END_TEST
 
 void testing_cases(TCase *tc)
 {
-    tcase_add_loop_test(tc, answers, 0, 2 * ARRAY_LEN(cases));
-    tcase_add_test(tc, reset_before_the_answer);
-    tcase_add_test(tc, how_much_is_read_and_kept);
-    tcase_add_test(tc, retry_after);
-    tcase_add_test(tc, no_retry_after);
-    tcase_add_test(tc, phases);
-    tcase_add_test(tc, texts);
+    tcase_add_loop_test(tc, every_answer, 0, ARRAY_LEN(answers));
+    tcase_add_loop_test(tc, interim_answers, 0, ARRAY_LEN(interims));
 }

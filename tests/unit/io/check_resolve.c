@@ -377,13 +377,8 @@ static void resolve(struct asker *asker, const char *name)
 static const char *address_text(const struct resolve_result *result, unsigned i)
 {
     static char text[INET6_ADDRSTRLEN];
-    const struct sockaddr *address = (const struct sockaddr *)&result->addresses[i];
-    const void *ip = address->sa_family == AF_INET
-                         ? (const void *)&((const struct sockaddr_in *)address)->sin_addr
-                         : (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr;
 
-    ck_assert_uint_eq(((const struct sockaddr_in *)address)->sin_port, 0);
-    ck_assert_ptr_nonnull(inet_ntop(address->sa_family, ip, text, sizeof(text)));
+    ck_assert_ptr_nonnull(ip_text(&result->addresses[i], text));
     return text;
 }
 
@@ -426,7 +421,7 @@ START_TEST(literal_addresses)
         {"::1", "::1"},
         {"[::1]", "::1"},
         {"[2001:DB8::A]", "2001:db8::a"},
-        {"::ffff:1.2.3.4", "::ffff:1.2.3.4"},
+        {"::ffff:1.2.3.4", "1.2.3.4"},
     };
 
     begin("127.0.0.9 127.0.0.1\n");
@@ -469,10 +464,19 @@ START_TEST(localhost)
 }
 END_TEST
 
+static void expect_at_last(const char *name, const char *expected)
+{
+    struct asker asker = {0};
+
+    resolve(&asker, name);
+    expect(&asker.result, expected);
+    ck_assert_uint_eq(server.questions, 0);
+}
+
 START_TEST(hosts_file)
 {
     static const char text[] = "# 192.0.2.1 comment.test\n"
-                               "192.0.2.2\tone.test  One-Alias.TEST.\t\n"
+                               "192.0.2.2\tone.test  One-Alias.TEST\t\n"
                                "  2001:db8::2 one.test#192.0.2.7 none\r\n"
                                "192.0.2.3 crlf.test\r\n"
                                "nonsense bad.test\n"
@@ -480,8 +484,8 @@ START_TEST(hosts_file)
                                "\n"
                                "192.0.2.5 one.test last.test";
     static const char *const cases[][2] = {
-        {"one.test", "192.0.2.2 2001:db8::2 192.0.2.5"},
-        {"ONE.test.", "192.0.2.2 2001:db8::2 192.0.2.5"},
+        {"one.test", "2001:db8::2 192.0.2.2 192.0.2.5"},
+        {"ONE.test.", "2001:db8::2 192.0.2.2 192.0.2.5"},
         {"one-alias.test", "192.0.2.2"},
         {"crlf.test", "192.0.2.3"},
         {"last.test", "192.0.2.5"},
@@ -490,7 +494,7 @@ START_TEST(hosts_file)
 
     begin(text);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        expect_at_once(cases[i][0], cases[i][1]);
+        expect_at_last(cases[i][0], cases[i][1]);
     resolve(&asker, "bad.test");
     expect(&asker.result, "-the name does not exist");
     resolve(&asker, "comment.test");
@@ -508,10 +512,10 @@ START_TEST(hosts_file_of_many_addresses)
         buf_printf(&b, "192.0.2.%u many other-%u\n", i % 256, i);
     begin(buf_text(&b));
     buf_done(&b);
-    ck_assert(start(&asker, "many"));
+    resolve(&asker, "many");
     ck_assert_uint_eq(asker.result.count, RESOLVE_MAX_ADDRESSES);
     ck_assert_str_eq(address_text(&asker.result, 15), "192.0.2.15");
-    expect_at_once("other-299", "192.0.2.43");
+    expect_at_last("other-299", "192.0.2.43");
     end();
 }
 END_TEST
@@ -522,12 +526,12 @@ START_TEST(hosts_file_is_read_again)
 
     clock_fake(0, 1000000000);
     begin("192.0.2.1 one.test\n");
-    expect_at_once("one.test", "192.0.2.1");
+    expect_at_last("one.test", "192.0.2.1");
     write_file(hosts_path, "192.0.2.22 one.test two.test\n");
     expect_at_once("one.test", "192.0.2.1");
     pass_s(1);
-    expect_at_once("one.test", "192.0.2.22");
-    expect_at_once("two.test", "192.0.2.22");
+    expect_at_last("one.test", "192.0.2.22");
+    expect_at_last("two.test", "192.0.2.22");
     unlink(hosts_path);
     pass_s(1);
     resolve(&asker, "one.test");
@@ -577,7 +581,7 @@ START_TEST(both_families_share_the_room)
     resolve(&asker, "wide.test");
     ck_assert_uint_eq(asker.result.count, RESOLVE_MAX_ADDRESSES);
     for (unsigned i = 0; i < RESOLVE_MAX_ADDRESSES; i++)
-        ck_assert_int_eq(asker.result.addresses[i].ss_family, i % 2 == 0 ? AF_INET6 : AF_INET);
+        ck_assert_int_eq(IN6_IS_ADDR_V4MAPPED(&asker.result.addresses[i]), i % 2);
     end();
 }
 END_TEST

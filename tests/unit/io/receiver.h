@@ -315,16 +315,8 @@ static inline void start_resolver(void)
 }
 
 /* `hosts`: the hosts file. */
-/* Which of the two ways http:// goes. */
-#ifndef THROUGH_LIBCURL
-#define THROUGH_LIBCURL false
-#endif
-static bool through_libcurl = THROUGH_LIBCURL;
-
-static inline void begin_with(const char *hosts, const struct fetch_options *given)
+static inline void begin_with(const char *hosts, const struct fetch_options *options)
 {
-    struct fetch_options options = *given;
-
     snprintf(directory, sizeof(directory), "/tmp/check_fetch_XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(hosts_path, sizeof(hosts_path), "%s/hosts", directory);
@@ -335,8 +327,7 @@ static inline void begin_with(const char *hosts, const struct fetch_options *giv
     receiver_listen(&receiver, &loop, "127.0.0.1", 0);
     start_resolver();
     egress_init(&rules);
-    options.only_libcurl = through_libcurl;
-    ck_ok(fetcher_new(&loop, resolver, &rules, &options, &fetcher));
+    ck_ok(fetcher_new(&loop, resolver, &rules, options, &fetcher));
 }
 
 static inline void begin(void)
@@ -406,7 +397,9 @@ static inline void job_start(struct job *job)
 {
     unsigned calls = job->calls;
 
+    job->fetch.origin = fetch_origin_get(fetcher, job->fetch.url);
     fetch_start(fetcher, &job->fetch);
+    fetch_origin_put(job->fetch.origin);
     ck_assert_uint_eq(job->calls, calls);
 }
 

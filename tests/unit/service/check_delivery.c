@@ -1,4 +1,4 @@
-/* What deliveries take of a turn of the loop. */
+/* What deliveries take of a turn of the loop, and what a journal cannot say of them. */
 #include "serving.h"
 
 enum { BATCHES = 8, MESSAGES_A_BATCH = 5000, WEBHOOKS = 8 };
@@ -55,8 +55,24 @@ START_TEST(slow_local_requests_have_turns_of_their_own)
 }
 END_TEST
 
+START_TEST(states_that_no_record_has)
+{
+    static const uint8_t states[] = {DELIVERY_IN_FLIGHT, DELIVERY_STATE_COUNT, UINT8_MAX};
+    const struct record_delivery record = {.object_no = 2, .event_no = 1, .state = states[_i]};
+    const struct store_origin origin = {.serial = 1};
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    record_add_delivery(&b, &record);
+    ck_fails(store_apply(service->store, RECORD_DELIVERY, buf_span(&b), &origin),
+             ERR_STORAGE_FAILURE, "no delivery is recorded in state");
+    buf_done(&b);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_loop_test(tc, states_that_no_record_has, 0, 3);
     tcase_add_test(tc, slow_local_requests_have_turns_of_their_own);
 }

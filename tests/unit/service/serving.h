@@ -30,7 +30,8 @@ static void make_service(void)
                       .event_days = 1,
                       .idempotency_keys = 100,
                       .idempotency_seconds = 60},
-        .fetch = {.connect_timeout_ms = 1000, .max_connections = 1, .max_connections_per_host = 1},
+        .connections_per_host = 1,
+        .fetch = {.connect_timeout_ms = 1000, .max_connections = 1},
     };
     const struct turn_options turn = {.journal = {.directory = directory}};
 

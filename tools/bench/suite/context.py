@@ -10,6 +10,7 @@ from . import SCENARIOS, machine, peers, report
 ROOT = os.path.dirname(os.path.dirname(peers.BENCH))
 OPTIMIZED = os.path.join(ROOT, "build", "optimized")
 PACKAGES = "wrk nginx-light h2o redis-server nodejs node-undici linux-perf strace openssl".split()
+UNDICI = "undici@6"
 PROVIDES = {"nginx-light": "nginx", "nodejs": "node", "linux-perf": "perf",
             "redis-server": "redis-server", "node-undici": "/usr/share/nodejs/undici/index.js"}
 
@@ -38,8 +39,14 @@ def install():
     missing = [name for name in PACKAGES
                if not os.path.exists(PROVIDES.get(name, name)) and
                not shutil.which(PROVIDES.get(name, name))]
-    if not missing:
-        return
+    if missing:
+        _install_packages(missing)
+    if shutil.which("npm") and not os.path.exists(peers.NODE_MODULES):
+        subprocess.run(["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix",
+                        peers.NODE_MODULES, UNDICI], check=False, stdout=subprocess.DEVNULL)
+
+
+def _install_packages(missing):
     print("installing: " + " ".join(missing), file=sys.stderr)
     sudo = [] if os.getuid() == 0 else ["sudo"]
     subprocess.run([*sudo, "apt-get", "update", "-qq"], check=True)

@@ -16,7 +16,9 @@ import time
 from . import certificates, machine
 
 BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-NODE_PATH = "/usr/share/nodejs"
+# undici as npm has it (context.install), or else Debian's.
+NODE_MODULES = os.path.join(os.path.dirname(os.path.dirname(BENCH)), "build", "bench-node")
+NODE_PATH = NODE_MODULES + "/node_modules:/usr/share/nodejs"
 
 
 class Place:

@@ -3,16 +3,16 @@
  * to what it began with while the webhook is changed. */
 #include "base/mem.h"
 #include "base/must.h"
-#include "service/delivery_inner.h"
+#include "service/lane_inner.h"
 
 enum { KEPT_MOST = 512 };
 
-static struct delivery_settings *settings_at(struct list_link *link)
+static struct lane_settings *settings_at(struct list_link *link)
 {
-    return CONTAINER_OF(link, struct delivery_settings, link);
+    return CONTAINER_OF(link, struct lane_settings, link);
 }
 
-void settings_put(struct delivery_settings *settings)
+void lane_settings_put(struct lane_settings *settings)
 {
     if (settings == NULL || --settings->refs > 0)
         return;
@@ -21,20 +21,20 @@ void settings_put(struct delivery_settings *settings)
     mem_free(settings);
 }
 
-void settings_forget(struct lane *lane)
+void lane_settings_forget(struct lane *lane)
 {
-    struct delivery_settings *settings = TAKE(lane->settings);
+    struct lane_settings *settings = TAKE(lane->settings);
 
     if (settings == NULL)
         return;
     list_remove(&lane->deliveries->settings, &settings->link);
     settings->lane = NULL;
-    settings_put(settings);
+    lane_settings_put(settings);
 }
 
 static void settings_read(struct lane *lane)
 {
-    struct delivery_settings *settings = NEW(struct delivery_settings);
+    struct lane_settings *settings = NEW(struct lane_settings);
     struct err *e;
 
     settings->lane = lane;
@@ -47,12 +47,12 @@ static void settings_read(struct lane *lane)
     list_push_back(&lane->deliveries->settings, &settings->link);
 }
 
-struct delivery_settings *settings_get(struct lane *lane)
+struct lane_settings *lane_settings_get(struct lane *lane)
 {
     struct list *kept = &lane->deliveries->settings;
 
     if (lane->settings != NULL && lane->settings->version != lane->webhook->entity->version)
-        settings_forget(lane);
+        lane_settings_forget(lane);
     if (lane->settings == NULL) {
         settings_read(lane);
     } else {
@@ -60,7 +60,7 @@ struct delivery_settings *settings_get(struct lane *lane)
         list_push_back(kept, &lane->settings->link);
     }
     if (list_count(kept) > KEPT_MOST)
-        settings_forget(settings_at(list_first(kept))->lane);
+        lane_settings_forget(settings_at(list_first(kept))->lane);
     lane->settings->refs++;
     return lane->settings;
 }

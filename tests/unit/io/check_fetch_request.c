@@ -1,7 +1,4 @@
 /* Requests as they arrive. */
-#ifndef THROUGH_LIBCURL
-#define THROUGH_LIBCURL true
-#endif
 #include "receiver.h"
 
 struct request_case {
@@ -78,7 +75,7 @@ static void send_case(const struct request_case *c)
     expect_request(c);
 }
 
-/* On one handle, in every order of two: what one request sets must not reach the next. */
+/* On one connection, in every order of two: what one request sets must not reach the next. */
 START_TEST(methods_and_bodies)
 {
     begin();

@@ -1,0 +1,306 @@
+/* libcurl makes the connections: over the addresses that were resolved, in their order and beside
+ * each other; through proxies and tunnels; with TLS, verified, with sessions that are resumed. It
+ * is told to do no more than that (CURLOPT_CONNECT_ONLY), and then the easy handle stays where it
+ * is and keeps the connection open. A handle is made once, with everything that no connection
+ * changes.
+ *
+ * Addresses. libcurl must never ask for a name: it would start a thread. So the answer of `resolve`
+ * is put into libcurl's own cache of names for each connection (CURLOPT_RESOLVE), where it replaces
+ * the one before; and should libcurl find none there, on_resolver_start refuses. The cache would
+ * grow with each new name: one connection a minute is allowed to drop what is older than ten
+ * minutes when it is made (it costs a walk over the whole cache, which is why the others are not).
+ *
+ * HTTP/2 is not offered: with libcurl 7.88 streams that share a connection stall. */
+#include "fetch_private.h"
+
+#include "base/clock.h"
+#include "base/must.h"
+
+#include <string.h>
+
+enum {
+    PRUNE_EVERY_MS = 60000,
+    PIN_AGE_S = 600,
+    NEVER = -1,
+    A_DAY_S = 86400,    /* longer than any connection lives */
+    READ_BUFFER = 1024, /* the least: one for each connection */
+    US_PER_MS = 1000,
+};
+
+static const struct {
+    CURLoption option;
+    long value;
+} constants[] = {
+    {CURLOPT_NOSIGNAL, 1},
+    {CURLOPT_CONNECT_ONLY, 1},
+    {CURLOPT_FRESH_CONNECT, 1},
+    {CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1},
+    {CURLOPT_SUPPRESS_CONNECT_HEADERS, 1},
+    {CURLOPT_BUFFERSIZE, READ_BUFFER},
+    {CURLOPT_MAXAGE_CONN, A_DAY_S}, /* ours to end, see fetch_conn.c */
+    {CURLOPT_DNS_CACHE_TIMEOUT, NEVER},
+};
+
+/* libcurl asks for literal addresses too, and then needs nobody. */
+static int on_resolver_start(void *state, void *reserved, void *data)
+{
+    const struct fetch_conn *c = MUST_BE(struct fetch_conn, FETCH_KIND_CONN, data);
+    const struct fetcher *f = c->fetcher;
+
+    (void)state;
+    (void)reserved;
+    return f->proxy != NULL ? !f->proxy_target.literal : !c->origin->target.literal;
+}
+
+static CURLcode set_constants(CURL *easy, const struct fetcher *f)
+{
+    CURLcode code = CURLE_OK;
+
+    for (size_t i = 0; code == CURLE_OK && i < ARRAY_LEN(constants); i++)
+        code = curl_easy_setopt(easy, constants[i].option, constants[i].value);
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)f->connect_timeout_ms);
+    return code;
+}
+
+/* Texts that are copied by libcurl. Without a proxy and a CA directory given, it would look into
+ * the environment for the one, and with the other read all certificates again at each new
+ * connection instead of keeping them. */
+static CURLcode set_texts(CURL *easy, const struct fetcher *f)
+{
+    const struct {
+        CURLoption option;
+        const char *text;
+    } texts[] = {
+        {CURLOPT_PROTOCOLS_STR, "http,https"},
+        {CURLOPT_USERAGENT, f->user_agent},
+        {CURLOPT_PROXY, f->proxy != NULL ? f->proxy : ""},
+        {CURLOPT_NOPROXY, ""},
+        {CURLOPT_CAPATH, NULL},
+        {CURLOPT_PROXY_CAPATH, NULL},
+    };
+    CURLcode code = CURLE_OK;
+
+    for (size_t i = 0; code == CURLE_OK && i < ARRAY_LEN(texts); i++)
+        code = curl_easy_setopt(easy, texts[i].option, texts[i].text);
+    if (code == CURLE_OK && f->ca_file != NULL)
+        code = curl_easy_setopt(easy, CURLOPT_CAINFO, f->ca_file);
+    if (code == CURLE_OK && f->ca_file != NULL)
+        code = curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, f->ca_file);
+    return code;
+}
+
+static CURLcode set_callbacks(struct fetch_conn *c)
+{
+    const struct {
+        CURLoption option;
+        void *data;
+    } data[] = {
+        {CURLOPT_PRIVATE, c},
+        {CURLOPT_OPENSOCKETDATA, c},
+        {CURLOPT_CLOSESOCKETDATA, c->fetcher},
+        {CURLOPT_ERRORBUFFER, c->text},
+        {CURLOPT_RESOLVER_START_DATA, c},
+        {CURLOPT_SSL_CTX_DATA, c},
+    };
+    CURL *easy = c->easy;
+    CURLcode code = CURLE_OK;
+
+    for (size_t i = 0; code == CURLE_OK && i < ARRAY_LEN(data); i++)
+        code = curl_easy_setopt(easy, data[i].option, data[i].data);
+    /* These take function pointers only, and fail for no reason but an unknown option, or another
+     * library for TLS than OpenSSL. */
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolver_start);
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, fetch_tls_on_context);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, fetch_socket_on_open);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, fetch_socket_on_close);
+    return code;
+}
+
+struct err *fetch_connect_open(struct fetch_conn *c)
+{
+    CURLcode code;
+
+    c->easy = curl_easy_init();
+    if (c->easy == NULL)
+        return ERR(ERR_UNKNOWN, "libcurl is out of memory");
+    code = set_constants(c->easy, c->fetcher);
+    if (code == CURLE_OK)
+        code = set_texts(c->easy, c->fetcher);
+    if (code == CURLE_OK)
+        code = set_callbacks(c);
+    if (code == CURLE_OK)
+        return NULL;
+    fetch_connect_close(c);
+    return ERR(ERR_UNKNOWN, "libcurl lacks what is needed: %s", curl_easy_strerror(code));
+}
+
+void fetch_connect_close(struct fetch_conn *c)
+{
+    curl_easy_cleanup(TAKE(c->easy));
+}
+
+/* `+name:port:[address],[address]`; with the plus sign it is not kept for ever. */
+static void pin(struct fetch_conn *c, const struct resolve_result *addresses)
+{
+    const struct fetcher *f = c->fetcher;
+    const struct fetch_target *target = f->proxy != NULL ? &f->proxy_target : &c->origin->target;
+    struct buf *b = &c->pin_text;
+    char text[INET6_ADDRSTRLEN];
+
+    buf_clear(b);
+    buf_add_char(b, '+');
+    buf_add(b, target->name);
+    buf_add_char(b, ':');
+    buf_add_u64(b, target->port);
+    for (unsigned i = 0; i < addresses->count; i++) {
+        buf_add_str(b, i == 0 ? ":[" : ",[");
+        buf_add_str(b, ip_text(&addresses->addresses[i], text));
+        buf_add_char(b, ']');
+    }
+    buf_add_char(b, '\0');
+    c->pin = (struct curl_slist){.data = b->p};
+}
+
+static void set_pruning(struct fetch_conn *c)
+{
+    struct fetcher *f = c->fetcher;
+    uint64_t now_ms = loop_now_ms(f->loop);
+    bool prunes = now_ms >= f->prune_at_ms;
+
+    if (prunes)
+        f->prune_at_ms = now_ms + PRUNE_EVERY_MS;
+    if (prunes != c->prunes)
+        curl_easy_setopt(c->easy, CURLOPT_DNS_CACHE_TIMEOUT, prunes ? PIN_AGE_S : (long)NEVER);
+    c->prunes = prunes;
+}
+
+CURLSH *fetch_connect_share(void)
+{
+    CURLSH *share = curl_share_init();
+
+    if (share != NULL)
+        curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+    return share;
+}
+
+/* Each origin of TLS has one. A handle is never without: libcurl 7.88.1 would make a place for
+ * sessions of its own for it, and lose that with the next share. */
+static CURLSH *share_of(struct fetch_origin *origin)
+{
+    if (origin->is_tls && origin->share == NULL)
+        origin->share = fetch_connect_share();
+    return origin->share != NULL ? origin->share : origin->fetcher->share;
+}
+
+bool fetch_connect_launch(struct fetch_conn *c, const struct resolve_result *addresses)
+{
+    const char *url = c->origin->text;
+
+    set_pruning(c);
+    if (addresses != NULL)
+        pin(c, addresses);
+    curl_easy_setopt(c->easy, CURLOPT_RESOLVE, addresses != NULL ? &c->pin : NULL);
+    curl_easy_setopt(c->easy, CURLOPT_SHARE, share_of(c->origin));
+    c->launched_ns = clock_mono_ns();
+    return curl_easy_setopt(c->easy, CURLOPT_URL, url) == CURLE_OK &&
+           curl_multi_add_handle(c->fetcher->multi, c->easy) == CURLM_OK;
+}
+
+void fetch_connect_stop(struct fetch_conn *c)
+{
+    MUST(curl_multi_remove_handle(c->fetcher->multi, c->easy) == CURLM_OK);
+    curl_easy_setopt(c->easy, CURLOPT_SHARE, c->fetcher->share);
+    fetch_sockets_forget(c, NULL);
+}
+
+/* The verdict. */
+
+static const struct {
+    CURLcode code;
+    enum fetch_error error;
+} verdicts[] = {
+    {CURLE_COULDNT_RESOLVE_HOST, FETCH_NAME},
+    {CURLE_COULDNT_RESOLVE_PROXY, FETCH_NAME},
+    {CURLE_COULDNT_CONNECT, FETCH_CONNECT},
+    {CURLE_PROXY, FETCH_CONNECT},
+    {CURLE_OPERATION_TIMEDOUT, FETCH_TIMEOUT},
+    {CURLE_SSL_CONNECT_ERROR, FETCH_TLS},
+    {CURLE_SSL_CERTPROBLEM, FETCH_TLS},
+    {CURLE_SSL_CIPHER, FETCH_TLS},
+    {CURLE_PEER_FAILED_VERIFICATION, FETCH_TLS},
+    {CURLE_SSL_CACERT_BADFILE, FETCH_TLS},
+    {CURLE_SSL_ISSUER_ERROR, FETCH_TLS},
+    {CURLE_USE_SSL_FAILED, FETCH_TLS},
+    {CURLE_SEND_ERROR, FETCH_CLOSED},
+    {CURLE_RECV_ERROR, FETCH_CLOSED},
+    {CURLE_GOT_NOTHING, FETCH_CLOSED},
+    {CURLE_WEIRD_SERVER_REPLY, FETCH_PROTOCOL},
+};
+
+static enum fetch_error verdict(const struct fetch_conn *c, CURLcode code)
+{
+    if (c->is_noisy)
+        return FETCH_PROTOCOL;
+    if (code == CURLE_COULDNT_CONNECT && c->refused[0] != '\0' && c->allowed_addresses == 0)
+        return FETCH_REFUSED_ADDRESS;
+    for (size_t i = 0; i < ARRAY_LEN(verdicts); i++)
+        if (verdicts[i].code == code)
+            return verdicts[i].error;
+    return FETCH_OTHER;
+}
+
+static const char *verdict_text(const struct fetch_conn *c, enum fetch_error error, CURLcode code)
+{
+    if (c->is_noisy)
+        return "far more bytes came than a handshake may have";
+    if (error == FETCH_REFUSED_ADDRESS)
+        return c->refused;
+    if (error == FETCH_CONNECT && c->no_socket != NULL)
+        return c->no_socket;
+    return c->text[0] != '\0' ? c->text : curl_easy_strerror(code);
+}
+
+/* From the beginning of the connection; libcurl's clock started when it got the handle. */
+static uint32_t phase_ms(const struct fetch_conn *c, CURLINFO info)
+{
+    curl_off_t us = 0;
+
+    if (curl_easy_getinfo(c->easy, info, &us) != CURLE_OK || us <= 0)
+        return 0;
+    return (uint32_t)(us / US_PER_MS);
+}
+
+static void note_address(struct fetch_conn *c)
+{
+    struct sockaddr_storage address;
+    socklen_t n = sizeof(address);
+
+    if (c->fetcher->proxy == NULL &&
+        getpeername(fetch_socket_fd(c->socket), (struct sockaddr *)&address, &n) == 0)
+        c->origin->has_address = ip_of_sockaddr((struct sockaddr *)&address, &c->origin->address);
+}
+
+void fetch_connect_finish(struct fetch_conn *c, CURLcode code)
+{
+    struct fetch_transfer *t = c->transfer;
+    enum fetch_error error = verdict(c, code);
+    curl_socket_t fd = CURL_SOCKET_BAD;
+
+    if (code == CURLE_OK)
+        curl_easy_getinfo(c->easy, CURLINFO_ACTIVESOCKET, &fd);
+    if (fetch_socket_at(c->fetcher, fd) == NULL) {
+        fetch_on_not_connected(t, error, verdict_text(c, error, code));
+        return;
+    }
+    fetch_conn_made(c, fetch_socket_at(c->fetcher, fd));
+    note_address(c);
+    if (fetch_channel_open(c))
+        fetch_on_connected(t, phase_ms(c, CURLINFO_CONNECT_TIME_T),
+                           phase_ms(c, CURLINFO_APPCONNECT_TIME_T));
+    else
+        fetch_on_not_connected(t, FETCH_CLOSED,
+                               c->text[0] != '\0' ? c->text : "Empty reply from the receiver");
+}

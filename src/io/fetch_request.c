@@ -1,0 +1,116 @@
+/* The head of a request, as RFC 9112 has it: the line, then Host, User-Agent and Accept unless the
+ * caller brings its own, then the caller's fields in their order, then the body's length. An http
+ * proxy that makes no tunnel is asked by the whole URL, and shown who asks. */
+#include "fetch_private.h"
+
+#include <string.h>
+
+enum { HEAD_KEPT = 4096 }; /* bytes, for the next request */
+
+#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
+
+/* A byte that is less borrows into its high bit. (So may one above it: then this says true as
+ * well.) */
+static bool may_hold_control(const char *eight)
+{
+    uint64_t word;
+
+    memcpy(&word, eight, sizeof(word));
+    return ((word - EACH_BYTE(' ')) & ~word & EACH_BYTE(0x80)) != 0;
+}
+
+static bool breaks_line(struct span s)
+{
+    size_t i = 0;
+
+    while (s.n - i >= 8 && !may_hold_control(s.p + i))
+        i += 8;
+    for (; i < s.n; i++)
+        if (s.p[i] == '\r' || s.p[i] == '\n' || s.p[i] == '\0')
+            return true;
+    return false;
+}
+
+/* RFC 9110, section 8.6: with this method a missing body is an empty one. */
+static bool means_a_body(struct span method)
+{
+    return span_eq(method, SPAN("POST")) || span_eq(method, SPAN("PUT")) ||
+           span_eq(method, SPAN("PATCH"));
+}
+
+static bool has_header(const struct fetch *fetch, struct span name)
+{
+    for (size_t i = 0; i < fetch->header_count; i++)
+        if (span_ieq(fetch->headers[i].name, name))
+            return true;
+    return false;
+}
+
+static void add_header(struct buf *b, struct span name, struct span value)
+{
+    buf_add(b, name);
+    buf_add(b, value.n > 0 ? SPAN(": ") : SPAN(":"));
+    buf_add(b, value);
+    buf_add(b, SPAN("\r\n"));
+}
+
+static bool asks_by_url(const struct fetch_transfer *t)
+{
+    return t->fetcher->sends_url && !t->origin->is_tls;
+}
+
+static void add_request_line(struct buf *b, const struct fetch_transfer *t, struct span origin)
+{
+    struct span url = t->fetch->url;
+    struct span target = span_sub(url, origin.n, url.n);
+
+    buf_add(b, t->fetch->method);
+    buf_add_char(b, ' ');
+    if (asks_by_url(t))
+        buf_add(b, origin);
+    if (!span_starts(target, SPAN("/")))
+        buf_add_char(b, '/');
+    buf_add(b, span_sub(target, 0, span_find_char(target, '#', 0)));
+    buf_add(b, SPAN(" HTTP/1.1\r\n"));
+}
+
+static void add_own_headers(struct buf *b, const struct fetch_transfer *t, struct span origin)
+{
+    const struct fetch *fetch = t->fetch;
+    size_t scheme = t->origin->is_tls ? strlen("https://") : strlen("http://");
+
+    if (!has_header(fetch, SPAN("Host")))
+        add_header(b, SPAN("Host"), span_sub(origin, scheme, origin.n));
+    if (!has_header(fetch, SPAN("User-Agent")))
+        add_header(b, SPAN("User-Agent"), span_str(t->fetcher->user_agent));
+    if (!has_header(fetch, SPAN("Accept")))
+        add_header(b, SPAN("Accept"), SPAN("*/*"));
+    if (asks_by_url(t) && t->fetcher->proxy_authorization.n > 0)
+        add_header(b, SPAN("Proxy-Authorization"), buf_span(&t->fetcher->proxy_authorization));
+}
+
+const char *fetch_request_write(struct fetch_transfer *t)
+{
+    const struct fetch *fetch = t->fetch;
+    struct span origin = fetch_origin_text(t->origin);
+    struct buf *b = &t->head;
+
+    buf_shrink(b, HEAD_KEPT);
+    add_request_line(b, t, origin);
+    add_own_headers(b, t, origin);
+    for (size_t i = 0; i < fetch->header_count; i++) {
+        const struct fetch_header *h = &fetch->headers[i];
+
+        if (breaks_line(h->name) || breaks_line(h->value))
+            return "a request header holds a line break";
+        add_header(b, h->name, h->value);
+    }
+    t->sends_body = fetch->body != NULL && !span_eq(fetch->method, SPAN("HEAD"));
+    if (t->sends_body || means_a_body(fetch->method)) {
+        buf_add(b, SPAN("Content-Length: "));
+        buf_add_u64(b, t->sends_body ? blob_span(fetch->body).n : 0);
+        buf_add(b, SPAN("\r\n"));
+    }
+    buf_add(b, SPAN("\r\n"));
+    return NULL;
+}
