@@ -42,15 +42,9 @@ enum h1_result {
 enum h1_phase { H1_IDLE, H1_HEAD, H1_BODY };
 
 struct h1;
-struct h1_repeat;
 
-/* What parsers remember of the header fields that came last, in case that they come again. */
-struct h1_repeat *h1_repeat_new(void);
-void h1_repeat_free(struct h1_repeat *repeat); /* NULL is allowed */
-
-/* `limits` is borrowed and does not change; `repeat` is borrowed, and may be shared by parsers of
- * the same limits. NULL: nothing is remembered. */
-struct h1 *h1_new(const struct limits *limits, struct h1_repeat *repeat);
+/* `limits` is borrowed and does not change. */
+struct h1 *h1_new(const struct limits *limits);
 void h1_free(struct h1 *p); /* NULL is allowed */
 /* Takes bytes up to the end of one request: *out_taken says how many. The rest is given again after
  * h1_next(). A request that lies wholly in `bytes` is not copied: after H1_REQUEST they stay where

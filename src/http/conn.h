@@ -22,7 +22,6 @@ struct http_server {
     struct list unread;       /* struct conn that have not taken their answers, longest first */
     struct response response; /* requests are evaluated one at a time */
     struct h1 *spare_h1;      /* NULL: lent */
-    struct h1_repeat *repeat; /* of all parsers */
     struct buf spare_outputs[HTTP_SPARE_OUTPUTS];
     size_t spare_output_count;
     struct buf common; /* reply_add_common of common_s */

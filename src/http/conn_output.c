@@ -20,7 +20,7 @@ void conn_equip(struct conn *c)
     struct http_server *s = c->server;
 
     if (c->h1 == NULL)
-        c->h1 = s->spare_h1 != NULL ? TAKE(s->spare_h1) : h1_new(conn_limits_of(c), s->repeat);
+        c->h1 = s->spare_h1 != NULL ? TAKE(s->spare_h1) : h1_new(conn_limits_of(c));
     if (c->output.p == NULL && s->spare_output_count > 0)
         c->output = s->spare_outputs[--s->spare_output_count];
 }

@@ -49,12 +49,11 @@ static void begin(struct h1 *p)
     memset(&p->request, 0, sizeof(*p) - offsetof(struct h1, request));
 }
 
-struct h1 *h1_new(const struct limits *limits, struct h1_repeat *repeat)
+struct h1 *h1_new(const struct limits *limits)
 {
     struct h1 *p = NEW(struct h1);
 
     p->limits = limits;
-    p->repeat = repeat;
     buf_init(&p->head, (size_t)(limits->uri_bytes + H1_LINE_BYTES + limits->header_bytes));
     buf_init(&p->body, (size_t)limits->body_bytes);
     return p;
@@ -170,7 +169,7 @@ static enum h1_result feed_body(struct h1 *p, struct span *rest)
     return result;
 }
 
-void h1_move_span(struct span *s, const char *from, const char *to)
+static void move_span(struct span *s, const char *from, const char *to)
 {
     if (s->p != NULL)
         s->p = to + (s->p - from);
@@ -184,12 +183,12 @@ static void hold_head(struct h1 *p)
 
     buf_add(&p->head, span_of(from, p->head_bytes));
     to = p->head.p;
-    h1_move_span(&r->method, from, to);
-    h1_move_span(&r->target, from, to);
-    h1_move_span(&r->host, from, to);
+    move_span(&r->method, from, to);
+    move_span(&r->target, from, to);
+    move_span(&r->host, from, to);
     for (size_t i = 0; i < r->header_count; i++) {
-        h1_move_span(&p->fields[i].name, from, to);
-        h1_move_span(&p->fields[i].value, from, to);
+        move_span(&p->fields[i].name, from, to);
+        move_span(&p->fields[i].value, from, to);
     }
 }
 

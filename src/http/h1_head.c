@@ -97,34 +97,22 @@ static void begin_line(struct h1 *p, size_t at)
 
 /* A request line that comes whole, as most do. When there is nothing wrong with any part of it,
  * none of its bytes is odd; what is wrong otherwise h1_scan_head tells. */
-static bool take_request_line(struct h1 *p, struct span bytes)
+static void take_request_line(struct h1 *p, struct span bytes)
 {
     struct span window = span_sub(bytes, 0, scan_limit(p));
     size_t end = p->scanned > 0 ? window.n : span_find_char(window, '\r', 0);
 
-    if (window.n - end < 2 || window.p[end + 1] != '\n' ||
-        h1_read_request_line(span_sub(window, 0, end), p->limits, &p->request) != H1_OK)
-        return false;
-    begin_line(p, end + 2);
-    return true;
-}
-
-static bool take_repeated_fields(struct h1 *p, struct span bytes)
-{
-    if (!h1_repeats(p, bytes))
-        return false;
-    p->is_repeated = true;
-    p->head_bytes = p->fields_at + h1_repeat_bytes(p);
-    p->field_lines = h1_repeat_fields(p);
-    return true;
+    if (window.n - end >= 2 && window.p[end + 1] == '\n' &&
+        h1_read_request_line(span_sub(window, 0, end), p->limits, &p->request) == H1_OK)
+        begin_line(p, end + 2);
 }
 
 /* Only the bytes up to the limit are looked at, so that what is wrong first does not depend on how
  * many come at once. */
 enum h1_result h1_scan_head(struct h1 *p, struct span bytes)
 {
-    if (in_request_line(p) && take_request_line(p, bytes) && take_repeated_fields(p, bytes))
-        return H1_REQUEST;
+    if (in_request_line(p))
+        take_request_line(p, bytes);
     for (;;) {
         size_t limit = scan_limit(p);
         struct span window = span_sub(bytes, 0, limit);
@@ -343,24 +331,20 @@ static enum h1_fail read_fields(struct h1 *p, struct span bytes)
     if (!r->is_http10 && !(p->seen & SEEN_HOST))
         return H1_NO_HOST;
     r->keep_alive = !p->says_close && (!r->is_http10 || p->says_keep_alive);
-    h1_remember(p, bytes);
     return H1_OK;
 }
 
 enum h1_fail h1_parse_head(struct h1 *p, struct span bytes)
 {
     struct h1_request *r = &p->request;
-    enum h1_fail fail = H1_OK;
+    enum h1_fail fail;
 
     /* The line was read when it ended; a head that is held may have moved since. */
     if (p->head.n > 0)
         h1_read_request_line(span_sub(bytes, 0, p->fields_at - 2), p->limits, r);
     make_field_room(p);
     r->headers = p->fields;
-    if (p->is_repeated)
-        h1_recall(p, bytes);
-    else
-        fail = read_fields(p, bytes);
+    fail = read_fields(p, bytes);
     p->part = p->is_chunked ? H1_PART_CHUNKED : H1_PART_SIZED;
     return fail;
 }

@@ -83,7 +83,6 @@ struct h1 {
     struct buf body; /* likewise */
     struct request_header *fields;
     size_t field_room;
-    struct h1_repeat *repeat; /* NULL: nothing is remembered */
 
     /* Of one request, from here to the end: zero when it begins. */
     struct h1_request request;
@@ -96,7 +95,6 @@ struct h1 {
     unsigned seen;         /* special fields, one bit each */
     unsigned char empty_n; /* bytes taken of an empty line before the request line: at most 2 */
     bool says_close, says_keep_alive, expects_continue, is_chunked;
-    bool is_repeated; /* its fields are those that are remembered */
 
     size_t left;       /* of a body with Content-Length */
     size_t body_taken; /* bytes, framing of chunks included */
@@ -124,18 +122,6 @@ enum h1_result h1_scan_head(struct h1 *p, struct span bytes);
 /* Fills in the request, all but its body, from the head that `bytes` begins with, and says in
  * p->part what kind of body follows. */
 enum h1_fail h1_parse_head(struct h1 *p, struct span bytes);
-
-/* Do the fields that were remembered last come again, at p->fields_at? Not, when they have not come
- * whole. */
-bool h1_repeats(const struct h1 *p, struct span bytes);
-/* Fills in what h1_parse_head would. There is room for the fields. */
-void h1_recall(struct h1 *p, struct span bytes);
-/* Remembers the fields of the head that was parsed from `bytes`, if they are of the common kind. */
-void h1_remember(struct h1 *p, struct span bytes);
-/* Bytes and number of the fields that are remembered. */
-size_t h1_repeat_bytes(const struct h1 *p);
-unsigned h1_repeat_fields(const struct h1 *p);
-void h1_move_span(struct span *s, const char *from, const char *to);
 
 /* Sets method, target, is_http10, and host when the target names one. */
 enum h1_fail h1_read_request_line(struct span line, const struct limits *limits,

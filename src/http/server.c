@@ -125,7 +125,6 @@ static void server_free(struct http_server *s)
     buf_done(&s->common);
     response_done(&s->response);
     h1_free(s->spare_h1);
-    h1_repeat_free(s->repeat);
     while (s->spare_output_count > 0)
         buf_done(&s->spare_outputs[--s->spare_output_count]);
     mem_free(s);
@@ -165,7 +164,6 @@ struct http_server *http_server_new(struct loop *loop, struct service *service)
     response_init(&s->response, (size_t)service->limits.answer_bytes);
     buf_init(&s->common, 128);
     s->wait = UINT64_MAX;
-    s->repeat = h1_repeat_new();
     s->ended.run = on_ended;
     return s;
 }

@@ -4,13 +4,16 @@
 Instructions are counted by callgrind and are the same on any day and under any load; system calls are
 counted in a log of strace. Each path has a server of its own, is warmed up, and then sends requests one
 at a time, each when the server has nothing left to do from the one before: the cost of a request alone,
-which no batching hides. The budgets are in instructions.txt and calls.txt beside this file. A figure
-over its budget by more than the tolerance fails; `--write` makes what was counted the new budget.
+which no batching hides. Requests are those of a client with a key that comes through a proxy: each has an
+Authorization, and an X-Forwarded-For that is another than the one before. The budgets are in instructions.txt
+and calls.txt beside this file. A figure over its budget by more than the tolerance fails; `--write` makes what
+was counted the new budget.
 
     SVCD=build/release/svcd tests/budget/run.py [--write] [PATH...]"""
 import argparse
 import collections
 import glob
+import hashlib
 import json
 import os
 import re
@@ -38,7 +41,10 @@ FILL_S = 1.5  # an idle server first fills journal segments
 # at the latest for retention, 20 ms later: each event is to pay for its own.
 QUIET_S = {"event": 0.035}
 QUIET_OTHERS_S = 0.002
-CONFIG = {"Listen": ["127.0.0.1:0"], "Resources": [
+KEY = "a key for the budget"
+CONFIG = {"Listen": ["127.0.0.1:0"], "RequireApiKey": True, "ApiKeys": [
+    {"Name": "budget", "KeySha256": hashlib.sha256(KEY.encode()).hexdigest(),
+     "AllowAccess": [{"Resources": ["*"], "Methods": ["*"]}]}], "Resources": [
     {"Name": "Budget.Item", "Kind": "EntityResource", "Description": "Any object"},
     {"Name": "Budget.Placed", "Kind": "EventResource", "Description": "Any object"}]}
 ITEM = {"Label": "order", "Customer": "someone@example.com", "Amount": 1250.5, "Text": "x" * 300}
@@ -77,6 +83,7 @@ class Client:
     def __init__(self, connection):
         self.socket = connection
         self.stream = connection.makefile("rb")
+        self.sent = 0
 
     def message(self):
         """(first line, body), or None at the end."""
@@ -93,7 +100,9 @@ class Client:
 
     def send(self, method, target, body=None):
         content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
-        head = f"{method} {target} HTTP/1.1\r\nHost: localhost\r\n"
+        self.sent += 1
+        head = (f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: apikey {KEY}\r\n"
+                f"X-Forwarded-For: 192.0.2.{self.sent % 250}\r\n")
         if body is not None:
             head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
         self.socket.sendall(head.encode() + b"\r\n" + content)
@@ -110,6 +119,7 @@ class Server:
         self.directory = tempfile.mkdtemp(prefix="svcd-budget-")
         path = os.path.join(self.directory, "config.json")
         with open(path, "w", encoding="utf-8") as file:
+            os.chmod(path, 0o600)
             json.dump(dict(CONFIG, DataDirectory=os.path.join(self.directory, "data")), file)
         self.output = os.path.join(self.directory, "counts")
         self.log = open(os.path.join(self.directory, "log"), "w+b")

@@ -66,8 +66,7 @@ static enum h1_result feed_piece(struct h1 *p, struct span piece, struct buf *no
 /* Pieces of 1 to `most` bytes, each in a block of its own so that reading past it is seen. */
 static struct buf run(struct span bytes, size_t most, uint32_t state)
 {
-    struct h1_repeat *repeat = h1_repeat_new();
-    struct h1 *p = h1_new(&limits, repeat);
+    struct h1 *p = h1_new(&limits);
     struct buf notes = {.max = BUF_NO_CAP};
     enum h1_result result = H1_NEED_MORE;
 
@@ -87,7 +86,6 @@ static struct buf run(struct span bytes, size_t most, uint32_t state)
     else
         buf_printf(&notes, "phase %d %zu", h1_phase(p), h1_phase_bytes(p));
     h1_free(p);
-    h1_repeat_free(repeat);
     return notes;
 }
 

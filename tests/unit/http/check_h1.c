@@ -109,8 +109,7 @@ static enum h1_result feed_piece(struct h1 *p, struct span piece, struct transcr
 static void run(struct span raw, size_t least, size_t most, const struct limits *limits,
                 struct transcript *t)
 {
-    struct h1_repeat *repeat = h1_repeat_new();
-    struct h1 *p = h1_new(limits, repeat);
+    struct h1 *p = h1_new(limits);
     enum h1_result result = H1_NEED_MORE;
 
     transcript_init(t);
@@ -126,7 +125,6 @@ static void run(struct span raw, size_t least, size_t most, const struct limits 
     }
     note_end(t, p, result);
     h1_free(p);
-    h1_repeat_free(repeat);
 }
 
 /* The transcript of the whole; in other pieces it must be the same. */
@@ -611,7 +609,7 @@ static struct h1 *fed(struct limits *limits, struct span raw, enum h1_result exp
     size_t taken;
 
     limits_init(limits);
-    p = h1_new(limits, NULL);
+    p = h1_new(limits);
     ck_assert_int_eq(h1_feed(p, raw, &taken), expected);
     return p;
 }
@@ -667,7 +665,7 @@ START_TEST(takes_one_request_at_a_time)
     size_t taken;
 
     limits_init(&limits);
-    p = h1_new(&limits, NULL);
+    p = h1_new(&limits);
     ck_assert_int_eq(h1_feed(p, raw, &taken), H1_REQUEST);
     ck_assert_uint_eq(taken, raw.n - SPAN(GET END).n);
     ck_span_eq(h1_request(p)->body, "ab");
@@ -718,7 +716,7 @@ START_TEST(phases_and_their_bytes)
     size_t taken;
 
     limits_init(&limits);
-    p = h1_new(&limits, NULL);
+    p = h1_new(&limits);
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         ck_assert_int_eq(h1_feed(p, span_str(steps[i].piece), &taken), H1_NEED_MORE);
         ck_assert_int_eq(h1_phase(p), steps[i].phase);
@@ -1017,7 +1015,7 @@ START_TEST(idle_memory_is_small)
 
     limits_init(&limits);
     before = mem_bytes();
-    p = h1_new(&limits, NULL);
+    p = h1_new(&limits);
     ck_assert_uint_le(mem_bytes() - before, 400);
     ck_assert_int_eq(h1_feed(p, span_sub(buf_span(&raw), 0, 20), &taken), H1_NEED_MORE);
     ck_assert_int_eq(h1_feed(p, span_sub(buf_span(&raw), 20, 90000), &taken), H1_NEED_MORE);
@@ -1035,8 +1033,7 @@ END_TEST
 
 #define AGAIN HOST "Accept: */*\r\nX-Empty:\r\nX-Key: abcdefgh\r\n" END
 
-/* Fields that come again are not parsed again when they come whole, which they do not byte by byte:
- * run_all_ways compares. */
+/* What one request left behind must not reach the next that has the same fields. */
 static const struct row repeated_rows[] = {
     ROW("GET /a HTTP/1.1\r\n" AGAIN "GET /b HTTP/1.1\r\n" AGAIN, "GET /a - | GET /b - | idle"),
     ROW("GET /a HTTP/1.1\r\n" AGAIN "HEAD /a HTTP/1.1\r\n" AGAIN, "GET /a - | HEAD /a - | idle"),
