@@ -89,8 +89,6 @@ void buf_commit(struct buf *b, size_t n);
 /* Drops bytes from the front, or everything from `n` on. */
 void buf_drop_front(struct buf *b, size_t n);
 void buf_truncate(struct buf *b, size_t n);
-/* Hands the bytes to the caller (mem_free), leaving b empty. NULL when empty. Not of an arena. */
-char *buf_take(struct buf *b, size_t *out_n);
 
 /* Little-endian binary, for records. */
 void buf_add_le16(struct buf *b, uint16_t v);

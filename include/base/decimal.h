@@ -15,8 +15,6 @@ int decimal_cmp(struct span a, struct span b);
 /* One spelling for all equal numbers, fit as a hash key: `0`, or [-]digits`e`exponent with no
  * trailing zero digit. */
 void decimal_add_canonical(struct buf *b, struct span s);
-/* True when the value is a whole number that fits. */
-bool decimal_to_i64(struct span s, int64_t *out_value);
 /* The nearest double; for limits and seconds, never for comparing data. */
 double decimal_to_double(struct span s);
 

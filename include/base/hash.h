@@ -9,8 +9,6 @@ uint64_t hash_bytes(struct span s);
 /* For keys that nobody outside chooses, such as the ids that the server gives: a third of the work,
  * no defence. Keyed as well. */
 uint64_t hash_own(struct span s);
-/* The same for all spans that are span_ieq. */
-uint64_t hash_folded(struct span s);
 /* Mixes a further value into a hash. */
 uint64_t hash_mix(uint64_t hash, uint64_t value);
 /* Tests set the key to get the same order every time. */

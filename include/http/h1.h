@@ -64,7 +64,5 @@ size_t h1_held_bytes(const struct h1 *p);
 /* True once after the head of a request with `Expect: 100-continue` whose body is awaited: the
  * caller sends the interim answer. Another expectation fails with 417. */
 bool h1_take_continue(struct h1 *p);
-/* First header of that name (ASCII case folded); the absent span when there is none. */
-struct span h1_find(const struct h1_request *r, struct span name);
 
 #endif

@@ -28,7 +28,5 @@ const struct literal *conditions_equal_to(const struct conditions *c, struct spa
 /* Normal form, decoded-safe: keys in declared spelling, values percent-encoded, joined by '&';
  * nothing for no conditions. */
 void conditions_add_normal(struct buf *b, const struct conditions *c);
-/* A deep copy that lives in its own arena: for stored selectors. */
-void conditions_copy(const struct conditions *c, struct arena *a, struct conditions *out_copy);
 
 #endif

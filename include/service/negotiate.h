@@ -26,8 +26,6 @@ struct err *negotiate_content_type(struct span content_type, bool ndjson_allowed
 /* The format of a body that is to be sent with this Content-Type, in UTF-8. The absent span is
  * JSON. ERR_UNSUPPORTED_CONTENT names the type and lists what can be written. */
 struct err *negotiate_written_type(struct span content_type, enum format *out_format) MUST_USE;
-/* Splits `type/subtype; parameters`: the essence, trimmed. */
-struct span negotiate_essence(struct span media_type);
 /* A well-formed media type (RFC 9110 section 8.3.1)? */
 bool negotiate_is_media_type(struct span text);
 /* Does `Prefer` (RFC 7240) hold return=minimal? */

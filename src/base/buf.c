@@ -190,17 +190,6 @@ void buf_truncate(struct buf *b, size_t n)
     b->n = n;
 }
 
-char *buf_take(struct buf *b, size_t *out_n)
-{
-    char *bytes = NULL;
-
-    *out_n = b->n;
-    if (b->n > 0)
-        bytes = TAKE(b->p);
-    buf_free_bytes(b);
-    return bytes;
-}
-
 void buf_add_le16(struct buf *b, uint16_t v)
 {
     v = htole16(v);

@@ -237,26 +237,6 @@ void decimal_add_canonical(struct buf *b, struct span s)
     buf_add_i64(b, d.top - (int64_t)digit_count(&d));
 }
 
-bool decimal_to_i64(struct span s, int64_t *out_value)
-{
-    struct decimal d;
-    int64_t value = 0;
-
-    if (small_integer(s, out_value))
-        return true;
-    if (!read_decimal(s, &d) || !is_whole(&d) || d.top > I64_DIGITS + 1)
-        return false;
-    /* Downwards from zero, as INT64_MIN has no positive counterpart. */
-    for (size_t i = 0; i < (uint64_t)d.top; i++)
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_sub_overflow(value, digit_at(&d, i), &value))
-            return false;
-    if (!d.negative && value == INT64_MIN)
-        return false;
-    *out_value = d.negative ? value : -value;
-    return true;
-}
-
 /* Digits beyond DOUBLE_DIGITS cannot change the result, except that there are some: one digit
  * stands for them. Exponents are cut to what is infinite or zero anyway. */
 double decimal_to_double(struct span s)

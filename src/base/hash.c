@@ -51,43 +51,28 @@ static inline void sip_word(uint64_t v[4], uint64_t word)
     v[0] ^= word;
 }
 
-/* ASCII capitals among the eight bytes become small letters. Without the top bit of each byte, the
- * two sums carry into it from 'A' and from 'Z' + 1 upwards and never into the next byte; bytes that
- * had the top bit are not ASCII. A top bit moved by two is 0x20, what the cases differ in. */
-static inline uint64_t fold_word(uint64_t word)
-{
-    const uint64_t each = UINT64_C(0x0101010101010101);
-    uint64_t low = word & (each * 0x7f);
-    uint64_t from_a = low + each * (0x80 - 'A');
-    uint64_t above_z = low + each * (0x7f - 'Z');
-    uint64_t capital = from_a & ~above_z & ~word & (each * 0x80);
-
-    return word | (capital >> 2);
-}
-
-static inline uint64_t load_word(const char *p, size_t n, bool fold)
+static inline uint64_t load_word(const char *p, size_t n)
 {
     uint64_t word = 0;
 
     memcpy(&word, p, n);
-    word = le64toh(word);
-    return fold ? fold_word(word) : word;
+    return le64toh(word);
 }
 
 /* The bytes behind the last whole word; loaded with those before them where there are such, as a
  * copy of unknown length costs more than the rest. */
-static inline uint64_t load_tail(struct span s, bool fold)
+static inline uint64_t load_tail(struct span s)
 {
     size_t n = s.n % 8;
 
     if (n == 0)
         return 0;
     if (s.n < 8)
-        return load_word(s.p, n, fold);
-    return load_word(s.p + s.n - 8, 8, fold) >> (64 - 8 * n);
+        return load_word(s.p, n);
+    return load_word(s.p + s.n - 8, 8) >> (64 - 8 * n);
 }
 
-static inline uint64_t sip_hash(struct span s, bool fold)
+uint64_t hash_bytes(struct span s)
 {
     uint64_t v[4];
     uint64_t last = (uint64_t)s.n << 56;
@@ -99,17 +84,12 @@ static inline uint64_t sip_hash(struct span s, bool fold)
     v[2] = key.k[0] ^ UINT64_C(0x6c7967656e657261);
     v[3] = key.k[1] ^ UINT64_C(0x7465646279746573);
     for (size_t i = 0; i < whole; i += 8)
-        sip_word(v, load_word(s.p + i, 8, fold));
-    sip_word(v, last | load_tail(s, fold));
+        sip_word(v, load_word(s.p + i, 8));
+    sip_word(v, last | load_tail(s));
     v[2] ^= 0xff;
     for (int i = 0; i < 3; i++)
         sip_round(v);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
-}
-
-uint64_t hash_bytes(struct span s)
-{
-    return sip_hash(s, false);
 }
 
 /* The factor's bits have no pattern, and the shift brings down what it has mixed best. */
@@ -127,13 +107,8 @@ uint64_t hash_own(struct span s)
     need_key();
     hash = key.k[0] ^ s.n;
     for (size_t i = 0; i < whole; i += 8)
-        hash = stir(hash, load_word(s.p + i, 8, false));
-    return stir(hash, load_tail(s, false));
-}
-
-uint64_t hash_folded(struct span s)
-{
-    return sip_hash(s, true);
+        hash = stir(hash, load_word(s.p + i, 8));
+    return stir(hash, load_tail(s));
 }
 
 /* The finishing steps of splitmix64: each input bit reaches each output bit. */

@@ -269,11 +269,3 @@ bool h1_take_continue(struct h1 *p)
     p->expects_continue = p->expects_continue && !due;
     return due;
 }
-
-struct span h1_find(const struct h1_request *r, struct span name)
-{
-    for (size_t i = 0; i < r->header_count; i++)
-        if (r->headers[i].name.n == name.n && span_ieq(r->headers[i].name, name))
-            return r->headers[i].value;
-    return (struct span){NULL, 0};
-}

@@ -79,15 +79,3 @@ void conditions_add_normal(struct buf *b, const struct conditions *c)
     }
     buf_done(&literal);
 }
-
-void conditions_copy(const struct conditions *c, struct arena *a, struct conditions *out_copy)
-{
-    struct conditions copy = {ARENA_ARRAY(a, struct condition, c->count), c->count};
-
-    for (size_t i = 0; i < c->count; i++) {
-        copy.items[i] = c->items[i];
-        path_copy(&c->items[i].path, a, &copy.items[i].path);
-        copy.items[i].literal.text = arena_copy(a, c->items[i].literal.text);
-    }
-    *out_copy = copy;
-}

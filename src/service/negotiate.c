@@ -178,11 +178,6 @@ static bool take_media_type(struct cursor *c, struct span *out_type, struct span
     return take_token(c, out_type) && take(c, '/') && take_token(c, out_subtype);
 }
 
-struct span negotiate_essence(struct span media_type)
-{
-    return span_trim(span_split(&media_type, ';'));
-}
-
 bool negotiate_is_media_type(struct span text)
 {
     struct cursor c = {span_trim(text)};

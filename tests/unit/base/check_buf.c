@@ -173,26 +173,6 @@ START_TEST(drop_and_truncate)
 }
 END_TEST
 
-START_TEST(take_moves_the_bytes_out)
-{
-    struct buf b = {.max = 100};
-    size_t n = 99;
-    char *bytes;
-
-    ck_assert_ptr_null(buf_take(&b, &n));
-    ck_assert_uint_eq(n, 0);
-    buf_add_str(&b, "abc");
-    bytes = buf_take(&b, &n);
-    ck_span_eq(span_of(bytes, n), "abc");
-    ck_assert_ptr_null(b.p);
-    ck_assert_uint_eq(b.max, 100);
-    mem_free(bytes);
-    buf_add_str(&b, "abc");
-    buf_clear(&b);
-    ck_assert_ptr_null(buf_take(&b, &n));
-}
-END_TEST
-
 START_TEST(little_endian)
 {
     struct buf b = {.max = 100};
@@ -322,7 +302,6 @@ void testing_cases(TCase *tc)
     tcase_add_test_raise_signal(tc, committing_what_was_not_reserved_aborts, SIGABRT);
     tcase_add_test(tc, shrink_gives_memory_back);
     tcase_add_test(tc, drop_and_truncate);
-    tcase_add_test(tc, take_moves_the_bytes_out);
     tcase_add_test(tc, little_endian);
     tcase_add_test(tc, bad_utf8_is_replaced);
     tcase_add_test(tc, grows_in_an_arena);

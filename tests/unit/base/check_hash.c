@@ -66,23 +66,6 @@ START_TEST(own_hashes_spread)
 }
 END_TEST
 
-/* hash_folded works on words; span_fold_char on single characters. */
-START_TEST(folded_is_the_hash_of_the_folded)
-{
-    char text[40], folded[40];
-
-    for (int i = 0; i < 50000; i++) {
-        size_t n = rng_below(sizeof(text));
-
-        rng_secret(text, n);
-        for (size_t k = 0; k < n; k++)
-            folded[k] = span_fold_char(text[k]);
-        ck_assert_uint_eq(hash_folded(span_of(text, n)), hash_bytes(span_of(folded, n)));
-    }
-    ck_assert_uint_ne(hash_folded(SPAN("a")), hash_folded(SPAN("b")));
-}
-END_TEST
-
 START_TEST(mix_depends_on_both)
 {
     ck_assert_uint_ne(hash_mix(1, 2), hash_mix(2, 1));
@@ -160,7 +143,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, siphash_1_3);
     tcase_add_test(tc, the_key_decides);
     tcase_add_test(tc, own_hashes_spread);
-    tcase_add_test(tc, folded_is_the_hash_of_the_folded);
     tcase_add_test(tc, mix_depends_on_both);
     tcase_add_test(tc, crc32c_as_published);
     tcase_add_test(tc, crc32c_is_the_same_with_and_without_the_instruction);

@@ -255,24 +255,6 @@ START_TEST(normal_form_is_the_identity)
 }
 END_TEST
 
-START_TEST(a_copy_lives_by_itself)
-{
-    struct json_value entity = sample_json(SPAN(SAMPLE_PERSON), &arena);
-    struct conditions c, copy;
-    struct arena own;
-
-    ck_ok(parse(SPAN("account.number='A-17'&Name.Length=6&Born.Year=1983&Kind=staff"), PERSON, &c));
-    arena_init(&own);
-    conditions_copy(&c, &own, &copy);
-    ck_same_conditions(&copy, &c);
-    ck_assert_ptr_ne(copy.items[0].literal.text.p, c.items[0].literal.text.p);
-    ck_assert_ptr_ne(copy.items[0].path.text.p, c.items[0].path.text.p);
-    ck_assert_ptr_ne(copy.items[0].path.steps, c.items[0].path.steps);
-    ck_assert(conditions_hold(&copy, entity, &arena));
-    arena_done(&own);
-}
-END_TEST
-
 static void set_up(void)
 {
     arena_init(&arena);
@@ -291,5 +273,4 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, equality_on_a_property);
     tcase_add_test(tc, normal_forms);
     tcase_add_test(tc, normal_form_is_the_identity);
-    tcase_add_test(tc, a_copy_lives_by_itself);
 }

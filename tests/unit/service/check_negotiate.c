@@ -275,25 +275,25 @@ END_TEST
 /* ---- media types ---- */
 
 static const struct {
-    const char *text, *essence;
+    const char *text;
     bool well_formed;
 } media_types[] = {
-    {"text/plain", "text/plain", true},
-    {"text/plain;charset=utf-8", "text/plain", true},
-    {" text/plain ; charset=\"utf-8; x\" ", "text/plain", true},
-    {"image/svg+xml", "image/svg+xml", true},
-    {"application/vnd.a.b-c;v=1;w=\"\\\"\"", "application/vnd.a.b-c", true},
-    {"text", "text", false},
-    {"", "", false},
-    {"text/", "text/", false},
-    {"/plain", "/plain", false},
-    {"text/plain/x", "text/plain/x", false},
-    {"text /plain", "text /plain", false},
-    {"text/pl ain", "text/pl ain", false},
-    {"text/plain;charset", "text/plain", false},
-    {"text/plain;charset=\"x", "text/plain", false},
-    {"text/plain, text/plain", "text/plain, text/plain", false},
-    {"text/pl\xc3\xa4in", "text/pl\xc3\xa4in", false},
+    {"text/plain", true},
+    {"text/plain;charset=utf-8", true},
+    {" text/plain ; charset=\"utf-8; x\" ", true},
+    {"image/svg+xml", true},
+    {"application/vnd.a.b-c;v=1;w=\"\\\"\"", true},
+    {"text", false},
+    {"", false},
+    {"text/", false},
+    {"/plain", false},
+    {"text/plain/x", false},
+    {"text /plain", false},
+    {"text/pl ain", false},
+    {"text/plain;charset", false},
+    {"text/plain;charset=\"x", false},
+    {"text/plain, text/plain", false},
+    {"text/pl\xc3\xa4in", false},
 };
 
 START_TEST(media_types_are_checked)
@@ -303,7 +303,6 @@ START_TEST(media_types_are_checked)
 
         ck_assert_msg(negotiate_is_media_type(text) == media_types[i].well_formed, "%s",
                       media_types[i].text);
-        ck_span_is(negotiate_essence(text), span_str(media_types[i].essence));
     }
 }
 END_TEST
