@@ -2,8 +2,7 @@
  *
  * h1_scan_head() looks at bytes as they come and finds the head's end. It lets only lines through
  * that end with CRLF and hold no other control character than HTAB, stops at the first byte that
- * breaks a rule or a limit, and goes on where it stopped when more come. Where the fields are those
- * of the request before (h1_repeat.c), that was done then, and so was the second step.
+ * breaks a rule or a limit, and goes on where it stopped when more come.
  *
  * h1_parse_head() then gives the whole head to llhttp at once: every name and value arrives in one
  * piece, and nothing of llhttp's state lives on from one read, or one request, to the next. The

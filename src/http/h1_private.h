@@ -2,7 +2,6 @@
  *
  *   h1.c          the parser's life, the order of its parts
  *   h1_head.c     the head: lines, fields, llhttp
- *   h1_repeat.c   fields that were read before
  *   h1_target.c   the request line, authorities: pure
  *   h1_chunked.c  the chunked body */
 #ifndef HTTP_H1_PRIVATE_H
