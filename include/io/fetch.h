@@ -29,7 +29,9 @@ struct fetcher;
 
 struct fetch_options {
     unsigned connect_timeout_ms; /* 0: 5000 */
-    unsigned max_connections;    /* open in all, in use and kept; 0: 1024 */
+    /* Open in all: kept ones make room for new ones, those in use are the caller's to bound. 0:
+     * 1024. */
+    unsigned max_connections;
     /* `http://host:port`, `https://...`, `socks5h://...`, with `user:password@` where needed. NULL:
      * none; the environment is not read. */
     const char *proxy;

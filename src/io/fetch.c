@@ -222,11 +222,6 @@ void fetch_on_connected(struct fetch_transfer *t, uint32_t connect_ms, uint32_t 
     fetch_exchange_begin(t->conn);
 }
 
-void fetch_on_not_connected(struct fetch_transfer *t, enum fetch_error error, const char *why)
-{
-    fetch_end(t, error, why);
-}
-
 /* `addresses`: NULL when the target is one. */
 static void connect_to(struct fetch_transfer *t, const struct resolve_result *addresses)
 {

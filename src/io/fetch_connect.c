@@ -292,7 +292,7 @@ void fetch_connect_finish(struct fetch_conn *c, CURLcode code)
     if (code == CURLE_OK)
         curl_easy_getinfo(c->easy, CURLINFO_ACTIVESOCKET, &fd);
     if (fetch_socket_at(c->fetcher, fd) == NULL) {
-        fetch_on_not_connected(t, error, verdict_text(c, error, code));
+        fetch_end(t, error, verdict_text(c, error, code));
         return;
     }
     fetch_conn_made(c, fetch_socket_at(c->fetcher, fd));
@@ -301,6 +301,5 @@ void fetch_connect_finish(struct fetch_conn *c, CURLcode code)
         fetch_on_connected(t, phase_ms(c, CURLINFO_CONNECT_TIME_T),
                            phase_ms(c, CURLINFO_APPCONNECT_TIME_T));
     else
-        fetch_on_not_connected(t, FETCH_CLOSED,
-                               c->text[0] != '\0' ? c->text : "Empty reply from the receiver");
+        fetch_end(t, FETCH_CLOSED, c->text[0] != '\0' ? c->text : "Empty reply from the receiver");
 }

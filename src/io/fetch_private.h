@@ -159,10 +159,10 @@ struct fetcher {
 
 /* fetch.c */
 
-/* Its connection is made, or was not: `error` and the words in conn->text. */
+/* Its connection is made; it took so long from its beginning to be connected, and to the end of the
+ * handshake (0: none). The request goes out, and on_done may be called before this returns. */
 void fetch_on_connected(struct fetch_transfer *t, uint32_t connect_ms, uint32_t tls_ms);
-void fetch_on_not_connected(struct fetch_transfer *t, enum fetch_error error, const char *why);
-/* Ends it: FETCH_OK with `why` "". on_done may be called before this returns. */
+/* Ends it: FETCH_OK with `why` "", which is copied. on_done may be called before this returns. */
 void fetch_end(struct fetch_transfer *t, enum fetch_error error, const char *why);
 /* Its kept connection had ended before it was used: it goes on a new one. */
 void fetch_try_again(struct fetch_transfer *t);

@@ -342,13 +342,14 @@ void fetch_sockets_forget(struct fetch_conn *c, const struct fetch_socket *but)
 
 void fetch_sockets_run(struct fetcher *f)
 {
-    uint64_t until_ns = clock_mono_ns() + CALLS_NS;
     struct list_link *link;
+    uint64_t until_ns;
 
     if (f->due) {
         f->due = false;
         act(f, CURL_SOCKET_TIMEOUT, 0);
     }
+    until_ns = clock_mono_ns() + CALLS_NS; /* those that begin do not hold up those that go on */
     while ((link = list_first(&f->woken)) != NULL && clock_mono_ns() < until_ns) {
         list_remove(&f->woken, link);
         call_libcurl(CONTAINER_OF(link, struct fetch_socket, woken));

@@ -119,7 +119,7 @@ def pipeline(context):
 
 
 def fields(context):
-    """What is remembered of the fields of the request before does not help here."""
+    """Fields as those of many clients: no two requests have the same."""
     servers = _with_one(context)
     started = [nginx_return(context, servers[0].port, f"/Svc.Admin.Webhook/Id={servers[0].id}")]
     targets = []
