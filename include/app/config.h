@@ -3,9 +3,9 @@
 #ifndef APP_CONFIG_H
 #define APP_CONFIG_H
 
+#include "admin/service.h"
 #include "base/log.h"
 #include "io/tcp.h"
-#include "service/service.h"
 
 #define CONFIG_MAX_LISTENERS 16
 #define CONFIG_MAX_BYTES ((size_t)64 << 20)

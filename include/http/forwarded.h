@@ -3,7 +3,7 @@
 #define HTTP_FORWARDED_H
 
 #include "io/ip.h"
-#include "service/request.h"
+#include "rest/request.h"
 
 /* Each proxy appends the address that it was called from: from the right, the first address that is
  * no trusted proxy's is the client's. What stands left of that may be invented. False when there is

@@ -9,7 +9,7 @@
 #define HTTP_H1_H
 
 #include "base/limits.h"
-#include "service/request.h"
+#include "rest/request.h"
 
 #define H1_MAX_FIELDS 100 /* header and trailer fields of one request */
 

@@ -3,7 +3,7 @@
 #define HTTP_REPLY_H
 
 #include "base/buf.h"
-#include "service/request.h"
+#include "rest/request.h"
 
 struct reply_options {
     bool is_head;       /* the body's length is sent, the body is not */

@@ -4,9 +4,9 @@
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 
+#include "admin/service.h"
 #include "io/ip.h"
 #include "io/tcp.h"
-#include "service/service.h"
 
 struct http_server;
 

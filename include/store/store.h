@@ -8,7 +8,7 @@
 #define STORE_STORE_H
 
 #include "base/list.h"
-#include "io/journal.h"
+#include "journal/journal.h"
 #include "store/record.h"
 
 struct store;

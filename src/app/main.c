@@ -4,7 +4,7 @@
 
 #include "base/fault.h"
 #include "base/mem.h"
-#include "service/sign.h"
+#include "hooks/sign.h"
 
 #include <getopt.h>
 #include <signal.h>

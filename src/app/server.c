@@ -8,7 +8,7 @@
 #include "base/must.h"
 #include "http/server.h"
 #include "io/process.h"
-#include "service/declaration.h"
+#include "rest/declaration.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
 #include "http/conn_inner.h"
 
 #include "base/mem.h"
-#include "service/scan.h"
+#include "rest/scan.h"
 
 struct held {
     struct arena arena;

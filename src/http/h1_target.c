@@ -2,7 +2,7 @@
  * llhttp accepts several spaces between the parts, HTTP/0.9, a target that does not fit the method,
  * and bytes beyond ASCII; this does not. */
 #include "h1_private.h"
-#include "service/method.h"
+#include "rest/method.h"
 
 #include <arpa/inet.h>
 #include <string.h>

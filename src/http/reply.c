@@ -1,7 +1,7 @@
 #include "http/reply.h"
 
 #include "base/datetime.h"
-#include "service/status.h"
+#include "rest/status.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include "store/change.h"
 
 #include "base/must.h"
-#include "io/journal.h"
+#include "journal/journal.h"
 #include "store/turn.h"
 
 #include <string.h>

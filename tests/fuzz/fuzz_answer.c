@@ -1,7 +1,7 @@
 /* Answers of receivers. The first two bytes of the input say what was asked and how the others are
  * cut into pieces. In pieces they are the same answer as whole, good or bad, to the word; they keep
  * within its bounds, and come to one end. */
-#include "../../src/io/fetch_answer.h"
+#include "../../src/fetch/fetch_answer.h"
 #include "base/clock.h"
 #include "fuzzing.h"
 

@@ -1,12 +1,12 @@
 /* Dates, and waits that depend on them. The input is read as a datetime, as the value of a
  * Retry-After header, as a schedule of retries, and its first bytes as a moment. The calendar is
  * compared with that of the C library; what is written is read as the same again. */
-#include "../../src/io/fetch_answer.h"
+#include "../../src/fetch/fetch_answer.h"
 #include "base/clock.h"
 #include "base/datetime.h"
 #include "fuzzing.h"
+#include "hooks/retry.h"
 #include "http/reply.h"
-#include "service/retry.h"
 
 #include <stdio.h>
 #include <time.h>

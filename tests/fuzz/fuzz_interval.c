@@ -1,7 +1,7 @@
 /* The interval tree beside a list of the same intervals. Each step is four bytes: what to do, two
  * ends, and a point. Ranks and texts of the ends come from few bits, so that they meet often. */
 #include "fuzzing.h"
-#include "service/interval.h"
+#include "match/interval.h"
 
 enum { INTERVALS = 48, STEPS_MOST = 400 };
 

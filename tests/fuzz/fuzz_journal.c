@@ -4,7 +4,7 @@
  * is refused. The store is what these changes make of it. */
 #include "base/mem.h"
 #include "fuzzing.h"
-#include "io/journal_files.h"
+#include "journal/journal_files.h"
 #include "store/collection.h"
 
 #include <fcntl.h>

@@ -3,9 +3,9 @@
  * byte remove one, anything else is a payload. The matcher finds what the naive search finds, and
  * so does each selector whose tests are looked at by themselves. */
 #include "fuzzing.h"
+#include "match/matcher.h"
 #include "naive_match.h"
 #include "query/uri.h"
-#include "service/matcher.h"
 #include "shapes.h"
 
 enum { SELECTORS_MOST = 24, STEPS_MOST = 60, CONDITIONS_MOST = 8 };

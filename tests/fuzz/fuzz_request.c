@@ -3,12 +3,12 @@
  * required; then come requests, each a line `METHOD TARGET|Header: value|...` and a line with the
  * body, where \v stands for a line break. No answer is 500, each is well-formed, what only reads
  * changes nothing, and what the records say in a new store is what the old one says. */
+#include "admin/service.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "fuzzing.h"
-#include "service/service.h"
 #include "zoo.h"
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)

@@ -3,7 +3,7 @@
  * anything else. Checksums are written by us, so the damage behind them is reached. */
 #include "base/mem.h"
 #include "fuzzing.h"
-#include "io/segment.h"
+#include "journal/segment.h"
 
 enum { RECORDS_MOST = 64, BLOCK = 4096 };
 

@@ -1,10 +1,10 @@
 /* Webhooks as they are written. The first line of the input is a webhook to insert, the second one
  * to lay over it. What is accepted can be read for an attempt, is its own normal form, and shows no
  * secret to those who may not see it; what they are shown, written back, changes nothing. */
+#include "admin/service.h"
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "service/service.h"
 #include "zoo.h"
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)

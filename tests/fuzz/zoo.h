@@ -2,9 +2,9 @@
 #ifndef ZOO_H
 #define ZOO_H
 
+#include "admin/builtin.h"
 #include "fuzzing.h"
-#include "service/builtin.h"
-#include "service/declaration.h"
+#include "rest/declaration.h"
 
 /* An array, as in the configuration. */
 static const char zoo_declarations[] =

@@ -6,7 +6,7 @@
 #include "base/macros.h"
 #include "base/must.h"
 #include "base/rng.h"
-#include "service/delivery.h"
+#include "hooks/delivery.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #define SIMULATION_LEDGER_H
 
 #include "base/uuid.h"
-#include "io/fetch.h"
+#include "fetch/fetch.h"
 
 enum {
     LEDGER_ITEMS = 24,

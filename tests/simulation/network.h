@@ -1,10 +1,10 @@
-/* The simulation's network: io/fetch.h without sockets, in place of src/io/fetch.c. A request is
+/* The simulation's network: io/fetch.h without sockets, in place of src/fetch/fetch.c. A request is
  * under way until the script answers it, on a new connection or on one that was kept. There are
  * more receivers than addresses, and some move. */
 #ifndef SIMULATION_NETWORK_H
 #define SIMULATION_NETWORK_H
 
-#include "io/fetch.h"
+#include "fetch/fetch.h"
 
 enum { SIM_RECEIVERS = 5 };
 

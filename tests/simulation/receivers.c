@@ -7,7 +7,7 @@
 #include "base/macros.h"
 #include "base/must.h"
 #include "base/rng.h"
-#include "service/lane.h"
+#include "hooks/lane.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/rng.h"
-#include "service/declaration.h"
+#include "rest/declaration.h"
 
 #include <dirent.h>
 #include <fcntl.h>

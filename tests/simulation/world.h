@@ -6,7 +6,7 @@
 
 #include "ledger.h"
 
-#include "service/service.h"
+#include "admin/service.h"
 
 enum {
     WORLD_WAITS = 256,

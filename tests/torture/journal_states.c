@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/rng.h"
-#include "io/journal.h"
 #include "io/loop.h"
+#include "journal/journal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

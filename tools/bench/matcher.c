@@ -6,7 +6,7 @@
  * The selectors are a mix of equalities, ranges with one end and with two, inequalities, lengths
  * and nulls, two conditions each but for every eighth. Each event satisfies five of them. Events
  * differ, so that little of what one needs is in the processor's caches from the one before. */
-#include "service/matcher.h"
+#include "match/matcher.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"

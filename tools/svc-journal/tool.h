@@ -2,7 +2,7 @@
 #ifndef SVC_JOURNAL_TOOL_H
 #define SVC_JOURNAL_TOOL_H
 
-#include "io/journal_files.h"
+#include "journal/journal_files.h"
 
 enum tool_status { TOOL_GOOD = 0, TOOL_DAMAGED = 1, TOOL_FAILED = 2 };
 

@@ -1,0 +1,197 @@
+/* What the service counts, and Svc.Metrics says (protocol.md, section 8). Counting is an increment
+ * of a plain field where the thing happens; gauges that somebody else keeps are read when they are
+ * asked for. Nothing here grows: every label has a fixed set of values, but for the resources of
+ * svc_store_entities, of which METRICS_MAX_RESOURCES are told apart. */
+#ifndef ADMIN_METRICS_H
+#define ADMIN_METRICS_H
+
+#include "base/err.h"
+#include "base/metric.h"
+#include "hooks/delivery.h"
+#include "io/tcp.h"
+#include "rest/method.h"
+
+struct service;
+
+/* member, form, type, name, labels, help. docs/metrics.md has the same table. */
+#define METRICS(X)                                                                                 \
+    X(requests, requests, "counter", "svc_requests_total", "method,status",                        \
+      "HTTP requests answered")                                                                    \
+    X(request_time, histogram, "histogram", "svc_request_seconds", "",                             \
+      "From the evaluation of a request to the moment when its answer may leave")                  \
+    X(errors, by_error, "counter", "svc_errors_total", "code",                                     \
+      "HTTP requests answered with a problem, by ErrorCode")                                       \
+    X(limit_hits, by_limit, "counter", "svc_limit_hits_total", "limit",                            \
+      "Requests, events and connections turned away at a limit, by its name in the configuration") \
+    X(connections, count, "gauge", "svc_connections_open", "", "Client connections open now")      \
+    X(connections_accepted, count, "counter", "svc_connections_accepted_total", "",                \
+      "Client connections accepted")                                                               \
+    X(connections_closed, by_close_reason, "counter", "svc_connections_closed_total", "reason",    \
+      "Client connections closed, by reason")                                                      \
+    X(incoming_bytes, count, "gauge", "svc_incoming_bytes", "",                                    \
+      "Requests that have not come whole: what IncomingBytes bounds")                              \
+    X(unread_bytes, count, "gauge", "svc_unread_bytes", "",                                        \
+      "Answers sent that clients have not taken yet: what UnreadBytes bounds")                     \
+    X(scans, count, "gauge", "svc_scans_open", "",                                                 \
+      "Requests that wait for a scan of a collection")                                             \
+    X(scan_slices, count, "counter", "svc_scan_slices_total", "",                                  \
+      "Turns of the loop that went on with a scan")                                                \
+    X(client_addresses, count, "gauge", "svc_client_addresses", "",                                \
+      "Client addresses that the limits per address know of")                                      \
+    X(events, count, "counter", "svc_events_total", "", "Events raised")                           \
+    X(events_kept, count, "gauge", "svc_events_kept", "", "Events that Svc.Event still shows")     \
+    X(matches, count, "counter", "svc_matches_total", "",                                          \
+      "Webhooks that events matched, each a delivery queued")                                      \
+    X(predicates, count, "counter", "svc_predicates_evaluated_total", "",                          \
+      "Distinct conditions of selectors put to events")                                            \
+    X(selectors, count, "counter", "svc_selectors_examined_total", "",                             \
+      "Selectors looked at, whether they matched or not")                                          \
+    X(deliveries, by_outcome, "counter", "svc_deliveries_total", "outcome",                        \
+      "Deliveries that ended, by the state that they ended in")                                    \
+    X(attempts, by_result, "counter", "svc_attempts_total", "result",                              \
+      "Attempts made: success, rejected (another status than 2xx), no_answer, aborted")            \
+    X(attempt_time, histogram, "histogram", "svc_attempt_seconds", "",                             \
+      "From the start of an attempt to its outcome")                                               \
+    X(delivery_lag, histogram, "histogram", "svc_delivery_lag_seconds", "",                        \
+      "From the raising of an event to the success of its delivery")                               \
+    X(deliveries_pending, count, "gauge", "svc_deliveries_pending", "",                            \
+      "Deliveries that have not ended: what PendingDeliveries bounds")                             \
+    X(deliveries_kept, by_state, "gauge", "svc_deliveries_kept", "state",                          \
+      "Deliveries in memory, by state; ended ones until retention forgets them")                   \
+    X(oldest_ns, seconds, "gauge", "svc_delivery_oldest_seconds", "",                              \
+      "Age of the event of the delivery that has not ended for longest; 0: there is none")         \
+    X(webhooks_paused, count, "gauge", "svc_webhooks_paused", "", "Webhooks that are paused")      \
+    X(journal_commits, count, "counter", "svc_journal_commits_total", "",                          \
+      "Commits: one write, and with Fsync always one sync, each")                                  \
+    X(journal_sync, histogram, "histogram", "svc_journal_sync_seconds", "",                        \
+      "From the start of a commit to its end, the sync included")                                  \
+    X(journal_appended, count, "counter", "svc_journal_appended_bytes_total", "",                  \
+      "Bytes written to the journal, padding included")                                            \
+    X(journal_bytes, count, "gauge", "svc_journal_bytes", "", "Bytes of all segment files")        \
+    X(journal_live_bytes, count, "gauge", "svc_journal_live_bytes", "",                            \
+      "Bytes of the records that are still needed")                                                \
+    X(journal_segments, count, "gauge", "svc_journal_segments", "", "Segment files")               \
+    X(journal_full, count, "gauge", "svc_journal_full", "",                                        \
+      "1 while the disk has no room for another segment, else 0")                                  \
+    X(store_entities, entities, "gauge", "svc_store_entities", "resource",                         \
+      "Entities stored; of 200 resources at most, the others together as _other")                  \
+    X(resident_bytes, count, "gauge", "svc_resident_bytes", "", "Memory that is resident")         \
+    X(heap_bytes, count, "gauge", "svc_heap_bytes", "", "Heap in use: what MemoryBytes bounds")    \
+    X(cpu_ns, seconds, "counter", "svc_cpu_seconds_total", "",                                     \
+      "Processor time used, user and system")                                                      \
+    X(started_ns, seconds, "gauge", "svc_start_time_seconds", "",                                  \
+      "When the service started, in seconds since 1970")                                           \
+    X(build, build, "gauge", "svc_build_info", "version", "Always 1; the label is the version")
+
+#define METRICS_MAX_RESOURCES 200
+
+/* Statuses that the server sends; any other would be counted as `other`. */
+#define METRIC_STATUSES(X)                                                                         \
+    X(200)                                                                                         \
+    X(201)                                                                                         \
+    X(204)                                                                                         \
+    X(304)                                                                                         \
+    X(400)                                                                                         \
+    X(401)                                                                                         \
+    X(403)                                                                                         \
+    X(404)                                                                                         \
+    X(405)                                                                                         \
+    X(406)                                                                                         \
+    X(408)                                                                                         \
+    X(409)                                                                                         \
+    X(412)                                                                                         \
+    X(413)                                                                                         \
+    X(414)                                                                                         \
+    X(415)                                                                                         \
+    X(417)                                                                                         \
+    X(429)                                                                                         \
+    X(431)                                                                                         \
+    X(500)                                                                                         \
+    X(501)                                                                                         \
+    X(503)                                                                                         \
+    X(505)                                                                                         \
+    X(507)                                                                                         \
+    X(508)
+
+enum metric_status {
+    METRIC_STATUS_OTHER,
+#define METRIC_STATUS_AS_ENUM(status) METRIC_STATUS_##status,
+    METRIC_STATUSES(METRIC_STATUS_AS_ENUM)
+#undef METRIC_STATUS_AS_ENUM
+        METRIC_STATUS_COUNT
+};
+
+/* Limits at which something is turned away, spelled as in base/limits.h. */
+#define METRIC_LIMITS(X)                                                                           \
+    X(METRIC_BODY_BYTES, "BodyBytes")                                                              \
+    X(METRIC_HEADER_BYTES, "HeaderBytes")                                                          \
+    X(METRIC_URI_BYTES, "UriBytes")                                                                \
+    X(METRIC_CONNECTIONS, "Connections")                                                           \
+    X(METRIC_CONNECTIONS_PER_ADDRESS, "ConnectionsPerAddress")                                     \
+    X(METRIC_REQUESTS, "Requests")                                                                 \
+    X(METRIC_REQUESTS_PER_ADDRESS, "RequestsPerAddress")                                           \
+    X(METRIC_FAILED_SIGN_INS, "FailedSignInsPerMinute")                                            \
+    X(METRIC_HEADER_SECONDS, "HeaderSeconds")                                                      \
+    X(METRIC_BODY_SECONDS, "BodySeconds")                                                          \
+    X(METRIC_BODY_RATE, "BodyBytesPerSecond")                                                      \
+    X(METRIC_PENDING_DELIVERIES, "PendingDeliveries")                                              \
+    X(METRIC_MEMORY_BYTES, "MemoryBytes")                                                          \
+    X(METRIC_INCOMING_BYTES, "IncomingBytes")                                                      \
+    X(METRIC_UNREAD_BYTES, "UnreadBytes")                                                          \
+    X(METRIC_ANSWER_BYTES, "AnswerBytes")                                                          \
+    X(METRIC_CHANGE_BYTES, "ChangeBytes")
+
+enum metric_limit {
+#define METRIC_LIMIT_AS_ENUM(symbol, name) symbol,
+    METRIC_LIMITS(METRIC_LIMIT_AS_ENUM)
+#undef METRIC_LIMIT_AS_ENUM
+        METRIC_LIMIT_COUNT
+};
+
+#define METRIC_RESULTS(X)                                                                          \
+    X(METRIC_SUCCESS, "success")                                                                   \
+    X(METRIC_REJECTED, "rejected")                                                                 \
+    X(METRIC_NO_ANSWER, "no_answer")                                                               \
+    X(METRIC_ABORTED, "aborted")
+
+enum metric_result {
+#define METRIC_RESULT_AS_ENUM(symbol, name) symbol,
+    METRIC_RESULTS(METRIC_RESULT_AS_ENUM)
+#undef METRIC_RESULT_AS_ENUM
+        METRIC_RESULT_COUNT
+};
+
+/* The seven, and all others together. */
+enum { METRIC_METHOD_OTHER = METHOD_COUNT, METRIC_METHOD_COUNT };
+/* States that deliveries end in: DELIVERY_DELIVERED and those behind it. */
+enum { METRIC_OUTCOME_COUNT = DELIVERY_STATE_COUNT - DELIVERY_DELIVERED };
+
+/* How a metric is kept. */
+#define METRIC_AS_count(member) uint64_t member;
+#define METRIC_AS_seconds(member) uint64_t member; /* nanoseconds */
+#define METRIC_AS_histogram(member) struct histogram member;
+#define METRIC_AS_requests(member) uint64_t member[METRIC_METHOD_COUNT][METRIC_STATUS_COUNT];
+#define METRIC_AS_by_error(member) uint64_t member[ERR_CODE_COUNT];
+#define METRIC_AS_by_limit(member) uint64_t member[METRIC_LIMIT_COUNT];
+#define METRIC_AS_by_close_reason(member) uint64_t member[TCP_CLOSE_REASON_COUNT];
+#define METRIC_AS_by_outcome(member) uint64_t member[METRIC_OUTCOME_COUNT];
+#define METRIC_AS_by_result(member) uint64_t member[METRIC_RESULT_COUNT];
+#define METRIC_AS_by_state(member) uint64_t member[DELIVERY_STATE_COUNT];
+#define METRIC_AS_entities(member) uint64_t member; /* of all resources */
+#define METRIC_AS_build(member) uint64_t member;    /* 1 */
+
+struct metrics {
+#define METRIC_AS_MEMBER(member, form, type, name, labels, help) METRIC_AS_##form(member)
+    METRICS(METRIC_AS_MEMBER)
+#undef METRIC_AS_MEMBER
+};
+
+void metrics_init(struct metrics *m);
+
+/* An HTTP request was answered; `error` is ERR_NO_ERROR on success. */
+void metrics_count_answer(struct metrics *m, enum method method, int status, enum err_code error);
+
+/* Appends everything as Prometheus text, gauges as they are now. */
+void metrics_add_text(struct service *service, struct buf *b);
+
+#endif

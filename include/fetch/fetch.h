@@ -1,0 +1,144 @@
+/* Outgoing HTTP/1.1 requests, one way for http and https, directly or through a proxy: names from
+ * `resolve`; connections made by libcurl (addresses in their order and beside each other, proxies
+ * and tunnels, TLS verified and resumed), each address let pass by `egress` when its socket is
+ * opened; requests written and answers read here. Redirects are not followed, HTTP/2 is not
+ * offered, compressed answers are not unpacked, the environment is not read.
+ *
+ * Connections are kept open and used again, for five minutes at most. The egress rules are applied
+ * to the address that a connection is opened to, of all that the name has in their order: refused
+ * ones are passed over, and only when none is left is the fetch refused. A kept connection goes on
+ * leading to the address that was checked when it was opened, also when the name has moved.
+ *
+ * When a kept connection turns out to be closed before a byte of the answer came, the request is
+ * sent again at once on a new connection, inside the same fetch. The receiver may then have seen it
+ * twice: deliveries are at least once, and carry an id. Bytes that come behind an answer are not
+ * taken for the next one: they end the connection.
+ *
+ * With a proxy the rules judge no address but literal ones in URLs (and localhost): the proxy is
+ * the operator's choice, and names are resolved by it. */
+#ifndef FETCH_FETCH_H
+#define FETCH_FETCH_H
+
+#include "fetch/egress.h"
+#include "fetch/resolve.h"
+
+#include "base/arena.h"
+#include "base/blob.h"
+
+struct fetcher;
+
+struct fetch_options {
+    unsigned connect_timeout_ms; /* 0: 5000 */
+    /* Open in all: kept ones make room for new ones, those in use are the caller's to bound. 0:
+     * 1024. */
+    unsigned max_connections;
+    /* `http://host:port`, `https://...`, `socks5h://...`, with `user:password@` where needed. NULL:
+     * none; the environment is not read. */
+    const char *proxy;
+    const char *ca_file;    /* also for a proxy's certificate; NULL: the system's */
+    const char *user_agent; /* NULL: svcd/<version> */
+};
+
+#define FETCH_ERRORS(X)                                                                            \
+    X(FETCH_OK, "ok")                                                                              \
+    X(FETCH_NAME, "name not resolved")                                                             \
+    X(FETCH_REFUSED_ADDRESS, "address not allowed")                                                \
+    X(FETCH_CONNECT, "not connected")                                                              \
+    X(FETCH_TLS, "TLS failed")                                                                     \
+    X(FETCH_TIMEOUT, "timed out")                                                                  \
+    X(FETCH_PROTOCOL, "answer is not valid HTTP")                                                  \
+    X(FETCH_CLOSED, "connection closed before the answer was complete")                            \
+    X(FETCH_OTHER, "failed")
+
+enum fetch_error {
+#define FETCH_AS_ENUM(symbol, text) symbol,
+    FETCH_ERRORS(FETCH_AS_ENUM)
+#undef FETCH_AS_ENUM
+};
+
+struct fetch_header {
+    struct span name, value;
+};
+
+struct fetch_result {
+    enum fetch_error error;
+    char why[192]; /* in words, names the address or host; "" when ok */
+    int status; /* of the final answer; 0: none. With FETCH_CLOSED and the like it may be there too
+                 */
+    int64_t
+        retry_after_s;   /* of the Retry-After header, seconds or date; at most a year; -1: none */
+    struct span body;    /* the first keep_bytes; valid during on_done only */
+    uint64_t body_bytes; /* received in all */
+    bool truncated;      /* read_bytes reached: the connection was given up, the status counts */
+    /* When each phase ended, from the start. 0: it was not reached, or, of a connection that was
+     * used again, took place before. */
+    uint32_t total_ms, dns_ms, connect_ms, tls_ms, first_byte_ms;
+    bool reused; /* the connection had been used before */
+};
+
+struct fetch {
+    /* Zeroed, then set by the caller before fetch_start; the memory, also that which is pointed to,
+     * stays in place until on_done. */
+    struct fetch_origin *origin; /* of the URL; the fetch takes a reference of its own */
+    struct span method;
+    struct span url; /* absolute, http or https, normalised, without userinfo */
+    const struct fetch_header *headers;
+    size_t header_count;
+    struct blob *body; /* NULL: none; the fetch takes a reference of its own. HEAD sends none */
+    unsigned
+        timeout_ms;    /* from the start (see total_ms) to the end, resolving included; 0: 30000 */
+    size_t read_bytes; /* of an answer's body; 0: 65536 */
+    size_t keep_bytes; /* 0: 4096 */
+    /* NULL is allowed. A connection was made for it, to the address that fetch_origin_address gives
+     * from now on; the request is sent next. Nothing may be started or cancelled in it. */
+    void (*on_connected)(struct fetch *f);
+    void (*on_done)(struct fetch *f, const struct fetch_result *result);
+    /* Private. */
+    struct list_link link;
+    struct fetch_transfer *transfer;
+};
+
+/* Scheme, host and port of a URL: what connections are kept by and TLS sessions resumed by. The
+ * fetcher keeps it for a while after the last reference is put back. */
+struct fetch_origin;
+
+/* Of a URL as fetch_check_url gives it; to be put back. */
+struct fetch_origin *fetch_origin_get(struct fetcher *f, struct span url);
+/* NULL is allowed. */
+void fetch_origin_put(struct fetch_origin *origin);
+/* `https://example.com:8443`; valid as long as the origin. */
+struct span fetch_origin_text(const struct fetch_origin *origin);
+/* A place for the caller's own pointer, NULL at first. Who fills it holds a reference, and empties
+ * it before that is put back. */
+void **fetch_origin_user(struct fetch_origin *origin);
+/* Where connections to it lead: the address of the last that was made, an IPv4 address as
+ * IPv4-mapped. False: none was made yet, or a proxy makes them. */
+bool fetch_origin_address(const struct fetch_origin *origin, struct in6_addr *out_address);
+
+/* The resolver and the rules are borrowed and outlive the fetcher; the rules do not change. Error
+ * ERR_UNKNOWN: the proxy or the CA file cannot be used, or libcurl lacks what is needed. */
+struct err *fetcher_new(struct loop *loop, struct resolver *resolver,
+                        const struct egress_rules *rules, const struct fetch_options *options,
+                        struct fetcher **out_fetcher) MUST_USE;
+/* Fetches under way are cancelled without their callbacks. Not from inside a callback. NULL is
+ * allowed. */
+void fetcher_free(struct fetcher *f);
+/* Starts at once: how many may be under way, in all and to one host, is the caller's to decide.
+ * on_done fires exactly once, from the loop, never from here, unless cancelled. */
+void fetch_start(struct fetcher *fetcher, struct fetch *f);
+/* Started, done or neither; its connection is closed if it has one. */
+void fetch_cancel(struct fetcher *fetcher, struct fetch *f);
+/* Started and not done. */
+size_t fetch_active(const struct fetcher *f);
+/* The part of a URL in front of its path: hosts are told apart by it. */
+struct span fetch_url_origin(struct span url);
+const char *fetch_error_text(enum fetch_error error);
+/* Is this text a usable destination? ERR_INVALID_ENTITY says what is wrong: scheme, userinfo,
+ * host, port, control characters, length (8192 bytes); a literal address, or localhost, that the
+ * rules refuse. The normal form goes into the arena: scheme and host in lower case, the host
+ * without a last dot, an IPv4 address with four numbers; default port, fragment and
+ * `.` and `..` in the path dropped; a path, if only `/`; what is not ASCII percent-encoded. */
+struct err *fetch_check_url(const struct egress_rules *rules, struct span url, struct arena *a,
+                            struct span *out_normal) MUST_USE;
+
+#endif

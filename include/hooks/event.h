@@ -1,0 +1,78 @@
+/* Events: raised once, kept for a while, sent to the webhooks that match. Raising is one record
+ * that holds the payload and the matched webhooks: there is no state "stored but not queued". */
+#ifndef HOOKS_EVENT_H
+#define HOOKS_EVENT_H
+
+#include "base/map.h"
+#include "hooks/payload.h"
+#include "rest/resource.h"
+#include "store/change.h"
+#include "store/turn.h"
+
+struct service;
+struct webhook;
+
+struct event {
+    struct stored stored;
+    struct list_link order; /* of the events that are kept, by object_no */
+    struct uuid id;
+    uint64_t object_no;
+    int64_t time_unix_ns;
+    struct span resource;     /* full name; in `owned` */
+    struct span content_type; /* of a binary payload; in `owned` */
+    char *owned;
+    struct payload_slot payload; /* a JSON array of entities, or the bytes of a binary payload */
+    uint32_t webhooks;           /* that it matched when it was raised */
+    uint32_t deliveries;         /* that refer to it */
+    uint8_t depth;               /* how many events caused one another before it */
+    bool is_binary;
+    bool is_kept;  /* visible in Svc.Event */
+    bool is_known; /* false while a replayed delivery refers to an event not read yet */
+};
+
+struct events;
+
+struct events *events_new(struct service *service);
+void events_free(struct events *e);
+
+/* What an application raises. */
+struct event_draft {
+    struct resource *resource;  /* of kind event */
+    struct span payload;        /* JSON array, or bytes */
+    struct json_value entities; /* the payload parsed, for matching; absent for binary */
+    struct span content_type;   /* binary only */
+    const struct webhook *only; /* the one webhook that may match; NULL: all */
+    uint8_t depth;
+};
+
+struct event_raised {
+    struct uuid id;
+    uint64_t object_no;
+    int64_t time_unix_ns;
+    uint32_t webhooks;
+};
+
+/* Adds the event's record to a change: matches, counts, bounds (ERR_OVERLOADED when the deliveries
+ * would pass PendingDeliveries, ERR_INFINITE_LOOP for the 17th of a chain). */
+struct err *event_raise(struct service *service, const struct event_draft *draft,
+                        struct change *change, struct event_raised *out_raised) MUST_USE;
+
+size_t events_count(const struct events *e); /* kept */
+struct event *events_find(const struct events *e, const struct uuid *id);
+struct event *events_find_no(const struct events *e, uint64_t object_no);
+struct event *events_first(const struct events *e);
+struct event *events_next(const struct events *e, const struct event *event);
+uint64_t events_version(const struct events *e);
+/* For deliveries: refers to an event, known or still to come; releases it. */
+struct event *event_ref(struct events *e, uint64_t object_no);
+void event_unref(struct events *e, struct event *event);
+/* Where their payloads are. */
+struct payloads *events_payloads(struct events *e);
+/* Appends the event as the JSON text of a Svc.Event entity: Id, Resource, Time, ContentType,
+ * Payload (an array of entities; base64 text for a binary one; null when the journal cannot be
+ * read, which is logged), Webhooks, ObjectNo. */
+void event_add_json(struct events *e, struct event *event, struct buf *b);
+/* No longer keeps this event: adds the record to a change. What deliveries still need stays. */
+void event_forget(struct change *change, const struct event *event);
+
+#endif

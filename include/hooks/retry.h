@@ -1,0 +1,48 @@
+/* When to send again: a pure function of policy, history, answer, time and chance (protocol.md,
+ * section 8, "Outcome"). */
+#ifndef HOOKS_RETRY_H
+#define HOOKS_RETRY_H
+
+#include "base/err.h"
+#include "base/json.h"
+
+#define RETRY_MAX_DELAYS 32
+#define RETRY_AFTER_MAX_S 86400
+
+struct retry_policy {
+    uint32_t delays_ms[RETRY_MAX_DELAYS]; /* before the second, third, ... attempt */
+    unsigned delay_count;
+};
+
+/* 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h. */
+void retry_default(struct retry_policy *policy);
+/* From a JSON array of seconds (0 to 604 800, decimals allowed, at most 32). ERR_INVALID_ENTITY. */
+struct err *retry_parse(struct json_value array, struct retry_policy *out_policy) MUST_USE;
+
+struct retry_answer {
+    bool answered; /* false: no status came (time-out, refused, reset, ...) */
+    int status;
+    int64_t retry_after_s; /* -1: none */
+};
+
+enum retry_verdict {
+    RETRY_DELIVERED, /* 2xx */
+    RETRY_LATER,     /* send again at out->at_unix_ns */
+    RETRY_DEAD,      /* the schedule is used up */
+    RETRY_GONE       /* 410: as dead, and the webhook pauses */
+};
+
+struct retry_decision {
+    enum retry_verdict verdict;
+    int64_t at_unix_ns;        /* RETRY_LATER: not before this */
+    int64_t hold_all_until_ns; /* 429 or 503 with Retry-After: nothing of this webhook is sent
+                                  before this; 0: no hold */
+};
+
+/* `attempts` counts the one just made (>= 1). `chance` in [0, 1) lengthens the delay by up to a
+ * fifth. Retry-After is never shortened, and at most a day. */
+struct retry_decision retry_decide(const struct retry_policy *policy, unsigned attempts,
+                                   const struct retry_answer *answer, int64_t now_unix_ns,
+                                   double chance);
+
+#endif

@@ -1,0 +1,92 @@
+/* Webhooks: the checks at every write, and what is derived from a stored one (protocol.md, section
+ * 8; service.md, "Webhook entity"). */
+#ifndef HOOKS_WEBHOOK_H
+#define HOOKS_WEBHOOK_H
+
+#include "fetch/fetch.h"
+#include "hooks/event.h"
+#include "hooks/retry.h"
+#include "match/matcher.h"
+#include "rest/request.h"
+
+/* A resource that the webhook's requests go to: a local Destination, a CustomPayloadRequest. */
+struct webhook_target {
+    struct list_link link; /* in the resource's referrers */
+    struct resource *resource;
+    struct webhook *webhook;
+};
+enum { WEBHOOK_TARGETS_MOST = 2 };
+
+/* Derived from the stored entity; small, because there may be a million. What only an attempt needs
+ * is read from the entity's text when it is made (webhook_read). */
+struct webhook {
+    struct matcher_entry entry; /* in its event resource's matcher, unless paused or detached */
+    struct list_link link;      /* in that resource's referrers, or among those detached */
+    struct entity *entity;
+    struct resource *event_resource; /* NULL: detached, some resource that it needs is not there */
+    struct webhook_target *targets;  /* WEBHOOK_TARGETS_MOST, or NULL when all is remote */
+    struct lane *lane;               /* its deliveries; NULL while it has none */
+    bool is_paused;
+};
+
+struct webhooks;
+struct webhooks *webhooks_new(struct service *service);
+void webhooks_free(struct webhooks *w);
+struct webhook *webhook_find(const struct webhooks *w, const struct uuid *id);
+
+/* The resource is about to change or to go: everything that refers to it is detached, and matches
+ * nothing until webhooks_settle has looked at it again. */
+void webhooks_detach(struct webhooks *w, struct resource *resource);
+/* Attaches what was detached, by the resources as they are now. Webhooks that fit no longer are
+ * paused, with an ErrorMessage, in one change, whose serial an answer must wait for. Errors of
+ * turn_apply: they then stay detached until the next time. */
+struct err *webhooks_settle(struct webhooks *w, struct arena *a, uint64_t *out_serial) MUST_USE;
+
+/* The table of a webhook's properties. */
+extern const struct shape webhook_shape;
+/* Of the members of its Status. */
+extern const struct shape webhook_status_shape;
+/* resource_ops.check and .mask of Svc.Admin.Webhook. Each error is 400 and names the member. */
+struct err *webhook_check(struct call *call, struct draft *draft,
+                          const struct entity *old) MUST_USE;
+/* The resource that a local target leads to, which must have the method. Errors of uri_parse and
+ * resource_find; ERR_INVALID_ENTITY. */
+struct err *webhook_find_target(const struct resources *resources, struct span target,
+                                enum method method, const struct access_key *key,
+                                size_t max_conditions, struct arena *a, struct uri *out_uri,
+                                struct resource **out_resource) MUST_USE;
+void webhook_mask(struct buf *b, struct span json, struct arena *a);
+
+/* What an attempt needs. Spans live in the arena. */
+struct webhook_settings {
+    struct span method;
+    struct span destination; /* absolute URL, or a local target that begins with '/' */
+    bool is_local;
+    struct fetch_header *headers;
+    size_t header_count;
+    struct span content_type; /* of Headers; absent: JSON */
+    bool has_custom;
+    struct span custom_uri;
+    struct fetch_header *custom_headers;
+    size_t custom_header_count;
+    struct span custom_body; /* JSON text or absent */
+    bool break_on_error, break_on_no_content;
+    uint32_t timeout_ms;
+    struct retry_policy retry;
+    uint32_t max_in_flight;
+    double rate_per_second; /* 0: none */
+    bool ordered;
+    double disable_after_days;
+    struct span *secrets;
+    size_t secret_count;
+};
+struct err *webhook_read(const struct webhook *w, struct arena *a,
+                         struct webhook_settings *out_settings) MUST_USE;
+
+/* Appends the hidden property Status: how it is doing and why, as webhook_status_shape says. */
+void webhook_add_status(const struct service *service, const struct webhook *w, struct buf *b);
+
+/* Adds to a change: pauses the webhook with this ErrorMessage. */
+void webhook_pause(const struct webhook *w, struct span why, struct change *change);
+
+#endif

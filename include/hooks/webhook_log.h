@@ -1,0 +1,24 @@
+/* Svc.Admin.WebhookLog: one entry an attempt (protocol.md, section 8). */
+#ifndef HOOKS_WEBHOOK_LOG_H
+#define HOOKS_WEBHOOK_LOG_H
+
+#include "base/uuid.h"
+#include "store/change.h"
+
+struct webhook_log_entry {
+    struct uuid webhook, delivery, event;
+    unsigned attempt; /* from 1 */
+    struct span method, destination;
+    int64_t time_unix_ns; /* when it began */
+    bool is_success;
+    int status;        /* 0: no answer */
+    struct span error; /* in words; empty: none */
+    size_t body_bytes; /* sent */
+    uint32_t duration_ms, dns_ms, connect_ms, tls_ms, first_byte_ms;
+    struct span response_body; /* the first 4 KiB */
+};
+
+/* Adds the entry to a change. */
+void webhook_log_add(struct change *change, const struct webhook_log_entry *entry);
+
+#endif

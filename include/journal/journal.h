@@ -1,0 +1,118 @@
+/* The append-only journal: one sequence of records in segment files of a fixed size, filled with
+ * zeros ahead of use. It knows serial numbers, changes (groups of records that hold together) and
+ * commits (one write each); what a record means is the store's business.
+ *
+ * One commit is under way at a time; what is appended meanwhile gathers for the next. A failed
+ * write or sync is final: the journal says so once (on_failed) and takes nothing any more. */
+#ifndef JOURNAL_JOURNAL_H
+#define JOURNAL_JOURNAL_H
+
+#include "io/disk.h"
+#include "journal/segment.h"
+
+#define JOURNAL_FSYNC_POLICIES(X)                                                                  \
+    X(JOURNAL_ALWAYS, "always")     /* committed = on stable storage */                            \
+    X(JOURNAL_EVERYSEC, "everysec") /* committed = written; on stable storage within a second */   \
+    X(JOURNAL_NO, "no")             /* committed = written; the kernel decides */
+
+enum journal_fsync {
+#define JOURNAL_AS_ENUM(symbol, text) symbol,
+    JOURNAL_FSYNC_POLICIES(JOURNAL_AS_ENUM)
+#undef JOURNAL_AS_ENUM
+};
+
+/* Size of a segment file when the options do not say. */
+#define JOURNAL_SEGMENT_BYTES ((uint64_t)16 << 20)
+
+struct journal_options {
+    const char *directory; /* made, mode 0700, when it does not exist */
+    enum journal_fsync fsync;
+    enum disk_engine engine;
+    uint64_t segment_bytes; /* multiple of 4096, at least 64 KiB; 0: JOURNAL_SEGMENT_BYTES */
+};
+
+struct journal_place {
+    uint32_t segment; /* its number */
+    uint32_t offset;  /* of the record header, in bytes */
+};
+
+struct journal_callbacks {
+    /* Recovery, before journal_open returns: every record in order. An error refuses the journal.
+     */
+    struct err *(*on_replay)(void *context, const struct segment_record *record,
+                             struct journal_place place);
+    /* Everything up to and including this serial is committed. */
+    void (*on_commit)(void *context, uint64_t serial);
+    /* A write or a sync failed; nothing later is or will be acknowledged. */
+    void (*on_failed)(void *context, const char *what, int error_number);
+    void *context;
+};
+
+struct journal;
+
+/* Locks the directory, recovers, and is ready to append. A torn tail of the last segment is cut
+ * and logged. Errors ERR_STORAGE_FAILURE, naming file and offset: damage in the middle, a missing
+ * segment, a newer format, a directory in use. */
+struct err *journal_open(struct loop *loop, const struct journal_options *options,
+                         const struct journal_callbacks *callbacks,
+                         struct journal **out_journal) MUST_USE;
+/* Commits nothing more; what was submitted is waited for (blocking). NULL is allowed. */
+void journal_close(struct journal *j);
+
+/* Serial of the next record to be appended. */
+uint64_t journal_next_serial(const struct journal *j);
+/* Room for `bytes` more, after which `reserve` would still fit (for deletions to come).
+ * ERR_STORAGE_FAILURE (507) when the disk has no room, ERR_OVERLOADED (503) when it is so slow that
+ * several segments wait to be written. Nothing is changed. A change that is committed alone takes
+ * whole blocks of 4096 bytes: count `reserve` in these. */
+struct err *journal_reserve(struct journal *j, size_t bytes, size_t reserve) MUST_USE;
+
+struct journal_record {
+    uint16_t kind;
+    uint32_t serials; /* at least 1 */
+    struct span body; /* copied */
+};
+/* Appends the records of one change: after a crash all are there or none. Returns the serial of the
+ * first; places, when not NULL, gets one per record. Nothing is written before journal_commit. Room
+ * must have been reserved, or be there; a change larger than a segment gets a segment of its size.
+ */
+uint64_t journal_append(struct journal *j, const struct journal_record *records, size_t count,
+                        struct journal_place *places);
+/* Starts writing what has been appended unless a commit is under way; that one's completion starts
+ * the next. Called once a turn. */
+void journal_commit(struct journal *j);
+bool journal_idle(const struct journal *j);
+uint64_t journal_committed_serial(const struct journal *j);
+
+/* Reads a committed record's body back. When it is not in the page cache: with `may_wait` it blocks
+ * until the disk has brought it; otherwise *out_there is false, the disk has been asked for it and
+ * for what follows it, and a later call will find it. */
+struct err *journal_read(struct journal *j, struct journal_place place, bool may_wait,
+                         struct buf *out_body, bool *out_there) MUST_USE;
+
+/* Cleaning. First serial of the segment after the oldest one: when no live record is older than
+ * this, the oldest segment may go. 0 while there is only one. */
+uint64_t journal_second_first_serial(const struct journal *j);
+/* The oldest segment is not needed any more: its file is deleted when everything appended until now
+ * is on stable storage, which may be what took the place of its records. A file that cannot be
+ * deleted is logged, and tried again every second. */
+void journal_drop_oldest(struct journal *j);
+
+struct journal_stats {
+    uint64_t commits;
+    uint64_t bytes;          /* of all segment files and the one prepared; not of dropped ones */
+    uint64_t sealed_bytes;   /* of these, of segments that nothing is written to any more */
+    uint64_t appended_bytes; /* since start, padding included */
+    uint64_t segments;
+    uint64_t replayed_records;
+    uint64_t cut_bytes; /* torn tail found at recovery */
+    uint64_t last_commit_ns;
+    bool full; /* no room for a next segment */
+    bool failed;
+};
+void journal_stats(const struct journal *j, struct journal_stats *out_stats);
+/* Called with each commit's duration in nanoseconds, for the metrics. NULL: none. */
+void journal_on_timing(struct journal *j, void (*on_timing)(void *context, uint64_t ns),
+                       void *context);
+
+#endif

@@ -1,0 +1,50 @@
+/* API keys and their rights (protocol.md, section 6). Keys are kept as SHA-256 only and compared in
+ * constant time. */
+#ifndef REST_ACCESS_H
+#define REST_ACCESS_H
+
+#include "base/err.h"
+#include "base/json.h"
+#include "rest/method.h"
+
+struct access_entry {
+    struct span *resources; /* folded: `shop.person`, `shop.*`, `*` */
+    size_t resource_count;
+    unsigned methods; /* bits, closed under "GET brings REPORT and HEAD" */
+};
+
+struct access_key {
+    struct span name;
+    uint8_t sha256[32];
+    struct access_entry *entries;
+    size_t entry_count;
+};
+
+struct access {
+    bool required;
+    struct access_key *keys;
+    size_t key_count;
+    struct arena memory; /* of all of the above */
+};
+
+void access_init(struct access *access); /* nothing required, no keys */
+void access_done(struct access *access);
+/* Adds a key from its declaration {"Name","KeySha256","AllowAccess":[{"Resources","Methods"}]}.
+ * Members match with ASCII case folded and are all required. ERR_UNKNOWN names the member and what
+ * is wrong with it (unknown members too, with the nearest; a Name or a key that is there already);
+ * nothing is added then. The scratch arena is used while reading only. */
+struct err *access_add(struct access *access, struct json_value declaration,
+                       struct arena *scratch) MUST_USE;
+
+/* The key of an Authorization value: `apikey <KEY>`, or Basic with the key as password. When none
+ * is required and `authorization` is absent: *out_key is NULL, which stands for all rights.
+ * ERR_NOT_SIGNED_IN otherwise; the message does not repeat the value. */
+struct err *access_sign_in(const struct access *access, struct span authorization, struct arena *a,
+                           const struct access_key **out_key) MUST_USE;
+/* `resource` is a full name in any case. NULL key: everything. `Ns.*` covers names directly in
+ * that namespace, not inner ones; `*` alone covers everything. */
+bool access_allows(const struct access_key *key, struct span resource, enum method method);
+/* The methods out of `methods` that the key may use on the resource. */
+unsigned access_methods(const struct access_key *key, struct span resource, unsigned methods);
+
+#endif

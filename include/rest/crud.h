@@ -1,0 +1,31 @@
+/* The seven methods on entities in a collection, or from a resource's own source: what every
+ * resource does that does not do it its own way (protocol.md, sections 3 and 4). */
+#ifndef REST_CRUD_H
+#define REST_CRUD_H
+
+#include "rest/request.h"
+
+/* GET, HEAD and REPORT; POST; PATCH; PUT; DELETE. */
+struct err *crud_read(struct call *call) MUST_USE;
+struct err *crud_insert(struct call *call) MUST_USE;
+struct err *crud_patch(struct call *call) MUST_USE;
+struct err *crud_put(struct call *call) MUST_USE;
+struct err *crud_delete(struct call *call) MUST_USE;
+
+/* The request's body as a JSON document: one object, or an array of them; NDJSON lines as an array.
+ * ERR_NO_DATA_SOURCE without a body, ERR_FAILED_JSON. */
+struct err *crud_body(struct call *call, struct json_doc *out_doc) MUST_USE;
+/* Opens the resource's source for the call's conditions, runs the query. */
+struct err *crud_select(struct call *call, bool objects_only,
+                        struct query_result *out_result) MUST_USE;
+/* Writes items in the negotiated format, with Svc-count, paging and ETag. */
+struct err *crud_answer_items(struct call *call, const struct query_result *result) MUST_USE;
+/* Writes a body of the given JSON array items for a change: honours Prefer: return=minimal, sets
+ * Svc-info from verb and count: `2 entities inserted into 'X'`. To be called before call_apply,
+ * which refuses a change whose answer is too large. */
+void crud_answer_changed(struct call *call, int status, const char *verb, const struct span *items,
+                         size_t count);
+/* PATCH and DELETE of several without unsafe=true: ERR_AMBIGUOUS_MATCH with the count. */
+struct err *crud_check_several(const struct call *call, size_t count) MUST_USE;
+
+#endif

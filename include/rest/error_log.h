@@ -1,0 +1,14 @@
+/* Svc.Admin.Error: the record of every aborted operation (service.md, "Error entity"; protocol.md,
+ * section 5). */
+#ifndef REST_ERROR_LOG_H
+#define REST_ERROR_LOG_H
+
+#include "rest/request.h"
+
+/* Is an error of this kind stored? */
+bool error_log_keeps(enum err_code code);
+/* Stores it and yields the link for ErrorInfo, `/Svc.Admin.Error/id=...`, in the call's arena; the
+ * absent span when it could not be stored (which is logged). `action` is the method. */
+struct span error_log_store(struct call *call, const struct err *e);
+
+#endif

@@ -1,0 +1,37 @@
+/* Content negotiation (RFC 9110, section 12; protocol.md, section 4): which format comes in, which
+ * goes out. Pure. One table of formats. */
+#ifndef REST_NEGOTIATE_H
+#define REST_NEGOTIATE_H
+
+#include "base/err.h"
+
+enum format { FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV, FORMAT_COUNT };
+
+/* `application/json` and so on. */
+struct span format_media_type(enum format f);
+
+struct negotiated {
+    enum format format;
+    unsigned indent; /* of `application/json;indent=2`; 0: compact */
+};
+
+/* `accept`: the field's value, several fields joined by commas; the absent span: anything.
+ * q-values, wildcards and specificity as in RFC 9110 section 12.5.1; among equals the table's
+ * order. ERR_NOT_ACCEPTABLE lists what there is; a malformed field is treated as such too. */
+struct err *negotiate_accept(struct span accept, struct negotiated *out_negotiated) MUST_USE;
+/* The format of a request body. The absent span is JSON. ERR_UNSUPPORTED_CONTENT names the type and
+ * lists what can be read; a charset parameter other than utf-8 is unsupported. */
+struct err *negotiate_content_type(struct span content_type, bool ndjson_allowed,
+                                   enum format *out_format) MUST_USE;
+/* The format of a body that is to be sent with this Content-Type, in UTF-8. The absent span is
+ * JSON. ERR_UNSUPPORTED_CONTENT names the type and lists what can be written. */
+struct err *negotiate_written_type(struct span content_type, enum format *out_format) MUST_USE;
+/* A well-formed media type (RFC 9110 section 8.3.1)? */
+bool negotiate_is_media_type(struct span text);
+/* Does `Prefer` (RFC 7240) hold return=minimal? */
+bool negotiate_prefers_minimal(struct span prefer);
+/* If-Match and If-None-Match (RFC 9110, section 13.1): does the list hold this entity tag (given
+ * with quotes), or `*`? `weak` compares weakly, as If-None-Match does. */
+bool negotiate_etag_listed(struct span list, struct span etag, bool weak);
+
+#endif

@@ -1,0 +1,25 @@
+/* A query source whose entities are no stored texts but are written when they are asked for:
+ * events, deliveries, listings. */
+#ifndef REST_RENDERED_H
+#define REST_RENDERED_H
+
+#include "rest/request.h"
+
+struct rendered {
+    struct query_source source;
+    struct call *call;
+    /* Yields the next object, NULL at the end. `cursor` is the resource's own, NULL at first. */
+    void *(*next)(struct rendered *r);
+    void *cursor;
+    /* Appends the object's JSON text; called when it is needed. */
+    void (*add_json)(struct rendered *r, void *object, struct buf *b);
+};
+
+/* Makes it the call's source; it lives in the call's arena. */
+struct rendered *rendered_open(struct call *call, void *(*next)(struct rendered *r),
+                               void (*add_json)(struct rendered *r, void *object, struct buf *b));
+/* The id that the conditions demand; false when they demand none. An unreadable one, which no
+ * entity has, yields true and the nil UUID. */
+bool rendered_wanted_id(const struct call *call, struct span property, struct uuid *out_id);
+
+#endif

@@ -1,0 +1,153 @@
+/* The registry of resources: built-in ones, and those that the application declares (protocol.md,
+ * sections 1 and 7). Names are found in full or by any dot-delimited suffix that belongs to one.
+ *
+ * Declarations are the entities of Svc.Admin.Resource (declaration.h); what is here is derived from
+ * them. Resources refer to one another by name, so that they may be put in any order. */
+#ifndef REST_RESOURCE_H
+#define REST_RESOURCE_H
+
+#include "base/arena.h"
+#include "base/blob.h"
+#include "base/map.h"
+#include "match/matcher.h"
+#include "query/query.h"
+#include "rest/method.h"
+#include "rest/schema.h"
+#include "store/collection.h"
+
+struct access_key;
+struct call;
+struct service;
+
+enum resource_kind { KIND_ENTITY, KIND_EVENT, KIND_BINARY, KIND_COUNT };
+extern const struct enumeration resource_kind_names; /* EntityResource, EventResource, ... */
+
+/* What a resource does its own way. Every member may be NULL: then crud.h does it, on the
+ * resource's collection. Errors end the request; nothing has been changed then. */
+struct resource_ops {
+    /* Entities that are in no collection: fills call->source. For GET, REPORT, HEAD, and for what
+     * PATCH and DELETE select from. */
+    struct err *(*open)(struct call *call);
+    /* How many objects of `open`'s the conditions find, when that is known without a look at each;
+     * else false. */
+    bool (*count)(struct call *call, size_t *out_count);
+    /* Checks and normalises what is about to be stored; `old` is NULL for an insert. */
+    struct err *(*check)(struct call *call, struct draft *draft, const struct entity *old);
+    /* Adds further records to call->change, after the entity's own. `verb` is METHOD_POST for an
+     * insert, METHOD_PATCH for an update, METHOD_DELETE for a deletion; `json` is the new text (the
+     * old one for a deletion). */
+    struct err *(*stored)(struct call *call, enum method verb, struct span json);
+    /* Whole methods. */
+    struct err *(*get)(struct call *call);
+    struct err *(*post)(struct call *call);
+    struct err *(*patch)(struct call *call);
+    /* DELETE of one object of `open`'s: adds the record to the change. */
+    void (*forget)(struct change *change, const void *object);
+    /* Carries call->change out, which is complete: for checks of a request as a whole, and for what
+     * follows from it. NULL: call_apply. */
+    struct err *(*apply)(struct call *call);
+    /* The method POST reads the body itself, whatever its Content-Type. */
+    bool reads_raw_body;
+    /* Appends the entity as a key without write access may see it. */
+    void (*mask)(struct buf *b, struct span json, struct arena *a);
+    /* Appends the value of a PROPERTY_HIDDEN of a stored entity as JSON, for `add`. */
+    void (*hidden)(const struct call *call, const struct entity *entity,
+                   const struct property *property, struct buf *b);
+};
+
+/* A built-in resource: one of these in one res_<name>.c file, and one line in res_table.h. */
+struct resource_definition {
+    struct span name;
+    struct span description;
+    enum resource_kind kind;
+    unsigned methods;
+    const struct shape *shape;
+    const struct resource_ops *ops;
+    bool is_stored; /* has a collection */
+};
+
+/* Who has to be looked at again when the resource changes or goes; see webhook.h. */
+struct referrers {
+    struct list webhooks; /* struct webhook: their selectors are on this event resource */
+    struct list targets;  /* struct webhook_target: requests that webhooks make to it */
+};
+
+struct resource {
+    struct span name; /* full, declared spelling */
+    struct span folded;
+    struct span description;
+    enum resource_kind kind;
+    unsigned methods; /* closed under "GET brings REPORT and HEAD"; 0 for event resources */
+    const struct shape *shape;
+    const struct resource_ops *ops;
+    struct collection *collection; /* NULL when it stores nothing */
+    struct referrers *referrers;
+    /* Declared ones. */
+    struct arena arena;               /* what the following points into */
+    const struct entity *declaration; /* NULL: built in */
+    bool is_configured;               /* declared by the configuration, not at run time */
+    uint64_t shape_since;   /* entities of an older version are in the form of an older shape */
+    struct span properties; /* JSON text of the declaration's member, or absent */
+    struct span events[3];  /* full names: Inserted, Updated, Deleted; or absent */
+    struct span *indexes;
+    size_t index_count;
+    /* Event resources. */
+    struct matcher *matcher;
+    struct span payload_resource; /* name, or absent */
+    bool is_binary_event;
+    struct span content_type; /* of a binary resource, or of a binary event */
+    struct span file;         /* of a binary resource: where its content is; or absent */
+    struct blob *content;     /* of a binary resource */
+};
+
+enum resource_event { EVENT_INSERTED, EVENT_UPDATED, EVENT_DELETED };
+
+struct resources {
+    struct map by_suffix;     /* struct suffix: of full names, or such a name */
+    struct resource *asked;   /* what resource_ask found last by its full name; NULL: none */
+    struct resource **sorted; /* by name */
+    size_t count;
+};
+
+void resources_init(struct resources *r);
+/* Frees declared and built-in resources alike. */
+void resources_done(struct resources *r);
+/* Adds a built-in one. */
+struct resource *resources_add_builtin(struct resources *r, struct store *store,
+                                       const struct resource_definition *definition);
+/* Adds what resource_make made, or replaces the declared resource of that name and kind, which
+ * keeps its identity, its matcher, its referrers and its collection. Takes `made` over. */
+struct resource *resources_put(struct resources *r, struct resource *made);
+/* Frees a declared one. Nothing refers to it any more. */
+void resources_remove(struct resources *r, struct resource *resource);
+
+/* All methods that come with these for a resource of this kind. */
+unsigned resource_methods(enum resource_kind kind, unsigned methods);
+/* An empty one to be made; resource_free takes NULL too. */
+struct resource *resource_new(void);
+void resource_free(struct resource *resource);
+/* Decodes a declaration, an entity of Svc.Admin.Resource. What it keeps is copied into out->arena.
+ * References to other resources are not looked at; a File is not read. Errors ERR_INVALID_ENTITY,
+ * ERR_INVALID_ENUM_VALUE, ERR_UNKNOWN_MEMBER; the messages name the member. */
+struct err *resource_make(struct json_value declaration, struct arena *scratch,
+                          struct resource *out) MUST_USE;
+
+/* ERR_UNKNOWN_RESOURCE `Svc could not locate any resource by '<name>'.`, ERR_AMBIGUOUS_RESOURCE
+ * lists the candidates that `key` may see. */
+struct err *resource_find(const struct resources *r, struct span name, const struct access_key *key,
+                          struct resource **out_resource) MUST_USE;
+/* The same for a request, sooner when the one before named the same resource in full. */
+struct err *resource_ask(struct resources *r, struct span name, const struct access_key *key,
+                         struct resource **out_resource) MUST_USE;
+/* May the key use it for anything? NULL: everything. */
+bool resource_is_visible(const struct resource *resource, const struct access_key *key);
+/* query_parse of what is asked of the resource. A binary one is bytes, of which nothing can be
+ * chosen: ERR_INVALID_CONDITION_SYNTAX and ERR_INVALID_META_SYNTAX for anything that tries. */
+struct err *resource_parse_query(const struct resource *resource, const struct uri *uri,
+                                 struct arena *a, struct query *out_query) MUST_USE;
+/* By exact full name, any case; NULL when there is none. */
+struct resource *resource_named(const struct resources *r, struct span name);
+/* The shape of an event resource's payloads: of its Payload's resource; dynamic when undeclared. */
+const struct shape *resource_payload_shape(const struct resources *r, const struct resource *event);
+
+#endif

@@ -1,0 +1,84 @@
+/* Svc.AvailableResource: the resources that the key may use, sorted by name (protocol.md, 7). */
+#include "admin/builtin.h"
+#include "admin/service.h"
+#include "base/json.h"
+#include "rest/rendered.h"
+
+static const struct property properties[] = {
+    READ_ONLY_PROPERTY("Name", TYPE_STRING, 0, "Full resource name"),
+    READ_ONLY_PROPERTY("Description", TYPE_STRING, 0, "Text describing the resource"),
+    READ_ONLY_PROPERTY("Methods", TYPE_ARRAY, 0, "Methods that the key may use"),
+    {.name = SPAN_INIT("Kind"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .values = &resource_kind_names,
+     .meaning = SPAN_INIT("Resource kind")},
+};
+
+static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+
+/* One line of the listing: what of a resource this key may use. */
+struct line {
+    const struct resource *resource;
+    unsigned methods;
+};
+
+static unsigned methods_of(const struct call *call, const struct resource *resource)
+{
+    if (resource == call->resource) /* which every key may use */
+        return resource->methods;
+    return access_methods(call->key, resource->name, resource->methods);
+}
+
+static void *next(struct rendered *r)
+{
+    const struct resources *resources = &r->call->service->resources;
+    size_t *place = r->cursor;
+    struct line *line = ARENA_NEW(r->call->arena, struct line);
+
+    while (*place < resources->count) {
+        line->resource = resources->sorted[(*place)++];
+        if (!resource_is_visible(line->resource, r->call->key))
+            continue;
+        line->methods = methods_of(r->call, line->resource);
+        return line;
+    }
+    return NULL;
+}
+
+static void add_json(struct rendered *r, void *object, struct buf *b)
+{
+    const struct line *line = object;
+    const struct resource *resource = line->resource;
+
+    (void)r;
+    buf_add_str(b, "{\"Name\":");
+    json_add_string(b, resource->name);
+    json_add_name(b, SPAN("Description"));
+    json_add_string(b, resource->description);
+    json_add_name(b, SPAN("Methods"));
+    method_add_json(b, line->methods);
+    json_add_name(b, SPAN("Kind"));
+    json_add_string(b, resource_kind_names.values[resource->kind]);
+    buf_add_char(b, '}');
+}
+
+static struct err *open_source(struct call *call)
+{
+    struct rendered *r = rendered_open(call, next, add_json);
+
+    r->cursor = ARENA_NEW(call->arena, size_t);
+    call_shows(call, collection_version(store_collection(call->service->store, res_resource.name)));
+    return NULL;
+}
+
+static const struct resource_ops ops = {.open = open_source};
+
+const struct resource_definition res_available_resource = {
+    .name = SPAN_INIT("Svc.AvailableResource"),
+    .description = SPAN_INIT("The resources that the client may use"),
+    .kind = KIND_ENTITY,
+    .methods = METHOD_BIT(METHOD_GET),
+    .shape = &shape,
+    .ops = &ops,
+};

@@ -1,0 +1,244 @@
+/* Svc.Admin.Delivery: where each event stands on its way to each webhook (protocol.md, section 8).
+ */
+#include "admin/builtin.h"
+#include "admin/service.h"
+#include "base/json.h"
+#include "hooks/lane.h"
+#include "rest/crud.h"
+#include "rest/rendered.h"
+
+static const struct property properties[] = {
+    ID_PROPERTY("ID of the delivery"),
+    READ_ONLY_PROPERTY("WebhookId", TYPE_STRING, 0, "The webhook"),
+    READ_ONLY_PROPERTY("EventId", TYPE_STRING, 0, "The event"),
+    READ_ONLY_PROPERTY("Event", TYPE_STRING, 0, "The event resource"),
+    {.name = SPAN_INIT("State"),
+     .type = TYPE_STRING,
+     .values = &delivery_state_names,
+     .meaning = SPAN_INIT("Where it stands; written as Pending it is sent again")},
+    READ_ONLY_PROPERTY("Attempts", TYPE_INTEGER, 0, "Attempts made"),
+    READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When the event was raised"),
+    READ_ONLY_PROPERTY("NextAttemptTime", TYPE_DATETIME, 0, "When it is tried again"),
+    READ_ONLY_PROPERTY("LastStatus", TYPE_INTEGER, 0, "Status of the last answer"),
+    READ_ONLY_PROPERTY("LastError", TYPE_STRING, 0, "What went wrong last, in words"),
+    OBJECT_NO_PROPERTY,
+};
+
+static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+
+struct cursor {
+    struct lane *lane;
+    struct delivery *delivery;
+    bool one_lane;
+    unsigned states; /* one bit a state: those that the conditions allow */
+};
+
+/* Lane by lane, each in the order of events. What is in another state need not be written to be
+ * found out. */
+static void *next_in_lanes(struct rendered *r)
+{
+    const struct deliveries *d = r->call->service->deliveries;
+    struct cursor *at = r->cursor;
+
+    while (at->lane != NULL) {
+        at->delivery = at->delivery == NULL ? lane_first_delivery(at->lane)
+                                            : lane_next_delivery(at->lane, at->delivery);
+        if (at->delivery == NULL)
+            at->lane = at->one_lane ? NULL : lane_next(d, at->lane);
+        else if ((at->states & SM_TO(at->delivery->state)) != 0)
+            return at->delivery;
+    }
+    return NULL;
+}
+
+struct event_cursor {
+    const struct event *event;
+    uint32_t place;
+};
+
+/* Deliveries have the numbers behind their event's. */
+static void *next_of_event(struct rendered *r)
+{
+    const struct deliveries *d = r->call->service->deliveries;
+    struct event_cursor *at = r->cursor;
+
+    while (at->place < at->event->webhooks) {
+        struct delivery *delivery = delivery_find_no(d, at->event->object_no + ++at->place);
+
+        if (delivery != NULL && !lane_is_dying(delivery->lane))
+            return delivery;
+    }
+    return NULL;
+}
+
+static void *next_single(struct rendered *r)
+{
+    return TAKE(r->cursor);
+}
+
+static void add_json(struct rendered *r, void *object, struct buf *b)
+{
+    (void)r;
+    delivery_add_json(object, b);
+}
+
+static struct conditions conditions_on_state(const struct call *call)
+{
+    const struct conditions *all = &call->query.conditions;
+    struct conditions found = {ARENA_ARRAY(call->arena, struct condition, all->count), 0};
+
+    for (size_t i = 0; i < all->count; i++)
+        if (span_ieq(all->items[i].path.text, SPAN("State")))
+            found.items[found.count++] = all->items[i];
+    return found;
+}
+
+/* One bit a state. */
+static unsigned states_that_hold(const struct call *call, const struct conditions *on_state)
+{
+    unsigned states = 0;
+
+    for (unsigned i = 0; i < DELIVERY_STATE_COUNT; i++) {
+        struct span json = arena_printf(call->arena, "{\"State\":\"%.*s\"}",
+                                        SPAN_FMT(delivery_state_names.values[i]));
+
+        if (conditions_hold(on_state, entity_parse(json, call->arena), call->arena))
+            states |= SM_TO(i);
+    }
+    return states;
+}
+
+static void open_lanes(struct call *call)
+{
+    const struct deliveries *d = call->service->deliveries;
+    const struct conditions on_state = conditions_on_state(call);
+    struct cursor *cursor = ARENA_NEW(call->arena, struct cursor);
+    struct uuid id;
+
+    cursor->one_lane = rendered_wanted_id(call, SPAN("WebhookId"), &id);
+    cursor->lane = cursor->one_lane ? lane_find(d, &id) : lane_first(d);
+    cursor->states = states_that_hold(call, &on_state);
+    rendered_open(call, next_in_lanes, add_json)->cursor = cursor;
+}
+
+static void open_event(struct call *call, const struct event *event)
+{
+    struct event_cursor *cursor = ARENA_NEW(call->arena, struct event_cursor);
+
+    cursor->event = event;
+    rendered_open(call, next_of_event, add_json)->cursor = cursor;
+}
+
+static struct err *open_source(struct call *call)
+{
+    const struct deliveries *d = call->service->deliveries;
+    const struct event *event = NULL;
+    struct uuid id;
+
+    call_shows(call, deliveries_version(d));
+    if (rendered_wanted_id(call, SPAN("Id"), &id)) {
+        rendered_open(call, next_single, add_json)->cursor = delivery_find(d, &id);
+        return NULL;
+    }
+    if (rendered_wanted_id(call, SPAN("EventId"), &id))
+        event = events_find(call->service->events, &id);
+    if (event != NULL)
+        open_event(call, event);
+    else
+        open_lanes(call);
+    return NULL;
+}
+
+static bool count(struct call *call, size_t *out_count)
+{
+    const struct deliveries *d = call->service->deliveries;
+    const struct conditions on_state = conditions_on_state(call);
+    unsigned states;
+    size_t found = 0;
+
+    if (on_state.count < call->query.conditions.count || deliveries_are_dropped(d))
+        return false;
+    states = states_that_hold(call, &on_state);
+    for (unsigned i = 0; i < DELIVERY_STATE_COUNT; i++)
+        if ((states & SM_TO(i)) != 0)
+            found += deliveries_count(d, i);
+    call_shows(call, deliveries_version(d));
+    *out_count = found;
+    return true;
+}
+
+static struct err *check_state(struct json_value input, struct arena *a)
+{
+    struct json_value state = json_member_fold(input, SPAN("State"));
+
+    TRY(schema_check(&shape, input, a));
+    if (json_type(state) == JSON_STRING && span_ieq(json_string(state, a), SPAN("Pending")))
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY, "State can only be written as \"Pending\": to send again");
+}
+
+static struct span text_of(const struct delivery *delivery, struct arena *a)
+{
+    struct span text;
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    delivery_add_json(delivery, &b);
+    text = arena_copy(a, buf_span(&b));
+    buf_done(&b);
+    return text;
+}
+
+static struct err *resend_all(struct call *call, const struct query_result *found,
+                              struct span *out_texts)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        const struct delivery *delivery = found->items[i].object;
+        struct delivery resent;
+
+        if (delivery->state == DELIVERY_IN_FLIGHT)
+            return ERR(ERR_CONFLICT, "delivery %llu is in flight: its attempt has to end first",
+                       (unsigned long long)delivery->object_no);
+        if (delivery_has_ended(delivery))
+            TRY(deliveries_check_room(call->service->deliveries, &call->change, 1));
+        resent = delivery_resend(&call->change, delivery);
+        out_texts[i] = text_of(&resent, call->arena);
+    }
+    return NULL;
+}
+
+static struct err *patch(struct call *call)
+{
+    struct query_result found;
+    struct json_doc doc;
+    struct span *texts;
+
+    TRY(crud_select(call, true, &found));
+    TRY(crud_body(call, &doc));
+    TRY(check_state(json_root(&doc), call->arena));
+    if (found.count == 0)
+        return ERR(ERR_UNKNOWN_ENTITY, "no entity of '%.*s' matches",
+                   SPAN_FMT(call->resource->name));
+    TRY(crud_check_several(call, found.count));
+    texts = ARENA_ARRAY(call->arena, struct span, found.count);
+    TRY(resend_all(call, &found, texts));
+    crud_answer_changed(call, 200, "updated in", texts, found.count);
+    return call_apply(call);
+}
+
+static void forget(struct change *change, const void *object)
+{
+    delivery_forget(change, object);
+}
+
+static const struct resource_ops ops = {
+    .open = open_source, .count = count, .patch = patch, .forget = forget};
+
+const struct resource_definition res_delivery = {
+    .name = SPAN_INIT("Svc.Admin.Delivery"),
+    .description = SPAN_INIT("Events on their way to webhooks"),
+    .kind = KIND_ENTITY,
+    .methods = METHOD_BIT(METHOD_GET) | METHOD_BIT(METHOD_PATCH) | METHOD_BIT(METHOD_DELETE),
+    .shape = &shape,
+    .ops = &ops,
+};

@@ -1,0 +1,29 @@
+/* Svc.Admin.Webhook: the stored definitions that turn events into outgoing requests (service.md,
+ * "Webhook entity"). The table of properties is in webhook_shape.c, the checks in webhook_check.c.
+ */
+#include "admin/builtin.h"
+#include "admin/service.h"
+
+/* Status, the only one. */
+static void add_hidden(const struct call *call, const struct entity *entity,
+                       const struct property *property, struct buf *b)
+{
+    (void)property;
+    webhook_add_status(call->service, entity->attached, b);
+}
+
+static const struct resource_ops ops = {
+    .check = webhook_check,
+    .mask = webhook_mask,
+    .hidden = add_hidden,
+};
+
+const struct resource_definition res_webhook = {
+    .name = SPAN_INIT("Svc.Admin.Webhook"),
+    .description = SPAN_INIT("Webhooks: requests that are sent when events match a selector"),
+    .kind = KIND_ENTITY,
+    .methods = METHODS_ALL,
+    .shape = &webhook_shape,
+    .ops = &ops,
+    .is_stored = true,
+};

@@ -1,0 +1,457 @@
+/* An event's life: raised (one record with payload and matched webhooks, which also makes the
+ * deliveries), kept for Svc.Event until retention forgets it, freed when no delivery needs it
+ * either.
+ *
+ * After cleaning, records may be replayed in another order than they were written first: a delivery
+ * may come before its event. event_ref then makes a stub that the event's own record fills. */
+#include "hooks/event.h"
+
+#include "admin/service.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/member.h"
+#include "base/must.h"
+#include "base/text.h"
+
+#include <string.h>
+
+enum { LONGEST_CHAIN = 16 };
+
+struct events {
+    struct service *service;
+    struct map by_id; /* kept ones */
+    struct map by_no; /* all */
+    struct list kept; /* by object_no once loaded */
+    uint64_t version;
+    struct payloads payloads;
+};
+
+static struct event *event_at(struct list_link *link)
+{
+    return link == NULL ? NULL : CONTAINER_OF(link, struct event, order);
+}
+
+static struct span id_key(const void *item)
+{
+    const struct event *event = item;
+
+    return uuid_key(&event->id);
+}
+
+static struct span no_key(const void *item)
+{
+    const struct event *event = item;
+
+    return span_of((const char *)&event->object_no, sizeof(event->object_no));
+}
+
+static void event_free(struct events *e, struct event *event)
+{
+    store_forget(e->service->store, &event->stored);
+    map_remove(&e->by_no, no_key(event));
+    payload_remove(&e->payloads, event);
+    mem_free(event->owned);
+    mem_free(event);
+}
+
+static void stop_keeping(struct events *e, struct event *event)
+{
+    if (!event->is_kept)
+        return;
+    event->is_kept = false;
+    list_remove(&e->kept, &event->order);
+    map_remove(&e->by_id, id_key(event));
+}
+
+/* Frees what nothing needs. During a replay that is not known before its end: a record of a
+ * delivery may come after the one by which its event was hidden. */
+static void release(struct events *e, struct event *event)
+{
+    if (!event->is_kept && event->deliveries == 0 && store_is_loaded(e->service->store))
+        event_free(e, event);
+}
+
+static struct event *stub_new(struct events *e, uint64_t object_no)
+{
+    struct event *event = NEW(struct event);
+
+    event->object_no = object_no;
+    map_add(&e->by_no, event);
+    return event;
+}
+
+static void fill(struct events *e, struct event *event, const struct record_event *r,
+                 const struct store_origin *origin)
+{
+    event->is_known = true;
+    event->id = r->id;
+    event->time_unix_ns = r->time_unix_ns;
+    event->depth = r->depth;
+    event->is_binary = r->is_binary;
+    event->webhooks = r->matched;
+    payload_add(&e->payloads, event, r->payload, origin);
+    event->owned = mem_alloc(r->resource.n + r->content_type.n);
+    memcpy(event->owned, r->resource.p, r->resource.n);
+    memcpy(event->owned + r->resource.n, r->content_type.p, r->content_type.n);
+    event->resource = span_of(event->owned, r->resource.n);
+    event->content_type = span_of(event->owned + r->resource.n, r->content_type.n);
+    if (r->is_hidden)
+        return;
+    event->is_kept = true;
+    list_push_back(&e->kept, &event->order);
+    map_add(&e->by_id, event);
+}
+
+static struct err *apply_event(void *context, struct span body, const struct store_origin *origin)
+{
+    struct events *e = context;
+    struct record_event r;
+    struct event *event;
+    struct uuid webhook;
+
+    TRY(record_read_event(body, &r));
+    event = events_find_no(e, r.object_no);
+    if (event == NULL)
+        event = stub_new(e, r.object_no);
+    store_track(e->service->store, &event->stored, RECORD_EVENT, origin);
+    if (event->is_known) { /* it only moved */
+        payload_moved(event, origin);
+        return NULL;
+    }
+    fill(e, event, &r, origin);
+    if (store_is_loaded(e->service->store)) {
+        e->service->metrics.events++;
+        e->service->metrics.matches += r.matched;
+    }
+    e->version = MAX(e->version, origin->serial);
+    for (size_t at = 0; at < r.webhooks.n; at += sizeof(webhook)) {
+        memcpy(&webhook, r.webhooks.p + at, sizeof(webhook));
+        delivery_create(e->service->deliveries, &webhook, event,
+                        r.object_no + 1 + at / sizeof(webhook), origin);
+    }
+    return NULL;
+}
+
+static struct err *apply_event_gone(void *context, struct span body,
+                                    const struct store_origin *origin)
+{
+    struct events *e = context;
+    uint64_t object_no;
+    struct event *event;
+
+    TRY(record_read_number(body, &object_no));
+    e->version = MAX(e->version, origin->serial);
+    event = events_find_no(e, object_no);
+    if (event == NULL)
+        return NULL;
+    stop_keeping(e, event);
+    release(e, event);
+    return NULL;
+}
+
+static struct record_event record_of(const struct event *event, struct span payload)
+{
+    return (struct record_event){
+        .id = event->id,
+        .object_no = event->object_no,
+        .time_unix_ns = event->time_unix_ns,
+        .is_binary = event->is_binary,
+        .is_hidden = !event->is_kept,
+        .depth = event->depth,
+        .matched = event->webhooks,
+        .resource = event->resource,
+        .content_type = event->content_type,
+        .payload = payload,
+    };
+}
+
+static struct err *move_event(void *context, struct stored *stored, struct change *change)
+{
+    struct events *e = context;
+    struct event *event = CONTAINER_OF(stored, struct event, stored);
+    struct record_event record;
+    struct blob *payload;
+
+    TRY(payload_get(&e->payloads, event, &payload));
+    record = record_of(event, blob_span(payload));
+    record_add_event(change_begin(change), &record);
+    change_end(change, RECORD_EVENT, 1);
+    blob_unref(payload);
+    return NULL;
+}
+
+/* The payload, or NULL when it cannot be read, which is logged. */
+static struct blob *payload_or_null(struct events *e, struct event *event)
+{
+    struct blob *payload = NULL;
+    struct err *error = payload_get(&e->payloads, event, &payload);
+
+    if (error != NULL)
+        log_error("event", "%.*s", SPAN_FMT(err_message(error)));
+    err_free(error);
+    return payload;
+}
+
+/* Hidden events are not counted: when they go depends on when their deliveries are dropped. */
+static void digest_events(void *context, struct store_digest *digest)
+{
+    struct events *e = context;
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    for (struct event *event = events_first(e); event != NULL; event = events_next(e, event)) {
+        struct blob *payload = payload_or_null(e, event);
+        const struct record_event record = record_of(event, blob_span(payload));
+
+        buf_clear(&b);
+        record_add_event(&b, &record);
+        store_digest_add(digest, buf_span(&b));
+        blob_unref(payload);
+    }
+    buf_done(&b);
+}
+
+static bool comes_before(const struct list_link *a, const struct list_link *b)
+{
+    return CONTAINER_OF_CONST(a, struct event, order)->object_no <
+           CONTAINER_OF_CONST(b, struct event, order)->object_no;
+}
+
+static void note_needless(void *item, void *list)
+{
+    struct event *event = item;
+
+    if (!event->is_kept && event->deliveries == 0)
+        list_push_back(list, &event->order);
+}
+
+static void free_needless(struct events *e)
+{
+    struct list_link *link;
+    struct list needless;
+
+    list_init(&needless);
+    map_each(&e->by_no, note_needless, &needless);
+    while ((link = list_pop_front(&needless)) != NULL)
+        event_free(e, event_at(link));
+}
+
+static struct err *loaded(void *context)
+{
+    struct events *e = context;
+
+    list_sort(&e->kept, comes_before);
+    free_needless(e);
+    return NULL;
+}
+
+static const struct store_kind event_kind = {
+    .kind = RECORD_EVENT,
+    .apply = apply_event,
+    .move = move_event,
+    .digest = digest_events,
+    .loaded = loaded,
+};
+
+static const struct store_kind event_gone_kind = {
+    .kind = RECORD_EVENT_GONE,
+    .apply = apply_event_gone,
+};
+
+struct events *events_new(struct service *service)
+{
+    struct events *e = NEW(struct events);
+
+    e->service = service;
+    map_init(&e->by_id, id_key);
+    map_init_own(&e->by_no, no_key);
+    list_init(&e->kept);
+    payloads_init(&e->payloads, service);
+    store_register(service->store, &event_kind, e);
+    store_register(service->store, &event_gone_kind, e);
+    return e;
+}
+
+void events_free(struct events *e)
+{
+    if (e == NULL)
+        return;
+    LIST_EACH(&e->kept, at)
+        stop_keeping(e, event_at(at));
+    free_needless(e);
+    MUST(map_count(&e->by_no) == 0); /* deliveries are freed first */
+    payloads_done(&e->payloads);
+    map_done(&e->by_id);
+    map_done(&e->by_no);
+    mem_free(e);
+}
+
+/* Collects the webhooks that an event is to be sent to. */
+struct matched {
+    const struct webhook *only; /* NULL: all */
+    struct buf ids;
+    uint32_t count;
+};
+
+static void on_found(void *context, struct matcher_entry *entry)
+{
+    struct matched *matched = context;
+    const struct webhook *w = CONTAINER_OF(entry, struct webhook, entry);
+
+    if (matched->only != NULL && w != matched->only)
+        return;
+    buf_add(&matched->ids, uuid_key(&w->entity->id));
+    matched->count++;
+}
+
+static void match(struct service *service, const struct event_draft *draft, struct arena *a,
+                  struct matched *matched)
+{
+    struct matcher *matcher = draft->resource->matcher;
+    struct metrics *m = &service->metrics;
+    struct matcher_stats before, after;
+
+    matcher_stats(matcher, &before);
+    matcher_match(matcher, draft->entities, a, on_found, matched);
+    matcher_stats(matcher, &after);
+    m->predicates += after.evaluated - before.evaluated;
+    m->selectors += after.looked_at - before.looked_at;
+}
+
+static void add_record(struct change *change, const struct event_draft *draft,
+                       const struct matched *matched, const struct event_raised *raised)
+{
+    const struct record_event record = {
+        .id = raised->id,
+        .object_no = raised->object_no,
+        .time_unix_ns = raised->time_unix_ns,
+        .is_binary = draft->resource->is_binary_event,
+        .depth = draft->depth,
+        .matched = matched->count,
+        .resource = draft->resource->name,
+        .content_type = draft->content_type,
+        .webhooks = buf_span(&matched->ids),
+        .payload = draft->payload,
+    };
+
+    record_add_event(change_begin(change), &record);
+    change_end(change, RECORD_EVENT, 1 + matched->count);
+}
+
+struct err *event_raise(struct service *service, const struct event_draft *draft,
+                        struct change *change, struct event_raised *out_raised)
+{
+    struct matched matched = {.only = draft->only};
+    struct event_raised raised = {
+        .id = uuid_new(),
+        .object_no = change_next_serial(change),
+        .time_unix_ns = clock_unix_ns(),
+    };
+    struct err *e;
+
+    if (draft->depth >= LONGEST_CHAIN)
+        return ERR(ERR_INFINITE_LOOP,
+                   "'%.*s' would be the %uth event in a chain of events that cause one another",
+                   SPAN_FMT(draft->resource->name), draft->depth + 1u);
+    buf_init(&matched.ids, BUF_NO_CAP);
+    match(service, draft, change->arena, &matched);
+    raised.webhooks = matched.count;
+    e = deliveries_check_room(service->deliveries, change, matched.count);
+    if (e == NULL) {
+        add_record(change, draft, &matched, &raised);
+        change->frees_space = false;
+        *out_raised = raised;
+    }
+    buf_done(&matched.ids);
+    return e;
+}
+
+size_t events_count(const struct events *e)
+{
+    return list_count(&e->kept);
+}
+
+struct event *events_find(const struct events *e, const struct uuid *id)
+{
+    return map_find(&e->by_id, uuid_key(id));
+}
+
+struct event *events_find_no(const struct events *e, uint64_t object_no)
+{
+    return map_find(&e->by_no, span_of((const char *)&object_no, sizeof(object_no)));
+}
+
+struct event *events_first(const struct events *e)
+{
+    return event_at(list_first(&e->kept));
+}
+
+struct event *events_next(const struct events *e, const struct event *event)
+{
+    return event_at(list_next(&e->kept, &event->order));
+}
+
+uint64_t events_version(const struct events *e)
+{
+    return e->version;
+}
+
+struct event *event_ref(struct events *e, uint64_t object_no)
+{
+    struct event *event = events_find_no(e, object_no);
+
+    if (event == NULL)
+        event = stub_new(e, object_no);
+    event->deliveries++;
+    return event;
+}
+
+void event_unref(struct events *e, struct event *event)
+{
+    MUST(event->deliveries > 0);
+    event->deliveries--;
+    release(e, event);
+}
+
+void event_forget(struct change *change, const struct event *event)
+{
+    record_add_number(change_begin(change), event->object_no);
+    change_end(change, RECORD_EVENT_GONE, 1);
+}
+
+struct payloads *events_payloads(struct events *e)
+{
+    return &e->payloads;
+}
+
+static void add_payload(struct events *e, struct event *event, struct buf *b)
+{
+    struct blob *payload = payload_or_null(e, event);
+
+    if (payload == NULL) {
+        buf_add_str(b, "null");
+    } else if (event->is_binary) {
+        buf_add_char(b, '"');
+        text_add_base64(b, blob_span(payload));
+        buf_add_char(b, '"');
+    } else {
+        buf_add(b, blob_span(payload));
+    }
+    blob_unref(payload);
+}
+
+void event_add_json(struct events *e, struct event *event, struct buf *b)
+{
+    buf_add_char(b, '{');
+    member_add_uuid(b, SPAN("Id"), &event->id);
+    member_add_text(b, SPAN("Resource"), event->resource);
+    member_add_time(b, SPAN("Time"), event->time_unix_ns);
+    member_add_text(b, SPAN("ContentType"),
+                    event->is_binary ? event->content_type : SPAN("application/json"));
+    json_add_name(b, SPAN("Payload"));
+    add_payload(e, event, b);
+    member_add_u64(b, SPAN("Webhooks"), event->webhooks);
+    member_add_u64(b, SPAN("ObjectNo"), event->object_no);
+    buf_add_char(b, '}');
+}

@@ -1,0 +1,280 @@
+#include "hooks/event_post.h"
+
+#include "admin/service.h"
+#include "base/datetime.h"
+#include "base/json.h"
+#include "base/member.h"
+#include "hooks/idempotency.h"
+#include "hooks/retention.h"
+#include "rest/crud.h"
+#include "rest/formats.h"
+
+/* One request: its events are answered in their order. */
+struct posting {
+    struct call *call;
+    struct repeats repeats;
+    struct span *answers;
+    size_t count;
+};
+
+static struct err *find_event_resource(struct call *call, struct span name,
+                                       struct resource **out_resource)
+{
+    struct resource *resource;
+
+    TRY(resource_find(&call->service->resources, name, call->key, &resource));
+    if (resource->kind != KIND_EVENT)
+        return ERR(ERR_WRONG_RESOURCE_KIND, "'%.*s' is of kind %.*s, not EventResource",
+                   SPAN_FMT(resource->name), SPAN_FMT(resource_kind_names.values[resource->kind]));
+    if (access_methods(call->key, resource->name, METHODS_ALL) == 0)
+        return ERR(ERR_NOT_AUTHORIZED, "the API key has no right on '%.*s'",
+                   SPAN_FMT(resource->name));
+    *out_resource = resource;
+    return NULL;
+}
+
+/* Drafts. ---------------------------------------------------------------------------------- */
+
+static struct err *check_entities(const struct shape *of, struct json_value payload,
+                                  struct arena *a)
+{
+    uint32_t place = 0;
+
+    if (json_type(payload) == JSON_OBJECT)
+        return schema_check(of, payload, a);
+    for (struct json_value v = json_first(payload); json_exists(v); v = json_next(payload, v)) {
+        struct err *e = schema_check(of, v, a);
+
+        if (e != NULL)
+            return err_prefix(e, "Payload, entity %u: ", place);
+        place++;
+    }
+    return NULL;
+}
+
+static struct err *draft_of_entities(struct call *call, struct resource *resource,
+                                     struct json_value payload, struct event_draft *out_draft)
+{
+    struct event_draft draft = {.resource = resource, .entities = payload};
+
+    if (resource->is_binary_event)
+        return ERR(ERR_INVALID_ENTITY,
+                   "'%.*s' has a binary payload: POST its bytes to /Svc.Event/Resource=%.*s",
+                   SPAN_FMT(resource->name), SPAN_FMT(resource->name));
+    TRY(payload_from_json(payload, call->arena, &draft.payload));
+    TRY(check_entities(resource_payload_shape(&call->service->resources, resource), payload,
+                       call->arena));
+    draft.depth = request_depth(call->request);
+    *out_draft = draft;
+    return NULL;
+}
+
+static struct err *draft_of_bytes(struct call *call, struct resource *resource,
+                                  struct event_draft *out_draft)
+{
+    struct span type = request_header(call->request, SPAN("Content-Type"));
+    struct event_draft draft = {.resource = resource, .depth = request_depth(call->request)};
+
+    if (type.p == NULL)
+        type = resource->content_type;
+    if (!negotiate_is_media_type(type))
+        return ERR(ERR_UNSUPPORTED_CONTENT, "Content-Type '%.*s' is no media type", SPAN_FMT(type));
+    draft.content_type = type;
+    draft.payload = call->request->body;
+    *out_draft = draft;
+    return NULL;
+}
+
+/* The event that an object describes. */
+static struct err *draft_of_description(struct call *call, struct json_value input,
+                                        struct event_draft *out_draft)
+{
+    struct resource *resource;
+    struct json_value name = json_member_fold(input, SPAN("Resource"));
+    struct json_value payload = json_member_fold(input, SPAN("Payload"));
+
+    if (json_type(name) != JSON_STRING)
+        return ERR(ERR_INVALID_ENTITY, "Resource is missing");
+    if (!json_exists(payload))
+        return ERR(ERR_INVALID_ENTITY, "Payload is missing");
+    TRY(find_event_resource(call, json_string(name, call->arena), &resource));
+    return draft_of_entities(call, resource, payload, out_draft);
+}
+
+static struct err *negotiate_in(struct call *call)
+{
+    return negotiate_content_type(request_header(call->request, SPAN("Content-Type")), true,
+                                  &call->in);
+}
+
+/* The event whose payload is the body. */
+static struct err *draft_of_body(struct call *call, struct span name, struct event_draft *out_draft)
+{
+    struct json_doc *doc = ARENA_NEW(call->arena, struct json_doc);
+    struct resource *resource;
+
+    TRY(find_event_resource(call, name, &resource));
+    if (resource->is_binary_event)
+        return draft_of_bytes(call, resource, out_draft);
+    TRY(negotiate_in(call));
+    TRY(crud_body(call, doc));
+    return draft_of_entities(call, resource, json_root(doc), out_draft);
+}
+
+/* The event is for one webhook alone: the way to test it without touching others. It has to match
+ * as always; a paused one, whose deliveries would wait, is refused. */
+static struct err *send_to_one(struct call *call, struct span id, struct event_draft *draft)
+{
+    static const struct span owner = SPAN_INIT("Svc.Admin.Webhook");
+    const struct webhook *w;
+    struct uuid uuid;
+
+    if (!access_allows(call->key, owner, METHOD_GET))
+        return ERR(ERR_NOT_AUTHORIZED, "WebhookId: the API key may not use GET on '%.*s'",
+                   SPAN_FMT(owner));
+    w = uuid_parse(id, &uuid) ? webhook_find(call->service->webhooks, &uuid) : NULL;
+    if (w == NULL)
+        return ERR(ERR_INVALID_ENTITY, "WebhookId: there is no webhook '%.*s'", SPAN_FMT(id));
+    if (w->is_paused)
+        return ERR(ERR_CONFLICT, "WebhookId: webhook '%.*s' is paused, its deliveries wait",
+                   SPAN_FMT(id));
+    if (w->event_resource != draft->resource)
+        return ERR(ERR_INVALID_ENTITY, "WebhookId: the EventSelector of '%.*s' is not on '%.*s'",
+                   SPAN_FMT(id), SPAN_FMT(draft->resource->name));
+    draft->only = w;
+    return NULL;
+}
+
+/* Answers. --------------------------------------------------------------------------------- */
+
+/* What the client needs to follow the event. */
+static void add_answer(struct posting *p, const struct record_once *answer)
+{
+    struct buf b;
+
+    buf_init_arena(&b, p->call->arena);
+    buf_add_char(&b, '{');
+    member_add_uuid(&b, SPAN("Id"), &answer->event);
+    member_add_text(&b, SPAN("Resource"), answer->resource);
+    member_add_time(&b, SPAN("Time"), answer->time_unix_ns);
+    member_add_u64(&b, SPAN("Webhooks"), answer->webhooks);
+    member_add_u64(&b, SPAN("ObjectNo"), answer->event_no);
+    buf_add_char(&b, '}');
+    p->answers[p->count++] = buf_span(&b);
+}
+
+static struct err *raise_draft(struct posting *p, const struct event_draft *draft,
+                               const struct repeat_name *name)
+{
+    struct event_raised raised;
+    struct record_once answer;
+
+    TRY(event_raise(p->call->service, draft, &p->call->change, &raised));
+    answer = (struct record_once){
+        .time_unix_ns = raised.time_unix_ns,
+        .event_no = raised.object_no,
+        .event = raised.id,
+        .webhooks = raised.webhooks,
+        .resource = draft->resource->name,
+    };
+    repeats_remember(&p->repeats, name, &answer);
+    add_answer(p, &answer);
+    return NULL;
+}
+
+/* Recognised before anything else about the event is looked at: a repetition is answered as it was
+ * even if the event could not be raised any more. */
+static struct err *answer_repeated(struct posting *p, struct json_value event,
+                                   struct repeat_name *out_name, bool *out_repeated)
+{
+    const struct record_once *known;
+
+    TRY(repeats_name(&p->repeats, event, p->count, out_name));
+    TRY(repeats_find(&p->repeats, out_name, &known));
+    if (known != NULL)
+        add_answer(p, known);
+    *out_repeated = known != NULL;
+    return NULL;
+}
+
+static struct err *post_event(struct posting *p, struct json_value input)
+{
+    struct event_draft draft;
+    struct repeat_name name;
+    bool repeated;
+    struct json_value webhook = json_member_fold(input, SPAN("WebhookId"));
+
+    TRY(schema_check(p->call->resource->shape, input, p->call->arena));
+    TRY(answer_repeated(p, input, &name, &repeated));
+    if (repeated)
+        return NULL;
+    TRY(draft_of_description(p->call, input, &draft));
+    if (json_type(webhook) == JSON_STRING)
+        TRY(send_to_one(p->call, json_string(webhook, p->call->arena), &draft));
+    return raise_draft(p, &draft, &name);
+}
+
+/* `{"Resource":…,"Payload":…}`, or an array of those. */
+static struct err *post_described(struct posting *p)
+{
+    struct json_doc doc;
+    struct json_value root;
+
+    TRY(negotiate_in(p->call));
+    TRY(crud_body(p->call, &doc));
+    root = json_root(&doc);
+    if (json_type(root) != JSON_ARRAY) {
+        p->answers = ARENA_ARRAY(p->call->arena, struct span, 1);
+        return post_event(p, root);
+    }
+    p->answers = ARENA_ARRAY(p->call->arena, struct span, json_count(root));
+    for (struct json_value v = json_first(root); json_exists(v); v = json_next(root, v)) {
+        struct err *e = post_event(p, v);
+
+        if (e != NULL)
+            return err_prefix(e, "entity %zu: ", p->count);
+    }
+    return NULL;
+}
+
+/* The body is the payload itself; the resource is named by the condition `Resource=`. */
+static struct err *post_payload(struct posting *p, struct span resource)
+{
+    const struct literal *webhook =
+        conditions_equal_to(&p->call->query.conditions, SPAN("WebhookId"));
+    const struct json_value none = {NULL, NULL};
+    struct event_draft draft;
+    struct repeat_name name;
+    bool repeated;
+
+    p->answers = ARENA_ARRAY(p->call->arena, struct span, 1);
+    TRY(answer_repeated(p, none, &name, &repeated));
+    if (repeated)
+        return NULL;
+    TRY(draft_of_body(p->call, resource, &draft));
+    if (webhook != NULL)
+        TRY(send_to_one(p->call, webhook->text, &draft));
+    return raise_draft(p, &draft, &name);
+}
+
+static struct err *post_all(struct posting *p)
+{
+    const struct literal *resource =
+        conditions_equal_to(&p->call->query.conditions, SPAN("Resource"));
+
+    TRY(repeats_init(&p->repeats, p->call));
+    TRY(resource == NULL ? post_described(p) : post_payload(p, resource->text));
+    crud_answer_changed(p->call, p->count > 0 ? 201 : 200, "inserted into", p->answers, p->count);
+    return call_apply(p->call);
+}
+
+struct err *event_post(struct call *call)
+{
+    struct posting posting = {.call = call};
+    struct err *e = post_all(&posting);
+
+    repeats_done(&posting.repeats);
+    if (e == NULL)
+        retention_wake(call->service);
+    return e;
+}

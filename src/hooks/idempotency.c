@@ -1,0 +1,166 @@
+#include "hooks/idempotency.h"
+
+#include "admin/service.h"
+#include "base/json.h"
+#include "hooks/sign.h"
+
+#include <string.h>
+
+#define KEY_HEADER "Idempotency-Key"
+
+enum { KEY_MOST = 255 };
+
+/* Keys of events and of requests have nothing in common, whatever their text. */
+enum name_kind { NAMES_EVENT = 1, NAMES_REQUEST = 2 };
+
+static struct span added_key(const void *item)
+{
+    const struct record_once *answer = item;
+
+    return span_of((const char *)answer->key, sizeof(answer->key));
+}
+
+/* Visible ASCII: what an HTTP field can carry as it is. */
+static struct err *check_key(const char *where, struct span key)
+{
+    if (key.n == 0 || key.n > KEY_MOST)
+        return ERR(ERR_INVALID_ENTITY, "%s: is %zu characters long, it must be 1 to %d", where,
+                   key.n, KEY_MOST);
+    for (size_t i = 0; i < key.n; i++)
+        if (key.p[i] <= ' ' || key.p[i] > '~')
+            return ERR(ERR_INVALID_ENTITY, "%s: character %zu is a blank, a control or not ASCII",
+                       where, i + 1);
+    return NULL;
+}
+
+static void add_text(struct buf *b, struct span text)
+{
+    buf_add_le32(b, (uint32_t)text.n);
+    buf_add(b, text);
+}
+
+/* SHA-256, as nobody may be able to find two keys, or two bodies, that are taken for one another,
+ * and the next process must find what this one remembered. */
+static void key_of(const struct repeats *r, enum name_kind kind, struct span key, size_t place,
+                   uint8_t out_key[RECORD_ONCE_KEY_BYTES])
+{
+    uint8_t digest[RECORD_ONCE_BODY_BYTES];
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    buf_add_char(&b, (char)kind);
+    add_text(&b, r->call->key == NULL ? SPAN("") : r->call->key->name);
+    add_text(&b, key);
+    buf_add_le64(&b, place);
+    sign_sha256(buf_span(&b), digest);
+    memcpy(out_key, digest, RECORD_ONCE_KEY_BYTES);
+    buf_done(&b);
+}
+
+/* Everything that decides what the request raises. */
+static void digest_request(const struct call *call, uint8_t out_body[RECORD_ONCE_BODY_BYTES])
+{
+    const struct conditions *conditions = &call->query.conditions;
+    const struct literal *resource = conditions_equal_to(conditions, SPAN("Resource"));
+    const struct literal *webhook = conditions_equal_to(conditions, SPAN("WebhookId"));
+    uint8_t body[RECORD_ONCE_BODY_BYTES];
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    add_text(&b, resource == NULL ? SPAN("") : resource->text);
+    add_text(&b, webhook == NULL ? SPAN("") : webhook->text);
+    add_text(&b, request_header(call->request, SPAN("Content-Type")));
+    sign_sha256(call->request->body, body);
+    buf_add(&b, span_of((const char *)body, sizeof(body)));
+    sign_sha256(buf_span(&b), out_body);
+    buf_done(&b);
+}
+
+struct err *repeats_init(struct repeats *r, struct call *call)
+{
+    *r = (struct repeats){.call = call};
+    map_init(&r->added, added_key);
+    r->request_key = request_header_all(call->request, SPAN(KEY_HEADER), call->arena);
+    if (r->request_key.p == NULL)
+        return NULL;
+    TRY(check_key(KEY_HEADER, r->request_key));
+    digest_request(call, r->request_body);
+    return NULL;
+}
+
+void repeats_done(struct repeats *r)
+{
+    map_done(&r->added);
+}
+
+struct err *repeats_name(const struct repeats *r, struct json_value event, size_t place,
+                         struct repeat_name *out_name)
+{
+    struct json_value id = json_member_fold(event, SPAN("Id"));
+    struct repeat_name name = {.is_given = true};
+
+    if (r->request_key.p != NULL && json_type(id) != JSON_NULL)
+        return ERR(ERR_INVALID_ENTITY, "Id: the request has an " KEY_HEADER " already");
+    if (r->request_key.p != NULL) {
+        key_of(r, NAMES_REQUEST, r->request_key, place, name.key);
+        memcpy(name.body, r->request_body, sizeof(name.body));
+    } else if (json_type(id) != JSON_NULL) {
+        struct span text = json_string(id, r->call->arena);
+
+        TRY(check_key("Id", text));
+        key_of(r, NAMES_EVENT, text, 0, name.key);
+        sign_sha256(json_text(event), name.body);
+    } else {
+        name.is_given = false;
+    }
+    *out_name = name;
+    return NULL;
+}
+
+static const struct record_once *find(const struct repeats *r,
+                                      const uint8_t key[RECORD_ONCE_KEY_BYTES])
+{
+    const struct record_once *added =
+        map_find(&r->added, span_of((const char *)key, RECORD_ONCE_KEY_BYTES));
+    const struct once_entry *entry;
+
+    if (added != NULL)
+        return added;
+    entry = once_find(r->call->service->once, key);
+    if (entry == NULL)
+        return NULL;
+    call_shows(r->call, entry->stored.serial);
+    return &entry->record;
+}
+
+struct err *repeats_find(const struct repeats *r, const struct repeat_name *name,
+                         const struct record_once **out_answer)
+{
+    const struct record_once *answer = NULL;
+    char event[UUID_TEXT_BYTES + 1];
+
+    if (name->is_given)
+        answer = find(r, name->key);
+    if (answer != NULL && memcmp(answer->body, name->body, sizeof(name->body)) != 0) {
+        uuid_text(&answer->event, event);
+        return ERR(ERR_CONFLICT, "%s: event %s was raised with the same one and another body",
+                   r->request_key.p != NULL ? KEY_HEADER : "Id", event);
+    }
+    *out_answer = answer;
+    return NULL;
+}
+
+void repeats_remember(struct repeats *r, const struct repeat_name *name,
+                      const struct record_once *answer)
+{
+    struct record_once *added;
+
+    if (!name->is_given)
+        return;
+    added = ARENA_NEW(r->call->arena, struct record_once);
+    *added = *answer;
+    memcpy(added->key, name->key, sizeof(added->key));
+    memcpy(added->body, name->body, sizeof(added->body));
+    once_remember(&r->call->change, added);
+    map_add(&r->added, added);
+}

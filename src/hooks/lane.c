@@ -1,0 +1,290 @@
+/* The machine of lane.h and the scheduler that drives it. A lane at rest is looked at when
+ * something happens to it; one in line is left alone until its turn comes, so that a flood of
+ * events costs it nothing. What is ready stands in one ring: the starter gives each lane one start
+ * and sends it to the end of the ring, a bounded number of starts a turn, which take a bounded
+ * time. Lanes that wait for a slot, because they are not known to be prompt, come before the ring
+ * when there is one.
+ *
+ * An outcome wakes the starter before the end of its turn, and what it made room for is sent then.
+ */
+#include "hooks/lane.h"
+
+#include "base/clock.h"
+#include "hooks/lane_inner.h"
+
+enum { STARTS_PER_TURN = 32, STARTS_NS = 2000000, READ_AGAIN_MS = 1 };
+
+#define TIMED (SM_TO(LANE_WAITING) | SM_TO(LANE_HELD) | SM_TO(LANE_THROTTLED) | SM_TO(LANE_READING))
+
+static const struct sm_state states[] = {
+#define LANE_AS_STATE(symbol, name, moves) [symbol] = {name, moves},
+    LANE_STATES(LANE_AS_STATE)
+#undef LANE_AS_STATE
+};
+
+const struct sm_table lane_machine = {"lane", states, LANE_STATE_COUNT};
+
+static const uint8_t state_of[] = {
+#define LANE_AS_PLACE(reason, state) [reason] = state,
+    LANE_REASONS(LANE_AS_PLACE)
+#undef LANE_AS_PLACE
+};
+
+/* Why it does not start. ------------------------------------------------------------------- */
+
+static struct lane_block never(enum lane_reason reason)
+{
+    return (struct lane_block){reason, LANE_NEVER};
+}
+
+static void not_before(struct lane_block *block, enum lane_reason reason, uint64_t at_ms)
+{
+    if (at_ms > block->at_ms)
+        *block = (struct lane_block){reason, at_ms};
+}
+
+static enum lane_reason why_full(const struct lane *lane)
+{
+    if (lane->ordered)
+        return LANE_IN_ORDER;
+    return lane->in_flight >= lane->pacing.max_in_flight ? LANE_AT_MAX_IN_FLIGHT : LANE_AT_WINDOW;
+}
+
+/* Of the slots, may a lane of this pace have another? */
+static bool has_slot(const struct deliveries *d, enum pace pace)
+{
+    return d->not_prompt_in_flight < pacing_slots(pace, d->service->delivery_in_flight);
+}
+
+/* The admission: its host, what is left for receivers like it (a request to ourselves counts for
+ * neither), all attempts. The share of an account is to be asked here too. */
+static struct lane_block blocked_by_others(const struct lane *lane, uint64_t now_ms)
+{
+    const struct deliveries *d = lane->deliveries;
+
+    if (lane->origin != NULL && !lane_origin_admits(lane->origin, lane->state == LANE_CALLED))
+        return never(LANE_AT_HOST);
+    if (lane->origin != NULL && !has_slot(d, lane->pacing.pace))
+        return never(lane->pacing.pace == PACE_SLOW ? LANE_AS_SLOW : LANE_AS_UNPROVED);
+    if (d->count[DELIVERY_IN_FLIGHT] >= d->service->delivery_in_flight)
+        return never(LANE_AT_ALL_SLOTS);
+    return (struct lane_block){LANE_FREE, now_ms};
+}
+
+static struct lane_block blocked_by_time(const struct lane *lane, const struct delivery *next)
+{
+    uint64_t now = lane_now_ms(lane);
+    struct lane_block block = {LANE_FREE, now};
+
+    if (next->state == DELIVERY_WAITING)
+        not_before(&block, LANE_BEFORE_RETRY, next->rank);
+    if (block.reason == LANE_FREE && lane->in_flight >= pacing_most(&lane->pacing))
+        return never(why_full(lane));
+    not_before(&block, LANE_ON_HOLD, lane->hold_until_ms);
+    not_before(&block, LANE_AT_RATE, now + pacing_wait_ms(&lane->pacing, now));
+    return block;
+}
+
+struct lane_block lane_blocked_by(const struct lane *lane)
+{
+    const struct deliveries *d = lane->deliveries;
+    const struct delivery *next = lane_head(lane);
+    struct lane_block block;
+
+    if (!d->is_started)
+        return never(LANE_STOPPED);
+    if (lane->webhook->is_paused)
+        return never(LANE_PAUSED);
+    if (next == NULL)
+        return never(LANE_EMPTY);
+    block = blocked_by_time(lane, next);
+    if (block.reason != LANE_FREE)
+        return block;
+    if (!turn_is_committed(d->service->turn, next->version))
+        return never(LANE_NOT_ON_DISK);
+    if (!payload_is_held(next->event))
+        return (struct lane_block){LANE_NOT_READ, block.at_ms + READ_AGAIN_MS};
+    return blocked_by_others(lane, block.at_ms);
+}
+
+/* The same, and what can be done about it is: what is due is queued, a payload is asked for. One
+ * that cannot be read is no reason to wait: the attempt will tell. */
+static struct lane_block look(struct lane *lane)
+{
+    struct payloads *payloads = events_payloads(lane->deliveries->service->events);
+    struct lane_block block;
+
+    lane_promote(lane);
+    block = lane_blocked_by(lane);
+    if (block.reason == LANE_NOT_READ && payload_ready(payloads, lane_head(lane)->event))
+        return blocked_by_others(lane, lane_now_ms(lane));
+    return block;
+}
+
+/* Moves. ----------------------------------------------------------------------------------- */
+
+static struct list *list_of(struct lane *lane)
+{
+    if (lane->state == LANE_PARKED)
+        return &lane->origin->parked;
+    return &lane->deliveries->lanes_in[lane->state == LANE_CALLED ? LANE_READY : lane->state];
+}
+
+static void set_timer(struct lane *lane, uint64_t at_ms)
+{
+    struct loop *loop = lane->deliveries->service->loop;
+
+    if ((SM_TO(lane->state) & TIMED) == 0)
+        timer_stop(loop, &lane->timer);
+    else
+        timer_start(loop, &lane->timer, at_ms - MIN(at_ms, lane_now_ms(lane)));
+}
+
+void lane_move(struct lane *lane, enum lane_state next, uint64_t at_ms)
+{
+    struct deliveries *d = lane->deliveries;
+    enum lane_state was = lane->state;
+
+    list_remove(list_of(lane), &lane->state_link);
+    sm_move(&lane_machine, &lane->state, next);
+    list_push_back(list_of(lane), &lane->state_link);
+    set_timer(lane, at_ms);
+    if (was == LANE_PARKED || next == LANE_PARKED)
+        lane_origin_line_up(lane->origin);
+    if (was == LANE_CALLED && next != LANE_STARTING)
+        lane_origin_leave(lane->origin);
+    if (next == LANE_UNCOMMITTED && !heap_holds(&d->commit.node))
+        turn_wait(d->service->turn, &d->commit, lane_head(lane)->version);
+    if (next == LANE_READY || next == LANE_CALLED)
+        lanes_wake(d);
+}
+
+static void settle_by(struct lane *lane, struct lane_block block)
+{
+    enum lane_state next = state_of[block.reason];
+
+    if (next == lane->state || (next == LANE_READY && lane->state == LANE_CALLED))
+        set_timer(lane, block.at_ms);
+    else
+        lane_move(lane, next, block.at_ms);
+}
+
+void lane_settle(struct lane *lane)
+{
+    settle_by(lane, look(lane));
+}
+
+void lane_update(struct lane *lane)
+{
+    if (lane->state <= LANE_THROTTLED && lane->deliveries->is_started) /* at rest */
+        lane_settle(lane);
+}
+
+void lane_on_time(struct timer *timer)
+{
+    lane_settle(CONTAINER_OF(timer, struct lane, timer));
+}
+
+void lanes_on_committed(struct turn_wait *commit)
+{
+    struct deliveries *d = CONTAINER_OF(commit, struct deliveries, commit);
+    struct list_link *link;
+
+    while ((link = list_first(&d->lanes_in[LANE_UNCOMMITTED])) != NULL)
+        lane_move(CONTAINER_OF(link, struct lane, state_link), LANE_READY, LANE_NEVER);
+}
+
+/* Slots. ----------------------------------------------------------------------------------- */
+
+void lane_take_slots(struct lane *lane, int more)
+{
+    lane->in_flight += (uint32_t)more;
+    if (lane->pacing.pace != PACE_PROMPT)
+        lane->deliveries->not_prompt_in_flight += (size_t)more;
+    lanes_wake(lane->deliveries);
+}
+
+void lane_pace(struct lane *lane, const struct pacing_outcome *outcome)
+{
+    struct deliveries *d = lane->deliveries;
+    enum pace was = lane->pacing.pace;
+
+    pacing_end(&lane->pacing, outcome);
+    if (lane->pacing.pace == was)
+        return;
+    d->not_prompt_in_flight -= was != PACE_PROMPT ? lane->in_flight : 0;
+    d->not_prompt_in_flight += lane->pacing.pace != PACE_PROMPT ? lane->in_flight : 0;
+    if (lane->state == LANE_UNPROVED || lane->state == LANE_SLOW)
+        lane_settle(lane); /* it may belong elsewhere now */
+    lanes_wake(d);
+}
+
+/* The scheduler. --------------------------------------------------------------------------- */
+
+/* Whose turn it is; NULL: nobody may start. With every slot taken, the one that is free first wakes
+ * the starter again. */
+static struct lane *next_lane(const struct deliveries *d)
+{
+    static const struct {
+        enum lane_state state;
+        enum pace pace;
+    } lines[] = {{LANE_UNPROVED, PACE_UNPROVED}, {LANE_SLOW, PACE_SLOW}, {LANE_READY, PACE_PROMPT}};
+
+    if (!d->is_started || d->count[DELIVERY_IN_FLIGHT] >= d->service->delivery_in_flight)
+        return NULL;
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct list_link *first = list_first(&d->lanes_in[lines[i].state]);
+
+        if (first != NULL && has_slot(d, lines[i].pace))
+            return CONTAINER_OF(first, struct lane, state_link);
+    }
+    return NULL;
+}
+
+void lanes_wake(struct deliveries *d)
+{
+    if (!d->is_starting && !loop_posted(&d->starter) && next_lane(d) != NULL)
+        loop_post(d->service->loop, &d->starter);
+}
+
+/* True when it started one. */
+static bool start_one(struct lane *lane)
+{
+    struct lane_block block = look(lane);
+    struct delivery *next;
+
+    if (block.reason != LANE_FREE) {
+        settle_by(lane, block);
+        return false;
+    }
+    next = CONTAINER_OF(heap_first(&lane->pending), struct delivery, queued);
+    if (lane->origin != NULL && lane->state != LANE_CALLED)
+        lane_origin_enter(lane->origin);
+    pacing_start(&lane->pacing, block.at_ms);
+    lane_move(lane, LANE_STARTING, LANE_NEVER);
+    attempt_start(lane->deliveries, next, lane->origin);
+    if (lane->state == LANE_STARTING) /* not DYING */
+        lane_settle(lane);
+    lane_release(lane);
+    return true;
+}
+
+void lanes_on_start(struct loop_task *starter)
+{
+    struct deliveries *d = CONTAINER_OF(starter, struct deliveries, starter);
+    unsigned started = 0;
+    struct lane *lane;
+    uint64_t until_ns;
+
+    d->is_starting = true;
+    attempts_record(d);
+    until_ns = clock_mono_ns() + STARTS_NS;
+    while (started < STARTS_PER_TURN && clock_mono_ns() <= until_ns &&
+           (lane = next_lane(d)) != NULL)
+        started += start_one(lane);
+    d->is_starting = false;
+    if (list_empty(&d->stopped_attempts))
+        lanes_wake(d);
+    else
+        loop_post(d->service->loop, starter);
+}

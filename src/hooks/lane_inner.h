@@ -1,0 +1,106 @@
+/* A lane from inside, for its own files: lane.c (the machine and the scheduler), lane_queue.c
+ * (which delivery is next, and when), lane_host.c (how many attempts to one host), lane_record.c
+ * (what it remembers of outcomes), lane_settings.c, lane_life.c (from the first delivery to the
+ * last). */
+#ifndef HOOKS_LANE_INNER_H
+#define HOOKS_LANE_INNER_H
+
+#include "hooks/delivery_inner.h"
+#include "io/timer.h"
+
+/* What counts attempts to one address, or, until that is known, to one origin. */
+struct lane_host {
+    struct deliveries *deliveries;
+    struct in6_addr address;
+    size_t origins;
+    size_t taken;       /* places of attempts, and those kept for lanes that are CALLED */
+    struct list parked; /* origins that have PARKED lanes, the one whose turn it is first */
+};
+
+/* Where the requests of a webhook go: hangs on the fetcher's (fetch_origin_user). */
+struct lane_origin {
+    struct fetch_origin *fetch;
+    size_t refs;           /* lanes that lead to it, and places */
+    size_t taken;          /* of its host's places */
+    struct list parked;    /* lanes, the one that has been there for longest first */
+    struct list_link link; /* in its host's `parked`, while it has such */
+    struct lane_host *host;
+    struct lane_host own; /* while its address is not known */
+};
+
+struct lane {
+    struct list_link link;       /* in the list of all lanes, unless it is dying */
+    struct list_link state_link; /* in that of its state */
+    uint8_t state;               /* enum lane_state */
+    bool ordered;
+    struct timer timer; /* in states that end at a time */
+    struct uuid webhook_id;
+    struct webhook *webhook;      /* NULL: dying */
+    struct list all;              /* its deliveries, in the order in which they came */
+    struct heap pending, waiting; /* by rank */
+    uint32_t in_flight;
+    struct pacing pacing;
+    struct lane_origin *origin; /* of the destination; NULL: it is local */
+    int64_t failing_since_unix_ns, hold_until_unix_ns;
+    uint64_t hold_until_ms; /* loop clock */
+    struct lane_history history;
+    struct lane_settings *settings; /* kept for the next attempts; NULL: none */
+    struct stored stored;           /* of its RECORD_LANE, when there is one */
+    struct deliveries *deliveries;
+};
+
+/* lane.c */
+/* The one mover: its list, its timer, and a place that was kept for it. `at_ms`: when the state
+ * ends, of those that end at a time. */
+void lane_move(struct lane *lane, enum lane_state next, uint64_t at_ms);
+/* Looks at it and moves it to where it belongs, from any state but DYING. */
+void lane_settle(struct lane *lane);
+/* So many attempts more, or fewer, have one of the slots that all webhooks share. */
+void lane_take_slots(struct lane *lane, int more);
+/* Takes an outcome into account, and what its pace is from now on. */
+void lane_pace(struct lane *lane, const struct pacing_outcome *outcome);
+/* There may be something to start. */
+void lanes_wake(struct deliveries *d);
+/* What runs when its time has come, the starter's turn has, or a commit has ended. */
+void lane_on_time(struct timer *timer);
+void lanes_on_start(struct loop_task *starter);
+void lanes_on_committed(struct turn_wait *commit);
+
+/* lane_queue.c */
+heap_less_fn lane_rank_less;
+uint64_t lane_now_ms(const struct lane *lane);
+/* What is started next: a WAITING one when none is PENDING, or ordered, when that comes first.
+ * NULL: nothing is queued. */
+const struct delivery *lane_head(const struct lane *lane);
+/* The WAITING one that is attempted first, or NULL. Its rank: when it is due, loop clock, ms. */
+struct delivery *lane_first_waiting(const struct lane *lane);
+/* Those whose time has come become PENDING. */
+void lane_promote(struct lane *lane);
+void lane_set_ordered(struct lane *lane, bool ordered);
+/* Nothing is started before this; a time that has passed: no hold. */
+void lane_hold(struct lane *lane, int64_t until_unix_ns);
+/* After a replay: as if the wall clock stood at `now_unix_ns` (it was set back). */
+void lane_count_waits_from(struct lane *lane, int64_t now_unix_ns);
+
+/* lane_host.c */
+/* Of a URL; to be put back. */
+struct lane_origin *lane_origin_get(struct deliveries *d, struct span url);
+/* NULL is allowed. */
+void lane_origin_put(struct lane_origin *origin);
+/* May an attempt to it start, now or in the place that is kept for it? */
+bool lane_origin_admits(const struct lane_origin *origin, bool is_called);
+/* A place is taken, until lane_origin_leave. */
+void lane_origin_enter(struct lane_origin *origin);
+/* A lane has come to `parked`, or has left it. */
+void lane_origin_line_up(struct lane_origin *origin);
+map_key_fn lane_host_key;
+
+/* lane_life.c */
+/* After a replay (store_kind.loaded); an error refuses the journal. `context`: the deliveries. */
+struct err *lanes_loaded(void *context) MUST_USE;
+
+/* lane_settings.c */
+/* The lane is about to go. */
+void lane_settings_forget(struct lane *lane);
+
+#endif

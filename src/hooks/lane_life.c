@@ -1,0 +1,306 @@
+/* Lanes from the first delivery to the last. One is made when its webhook gets a delivery, and
+ * freed when it has none and remembers nothing. That of a deleted webhook is not found any more,
+ * and drops what it has a slice a turn: there may be a million. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "hooks/lane_inner.h"
+
+enum { DROPS_PER_TURN = 1000 };
+
+static struct lane *lane_at(struct list_link *link)
+{
+    return link == NULL ? NULL : CONTAINER_OF(link, struct lane, link);
+}
+
+static struct span lane_key(const void *item)
+{
+    const struct lane *lane = item;
+
+    return uuid_key(&lane->webhook_id);
+}
+
+/* What its webhook says. -------------------------------------------------------------------- */
+
+static void set_origin(struct lane *lane, const struct webhook_settings *settings)
+{
+    struct lane_origin *origin =
+        settings->is_local ? NULL : lane_origin_get(lane->deliveries, settings->destination);
+
+    if (origin != lane->origin && (lane->state == LANE_PARKED || lane->state == LANE_CALLED))
+        lane_move(lane, LANE_IDLE, LANE_NEVER);
+    lane_origin_put(lane->origin);
+    lane->origin = origin;
+}
+
+static void configure(struct lane *lane)
+{
+    struct webhook_settings settings;
+    struct arena a;
+    struct err *e;
+
+    arena_init(&a);
+    e = webhook_read(lane->webhook, &a, &settings);
+    MUST(e == NULL); /* it was checked when it was written */
+    lane->pacing.max_in_flight = settings.ordered ? 1 : settings.max_in_flight;
+    lane->pacing.rate_per_second = settings.rate_per_second;
+    set_origin(lane, &settings);
+    lane_set_ordered(lane, settings.ordered);
+    arena_done(&a);
+}
+
+static void find_webhook(struct lane *lane)
+{
+    lane->webhook = webhook_find(lane->deliveries->service->webhooks, &lane->webhook_id);
+    if (lane->webhook == NULL)
+        return;
+    lane->webhook->lane = lane;
+    configure(lane);
+}
+
+/* What the process before has used up of the rate is not known: of attempts that were under way
+ * when it ended the journal has nothing. So the bucket was empty when this one started; that of a
+ * newer webhook was full. */
+static void begin_rate(struct lane *lane)
+{
+    const struct deliveries *d = lane->deliveries;
+
+    pacing_fill(&lane->pacing, lane->webhook->entity->object_no >= d->first_no, d->started_ms);
+}
+
+/* Beginning and end. ------------------------------------------------------------------------ */
+
+struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id)
+{
+    struct lane *lane = map_find(&d->lanes_by_id, uuid_key(webhook_id));
+
+    if (lane != NULL)
+        return lane;
+    lane = NEW(struct lane);
+    lane->deliveries = d;
+    lane->webhook_id = *webhook_id;
+    list_init(&lane->all);
+    heap_init(&lane->pending, lane_rank_less);
+    heap_init(&lane->waiting, lane_rank_less);
+    timer_init(&lane->timer, lane_on_time);
+    pacing_init(&lane->pacing);
+    list_push_back(&d->lanes, &lane->link);
+    list_push_back(&d->lanes_in[LANE_IDLE], &lane->state_link);
+    map_add(&d->lanes_by_id, lane);
+    if (store_is_loaded(d->service->store)) {
+        find_webhook(lane);
+        MUST(lane->webhook != NULL);
+        begin_rate(lane);
+    }
+    return lane;
+}
+
+/* From all lists, whatever its state. */
+static void kill_lane(struct lane *lane)
+{
+    if (lane->state == LANE_DYING)
+        return;
+    if (lane->webhook != NULL)
+        lane->webhook->lane = NULL;
+    lane->webhook = NULL;
+    list_remove(&lane->deliveries->lanes, &lane->link);
+    lane_move(lane, LANE_DYING, LANE_NEVER);
+}
+
+static void lane_free(struct lane *lane)
+{
+    struct deliveries *d = lane->deliveries;
+
+    kill_lane(lane);
+    list_remove(&d->lanes_in[LANE_DYING], &lane->state_link);
+    lane_origin_put(lane->origin);
+    lane_settings_forget(lane);
+    store_forget(d->service->store, &lane->stored);
+    map_remove(&d->lanes_by_id, lane_key(lane));
+    heap_done(&lane->pending);
+    heap_done(&lane->waiting);
+    mem_free(lane->history.error);
+    mem_free(lane);
+}
+
+/* One with a rate stays: it knows how much of it is used up. */
+void lane_release(struct lane *lane)
+{
+    if (lane->state != LANE_DYING && lane->state != LANE_STARTING && list_empty(&lane->all) &&
+        !list_linked(&lane->stored.link) && lane->pacing.rate_per_second <= 0)
+        lane_free(lane);
+}
+
+/* Drops up to `most` deliveries, then the lane, when it has no more. */
+static void drop_some(struct lane *lane, size_t most)
+{
+    while (!list_empty(&lane->all) && most-- > 0)
+        delivery_drop(lane->deliveries, lane_first_delivery(lane));
+    if (list_empty(&lane->all))
+        lane_free(lane);
+}
+
+static void on_reap(struct loop_task *reaper)
+{
+    struct deliveries *d = CONTAINER_OF(reaper, struct deliveries, reaper);
+    struct list_link *first = list_first(&d->lanes_in[LANE_DYING]);
+
+    if (first == NULL)
+        return;
+    drop_some(CONTAINER_OF(first, struct lane, state_link), DROPS_PER_TURN);
+    loop_post(d->service->loop, reaper);
+}
+
+void deliveries_webhook_gone(struct deliveries *d, struct webhook *w)
+{
+    if (w->lane == NULL)
+        return;
+    kill_lane(w->lane);
+    loop_post(d->service->loop, &d->reaper);
+}
+
+void deliveries_webhook_changed(struct deliveries *d, struct webhook *w)
+{
+    if (w->lane == NULL)
+        return;
+    configure(w->lane);
+    if (d->is_started && w->lane->state != LANE_STARTING)
+        lane_settle(w->lane);
+    lane_release(w->lane);
+}
+/* After a replay. --------------------------------------------------------------------------- */
+
+static bool came_before(const struct list_link *a, const struct list_link *b)
+{
+    return CONTAINER_OF_CONST(a, struct delivery, lane_link)->object_no <
+           CONTAINER_OF_CONST(b, struct delivery, lane_link)->object_no;
+}
+
+/* Also notes the latest time that the journal knows of. */
+static struct err *check_events(const struct lane *lane, int64_t *latest_unix_ns)
+{
+    *latest_unix_ns = MAX(*latest_unix_ns, lane->failing_since_unix_ns);
+    for (const struct delivery *x = lane_first_delivery(lane); x != NULL;
+         x = lane_next_delivery(lane, x)) {
+        *latest_unix_ns = MAX(*latest_unix_ns, x->event->time_unix_ns);
+        if (!x->event->is_known)
+            return ERR(ERR_STORAGE_FAILURE, "the journal has delivery %llu but not its event %llu",
+                       (unsigned long long)x->object_no, (unsigned long long)x->event->object_no);
+    }
+    return NULL;
+}
+
+/* A wall clock that the journal is ahead of was set back, or is not set yet. By it, all waits would
+ * be longer by what it lacks: they count from the latest time that is known. */
+static void count_waits(struct deliveries *d, int64_t latest_unix_ns)
+{
+    int64_t lacking_ns = latest_unix_ns - clock_unix_ns();
+
+    if (lacking_ns <= 0)
+        return;
+    log_warn("delivery",
+             "the clock is %lld s behind the journal's last event; retries do not wait for it",
+             (long long)(lacking_ns / 1000000000));
+    LIST_EACH(&d->lanes, at)
+        lane_count_waits_from(lane_at(at), latest_unix_ns);
+}
+
+/* Lanes find their webhooks. Those of deleted ones go now: of their events the journal may have
+ * none any more. */
+struct err *lanes_loaded(void *context)
+{
+    struct deliveries *d = context;
+    int64_t latest_unix_ns = 0;
+
+    LIST_EACH(&d->lanes, at) {
+        struct lane *lane = lane_at(at);
+
+        find_webhook(lane);
+        if (lane->webhook == NULL) {
+            drop_some(lane, SIZE_MAX);
+            continue;
+        }
+        TRY(check_events(lane, &latest_unix_ns));
+        list_sort(&lane->all, came_before);
+        lane_release(lane);
+    }
+    count_waits(d, latest_unix_ns);
+    return NULL;
+}
+
+/* All of them. ------------------------------------------------------------------------------ */
+
+void lanes_init(struct deliveries *d)
+{
+    map_init_own(&d->lanes_by_id, lane_key);
+    list_init(&d->lanes);
+    for (unsigned i = 0; i < LANE_STATE_COUNT; i++)
+        list_init(&d->lanes_in[i]);
+    list_init(&d->settings);
+    map_init(&d->hosts, lane_host_key);
+    d->starter.run = lanes_on_start;
+    d->reaper.run = on_reap;
+    d->commit.on_committed = lanes_on_committed;
+}
+
+void lanes_done(struct deliveries *d)
+{
+    deliveries_stop(d);
+    LIST_EACH(&d->lanes, at)
+        kill_lane(lane_at(at));
+    LIST_EACH(&d->lanes_in[LANE_DYING], at)
+        drop_some(CONTAINER_OF(at, struct lane, state_link), SIZE_MAX);
+    loop_unpost(d->service->loop, &d->starter);
+    loop_unpost(d->service->loop, &d->reaper);
+    map_done(&d->lanes_by_id);
+    map_done(&d->hosts);
+}
+
+void deliveries_start(struct deliveries *d)
+{
+    d->is_started = true;
+    d->started_ms = loop_now_ms(d->service->loop);
+    d->first_no = journal_next_serial(turn_journal(d->service->turn));
+    LIST_EACH(&d->lanes, at) {
+        begin_rate(lane_at(at));
+        lane_settle(lane_at(at));
+    }
+}
+
+/* The starter still records what has ended. */
+void deliveries_stop(struct deliveries *d)
+{
+    d->is_started = false;
+    turn_unwait(d->service->turn, &d->commit);
+    LIST_EACH(&d->lanes, at)
+        if (lane_at(at)->state != LANE_IDLE)
+            lane_move(lane_at(at), LANE_IDLE, LANE_NEVER);
+}
+
+struct lane *lane_find(const struct deliveries *d, const struct uuid *webhook_id)
+{
+    struct lane *lane = map_find(&d->lanes_by_id, uuid_key(webhook_id));
+
+    return lane == NULL || lane->state == LANE_DYING ? NULL : lane;
+}
+
+struct lane *lane_first(const struct deliveries *d)
+{
+    return lane_at(list_first(&d->lanes));
+}
+
+struct lane *lane_next(const struct deliveries *d, const struct lane *lane)
+{
+    return lane_at(list_next(&d->lanes, &lane->link));
+}
+
+bool lane_is_dying(const struct lane *lane)
+{
+    return lane->state == LANE_DYING;
+}
+
+const struct uuid *lane_webhook_id(const struct lane *lane)
+{
+    return &lane->webhook_id;
+}

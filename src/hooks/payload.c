@@ -1,0 +1,166 @@
+#include "hooks/payload.h"
+
+#include "admin/service.h"
+#include "base/must.h"
+#include "hooks/event.h"
+
+static struct event *event_of(struct list_link *link)
+{
+    return CONTAINER_OF(link, struct event, payload.link);
+}
+
+static struct list *list_of(struct payloads *p, const struct event *event)
+{
+    return event->payload.pending > 0 ? &p->needed : &p->idle;
+}
+
+static size_t most(const struct payloads *p)
+{
+    return (size_t)p->service->limits.payload_bytes;
+}
+
+static void hold(struct payloads *p, struct event *event, struct span payload)
+{
+    event->payload.blob = blob_new(payload);
+    p->bytes += payload.n;
+}
+
+static void let_go(struct payloads *p, struct event *event)
+{
+    list_remove(list_of(p, event), &event->payload.link);
+    p->bytes -= blob_span(event->payload.blob).n;
+    blob_unref(event->payload.blob);
+    event->payload.blob = NULL;
+}
+
+/* What is replayed is on disk. */
+static bool is_on_disk(const struct payloads *p, const struct event *event)
+{
+    return !store_is_loaded(p->service->store) ||
+           turn_is_committed(p->service->turn, event->stored.serial);
+}
+
+/* From the front or from the back, down to the limit. */
+static void shrink(struct payloads *p, struct list *list, bool from_back,
+                   const struct event *except)
+{
+    struct list_link *at = from_back ? list_last(list) : list_first(list);
+
+    while (at != NULL && p->bytes > most(p)) {
+        struct list_link *next = from_back ? list_prev(list, at) : list_next(list, at);
+
+        if (event_of(at) != except && is_on_disk(p, event_of(at)))
+            let_go(p, event_of(at));
+        at = next;
+    }
+}
+
+static void evict(struct payloads *p, const struct event *except)
+{
+    shrink(p, &p->idle, false, except);
+    shrink(p, &p->needed, true, except);
+}
+
+static void on_committed(struct turn_wait *wait)
+{
+    evict(CONTAINER_OF(wait, struct payloads, commit), NULL);
+}
+
+void payloads_init(struct payloads *p, struct service *service)
+{
+    p->service = service;
+    list_init(&p->idle);
+    list_init(&p->needed);
+    p->commit.on_committed = on_committed;
+    buf_init(&p->scratch, BUF_NO_CAP);
+}
+
+void payloads_done(struct payloads *p)
+{
+    MUST(p->bytes == 0 && list_empty(&p->idle) && list_empty(&p->needed));
+    turn_unwait(p->service->turn, &p->commit);
+    buf_done(&p->scratch);
+}
+
+void payload_add(struct payloads *p, struct event *event, struct span payload,
+                 const struct store_origin *origin)
+{
+    event->payload.place = origin->place;
+    hold(p, event, payload);
+    list_push_back(list_of(p, event), &event->payload.link);
+    if (p->bytes <= most(p))
+        return;
+    if (is_on_disk(p, event))
+        evict(p, NULL);
+    else if (!heap_holds(&p->commit.node))
+        turn_wait(p->service->turn, &p->commit, origin->serial);
+}
+
+void payload_moved(struct event *event, const struct store_origin *origin)
+{
+    event->payload.place = origin->place;
+}
+
+void payload_remove(struct payloads *p, struct event *event)
+{
+    if (event->payload.blob != NULL)
+        let_go(p, event);
+}
+
+void payload_needed(struct payloads *p, struct event *event)
+{
+    if (event->payload.pending++ > 0 || event->payload.blob == NULL)
+        return;
+    list_remove(&p->idle, &event->payload.link);
+    list_push_back(&p->needed, &event->payload.link);
+}
+
+void payload_unneeded(struct payloads *p, struct event *event)
+{
+    MUST(event->payload.pending > 0);
+    if (--event->payload.pending > 0 || event->payload.blob == NULL)
+        return;
+    list_remove(&p->needed, &event->payload.link);
+    list_push_back(&p->idle, &event->payload.link);
+}
+
+/* Reads it back. *out_there false: only the disk has it, which `may_wait` would wait for. */
+static struct err *load(struct payloads *p, struct event *event, bool may_wait, bool *out_there)
+{
+    struct record_event r;
+
+    TRY(journal_read(turn_journal(p->service->turn), event->payload.place, may_wait, &p->scratch,
+                     out_there));
+    if (!*out_there)
+        return NULL;
+    TRY(record_read_event(buf_span(&p->scratch), &r));
+    hold(p, event, r.payload);
+    /* Backlogs are worked off oldest first: what is read back is needed sooner than the rest. */
+    list_push_front(list_of(p, event), &event->payload.link);
+    evict(p, event);
+    return NULL;
+}
+
+bool payload_is_held(const struct event *event)
+{
+    return event->payload.blob != NULL;
+}
+
+bool payload_ready(struct payloads *p, struct event *event)
+{
+    bool is_there = true;
+
+    if (event->payload.blob == NULL)
+        err_free(load(p, event, false, &is_there)); /* payload_get will tell */
+    return is_there;
+}
+
+struct err *payload_get(struct payloads *p, struct event *event, struct blob **out_blob)
+{
+    bool is_there;
+
+    if (event->payload.blob == NULL)
+        TRY(load(p, event, true, &is_there));
+    *out_blob = blob_ref(event->payload.blob);
+    return NULL;
+}

@@ -1,0 +1,389 @@
+/* What is derived from stored webhooks: their entries in the matchers, their lanes' settings. The
+ * collection's observer keeps it, live and after a replay alike. */
+#include "hooks/webhook.h"
+
+#include "admin/service.h"
+#include "base/decimal.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "hooks/selector.h"
+#include "rest/mask.h"
+
+struct webhooks {
+    struct service *service;
+    struct collection *collection;
+    struct list detached; /* struct webhook: their selector or a target leads nowhere now */
+    struct arena scratch; /* of attaching one webhook */
+};
+
+/* Messages that are stored are read by whoever may read webhooks: they list no other resources. */
+static const struct access_key nobody = {.entries = NULL};
+
+static void set_paused(struct webhooks *ws, struct webhook *w, bool is_paused)
+{
+    ws->service->metrics.webhooks_paused += (uint64_t)is_paused - (uint64_t)w->is_paused;
+    w->is_paused = is_paused;
+}
+
+static void drop_targets(struct webhook *w)
+{
+    for (size_t i = 0; w->targets != NULL && i < WEBHOOK_TARGETS_MOST; i++)
+        if (w->targets[i].resource != NULL)
+            list_remove(&w->targets[i].resource->referrers->targets, &w->targets[i].link);
+    mem_free(w->targets);
+    w->targets = NULL;
+}
+
+/* Out of every list and matcher. */
+static void take_out(struct webhooks *ws, struct webhook *w)
+{
+    if (w->entry.node != NULL)
+        matcher_remove(w->event_resource->matcher, &w->entry);
+    if (list_linked(&w->link))
+        list_remove(w->event_resource != NULL ? &w->event_resource->referrers->webhooks
+                                              : &ws->detached,
+                    &w->link);
+    drop_targets(w);
+    w->event_resource = NULL;
+}
+
+static struct err *add_target(struct webhooks *ws, struct webhook *w, size_t place,
+                              struct span target, enum method method)
+{
+    struct service *s = ws->service;
+    struct resource *resource;
+    struct uri uri;
+
+    if (!span_starts(target, SPAN("/")))
+        return NULL;
+    TRY(webhook_find_target(&s->resources, target, method, &nobody, SIZE_MAX, &ws->scratch, &uri,
+                            &resource));
+    if (w->targets == NULL)
+        w->targets = mem_zero(WEBHOOK_TARGETS_MOST * sizeof(*w->targets));
+    w->targets[place].webhook = w;
+    w->targets[place].resource = resource;
+    list_push_back(&resource->referrers->targets, &w->targets[place].link);
+    return NULL;
+}
+
+static struct err *add_targets(struct webhooks *ws, struct webhook *w, struct json_value json)
+{
+    struct arena *a = &ws->scratch;
+    struct json_value custom = json_member(json, SPAN("CustomPayloadRequest"));
+    enum method method = method_parse(json_string(json_member(json, SPAN("Method")), a));
+    struct err *e =
+        add_target(ws, w, 0, json_string(json_member(json, SPAN("Destination")), a), method);
+
+    if (e != NULL)
+        return err_prefix(e, "Destination: ");
+    if (json_type(custom) != JSON_OBJECT)
+        return NULL;
+    e = add_target(ws, w, 1, json_string(json_member(custom, SPAN("URI")), a), METHOD_GET);
+    return e == NULL ? NULL : err_prefix(e, "CustomPayloadRequest.URI: ");
+}
+
+static struct err *try_attach(struct webhooks *ws, struct webhook *w)
+{
+    struct arena *a = &ws->scratch;
+    struct json_value json = entity_parse(entity_json(w->entity), a);
+    struct span text = json_string(json_member(json, SPAN("EventSelector")), a);
+    struct selector selector;
+    struct err *e = selector_parse(&ws->service->resources, text, &nobody, SIZE_MAX, a, &selector);
+
+    set_paused(ws, w, json_is_true(json_member(json, SPAN("IsPaused"))));
+    if (e != NULL)
+        return err_prefix(e, "EventSelector: ");
+    TRY(add_targets(ws, w, json));
+    w->event_resource = selector.resource;
+    list_push_back(&selector.resource->referrers->webhooks, &w->link);
+    if (!w->is_paused)
+        matcher_add(selector.resource->matcher, &w->entry, &selector.conditions);
+    return NULL;
+}
+
+/* Enters the webhook into its event resource's matcher, unless it is paused. One that refers to
+ * what is not there, because resources were declared otherwise, is put aside. */
+static struct err *attach(struct webhooks *ws, struct webhook *w)
+{
+    struct err *e = try_attach(ws, w);
+
+    if (e != NULL) {
+        drop_targets(w);
+        list_push_back(&ws->detached, &w->link);
+    }
+    arena_reset(&ws->scratch);
+    return e;
+}
+
+static void detach(struct webhooks *ws, struct webhook *w)
+{
+    take_out(ws, w);
+    list_push_back(&ws->detached, &w->link);
+}
+
+void webhooks_detach(struct webhooks *ws, struct resource *resource)
+{
+    struct list_link *at;
+
+    while ((at = list_first(&resource->referrers->webhooks)) != NULL)
+        detach(ws, CONTAINER_OF(at, struct webhook, link));
+    while ((at = list_first(&resource->referrers->targets)) != NULL)
+        detach(ws, CONTAINER_OF(at, struct webhook_target, link)->webhook);
+}
+
+static bool has_message(const struct webhook *w, struct arena *a)
+{
+    struct json_value json = entity_parse(entity_json(w->entity), a);
+
+    return json_is_true(json_member(json, SPAN("IsPaused"))) &&
+           json_type(json_member(json, SPAN("ErrorMessage"))) == JSON_STRING;
+}
+
+/* Webhooks that fit, and the pauses of those that do not. */
+static void attach_detached(struct webhooks *ws, struct change *pauses)
+{
+    struct list waiting;
+
+    list_init(&waiting);
+    list_take_all(&waiting, &ws->detached);
+    LIST_EACH(&waiting, at) {
+        struct webhook *w = CONTAINER_OF(at, struct webhook, link);
+        struct err *e;
+
+        list_remove(&waiting, at);
+        e = attach(ws, w);
+        if (e != NULL && !has_message(w, pauses->arena))
+            webhook_pause(w, err_message(e), pauses);
+        err_free(e);
+    }
+}
+
+struct err *webhooks_settle(struct webhooks *ws, struct arena *a, uint64_t *out_serial)
+{
+    struct change pauses;
+    struct err *e;
+
+    change_init(&pauses, ws->service->turn, a);
+    attach_detached(ws, &pauses);
+    pauses.frees_space = true;
+    if (pauses.count > 0)
+        log_warn("webhook", "%zu webhooks are paused: what they refer to is declared no more",
+                 pauses.count);
+    e = turn_apply(ws->service->turn, &pauses, out_serial);
+    change_done(&pauses);
+    return e;
+}
+
+static void on_put(void *context, struct entity *entity, struct span old_json)
+{
+    struct webhooks *ws = context;
+    struct webhook *w = entity->attached;
+
+    (void)old_json;
+    if (w == NULL) {
+        w = NEW(struct webhook);
+        w->entity = entity;
+        entity->attached = w;
+    }
+    take_out(ws, w);
+    err_free(attach(ws, w)); /* webhooks_settle says what is wrong */
+    deliveries_webhook_changed(ws->service->deliveries, w);
+}
+
+static void on_gone(void *context, struct entity *entity)
+{
+    struct webhooks *ws = context;
+    struct webhook *w = TAKE(entity->attached);
+
+    take_out(ws, w);
+    set_paused(ws, w, false);
+    deliveries_webhook_gone(ws->service->deliveries, w);
+    mem_free(w);
+}
+
+static const struct collection_observer observer = {on_put, on_gone};
+
+struct webhooks *webhooks_new(struct service *service)
+{
+    struct webhooks *ws = NEW(struct webhooks);
+
+    ws->service = service;
+    ws->collection = store_collection(service->store, SPAN("Svc.Admin.Webhook"));
+    collection_observe(ws->collection, &observer, ws);
+    list_init(&ws->detached);
+    arena_init(&ws->scratch);
+    return ws;
+}
+
+void webhooks_free(struct webhooks *ws)
+{
+    if (ws == NULL)
+        return;
+    for (struct entity *e = collection_first(ws->collection); e != NULL;
+         e = collection_next(ws->collection, e)) {
+        struct webhook *w = TAKE(e->attached);
+
+        if (w == NULL)
+            continue;
+        take_out(ws, w);
+        mem_free(w);
+    }
+    collection_observe(ws->collection, NULL, NULL);
+    arena_done(&ws->scratch);
+    mem_free(ws);
+}
+
+struct webhook *webhook_find(const struct webhooks *ws, const struct uuid *id)
+{
+    struct entity *e = collection_find(ws->collection, id);
+
+    return e == NULL ? NULL : e->attached;
+}
+
+/* Masking. --------------------------------------------------------------------------------- */
+
+static void mask_custom(struct buf *b, struct json_value custom, struct arena *a)
+{
+    buf_add_char(b, '{');
+    for (struct json_member m = json_first_member(custom); json_exists(m.name);
+         m = json_next_member(custom, m)) {
+        struct span name = json_string(m.name, a);
+
+        json_add_name(b, name);
+        if (span_eq(name, SPAN("Headers")))
+            mask_add_headers(b, m.value, a);
+        else
+            buf_add(b, json_text(m.value));
+    }
+    buf_add_char(b, '}');
+}
+
+static void mask_signing(struct buf *b, struct json_value signing)
+{
+    buf_add_str(b, "{\"Secrets\":[");
+    for (uint32_t i = 0; i < json_count(json_member(signing, SPAN("Secrets"))); i++)
+        buf_add_str(b, i == 0 ? "\"" MASK "\"" : ",\"" MASK "\"");
+    buf_add_str(b, "]}");
+}
+
+void webhook_mask(struct buf *b, struct span json, struct arena *a)
+{
+    struct json_value root = entity_parse(json, a);
+
+    buf_add_char(b, '{');
+    for (struct json_member m = json_first_member(root); json_exists(m.name);
+         m = json_next_member(root, m)) {
+        struct span name = json_string(m.name, a);
+
+        json_add_name(b, name);
+        if (json_type(m.value) != JSON_OBJECT)
+            buf_add(b, json_text(m.value));
+        else if (span_eq(name, SPAN("Headers")))
+            mask_add_headers(b, m.value, a);
+        else if (span_eq(name, SPAN("CustomPayloadRequest")))
+            mask_custom(b, m.value, a);
+        else if (span_eq(name, SPAN("Signing")))
+            mask_signing(b, m.value);
+        else
+            buf_add(b, json_text(m.value));
+    }
+    buf_add_char(b, '}');
+}
+
+/* Settings. -------------------------------------------------------------------------------- */
+
+static void read_headers(struct json_value headers, struct arena *a, struct fetch_header **out,
+                         size_t *out_count)
+{
+    struct fetch_header *list = ARENA_ARRAY(a, struct fetch_header, json_count(headers));
+    size_t count = 0;
+
+    for (struct json_member m = json_first_member(headers); json_exists(m.name);
+         m = json_next_member(headers, m))
+        list[count++] = (struct fetch_header){json_string(m.name, a), json_string(m.value, a)};
+    *out = list;
+    *out_count = count;
+}
+
+static double number_or(struct json_value v, double otherwise)
+{
+    return json_type(v) == JSON_NUMBER ? decimal_to_double(json_text(v)) : otherwise;
+}
+
+static void read_custom(struct json_value custom, struct arena *a, struct webhook_settings *s)
+{
+    struct json_value body = json_member(custom, SPAN("Body"));
+
+    s->has_custom = json_type(custom) == JSON_OBJECT;
+    if (!s->has_custom)
+        return;
+    s->custom_uri = json_string(json_member(custom, SPAN("URI")), a);
+    s->break_on_error = json_is_true(json_member(custom, SPAN("BreakOnError")));
+    s->break_on_no_content = json_is_true(json_member(custom, SPAN("BreakOnNoContent")));
+    read_headers(json_member(custom, SPAN("Headers")), a, &s->custom_headers,
+                 &s->custom_header_count);
+    if (json_type(body) != JSON_NULL)
+        s->custom_body = json_text(body);
+}
+
+static struct err *read_delivery(struct json_value delivery, struct webhook_settings *s)
+{
+    struct json_value schedule = json_member(delivery, SPAN("RetrySchedule"));
+
+    s->timeout_ms = (uint32_t)(number_or(json_member(delivery, SPAN("TimeoutSeconds")), 30) * 1000);
+    s->max_in_flight = (uint32_t)number_or(json_member(delivery, SPAN("MaxInFlight")), 16);
+    s->rate_per_second = number_or(json_member(delivery, SPAN("RatePerSecond")), 0);
+    s->disable_after_days = number_or(json_member(delivery, SPAN("DisableAfterDays")), 5);
+    s->ordered = json_is_true(json_member(delivery, SPAN("Ordered")));
+    retry_default(&s->retry);
+    return json_type(schedule) == JSON_ARRAY ? retry_parse(schedule, &s->retry) : NULL;
+}
+
+static void read_signing(struct json_value signing, struct arena *a, struct webhook_settings *s)
+{
+    struct json_value secrets = json_member(signing, SPAN("Secrets"));
+
+    s->secrets = ARENA_ARRAY(a, struct span, json_count(secrets));
+    for (struct json_value v = json_first(secrets); json_exists(v); v = json_next(secrets, v))
+        s->secrets[s->secret_count++] = json_string(v, a);
+}
+
+struct err *webhook_read(const struct webhook *w, struct arena *a,
+                         struct webhook_settings *out_settings)
+{
+    /* A copy: the entity may change while an attempt goes on with what it began with. */
+    struct json_value json = entity_parse(arena_copy(a, entity_json(w->entity)), a);
+    struct webhook_settings s = {.has_custom = false};
+
+    s.method = json_string(json_member(json, SPAN("Method")), a);
+    s.destination = json_string(json_member(json, SPAN("Destination")), a);
+    s.is_local = span_starts(s.destination, SPAN("/"));
+    read_headers(json_member(json, SPAN("Headers")), a, &s.headers, &s.header_count);
+    for (size_t i = 0; i < s.header_count; i++)
+        if (span_ieq(s.headers[i].name, SPAN("Content-Type")))
+            s.content_type = s.headers[i].value;
+    read_custom(json_member(json, SPAN("CustomPayloadRequest")), a, &s);
+    read_signing(json_member(json, SPAN("Signing")), a, &s);
+    TRY(read_delivery(json_member(json, SPAN("Delivery")), &s));
+    *out_settings = s;
+    return NULL;
+}
+
+void webhook_pause(const struct webhook *w, struct span why, struct change *change)
+{
+    struct arena *a = change->arena;
+    struct buf patch, json;
+
+    buf_init(&patch, BUF_NO_CAP);
+    buf_init(&json, BUF_NO_CAP);
+    buf_add_str(&patch, "{\"IsPaused\":true,\"ErrorMessage\":");
+    json_add_string(&patch, why);
+    buf_add_char(&patch, '}');
+    json_add_merged(&json, entity_parse(entity_json(w->entity), a),
+                    entity_parse(buf_span(&patch), a), false, a);
+    change_put_entity(change, SPAN("Svc.Admin.Webhook"), &w->entity->id, w->entity->object_no,
+                      buf_span(&json));
+    buf_done(&patch);
+    buf_done(&json);
+}

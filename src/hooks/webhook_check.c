@@ -1,0 +1,492 @@
+/* The checks at every write of a webhook. Each puts its member into normal form as well. */
+#include "admin/service.h"
+#include "base/clock.h"
+#include "base/datetime.h"
+#include "base/decimal.h"
+#include "base/json.h"
+#include "hooks/lane.h"
+#include "hooks/selector.h"
+#include "hooks/sign.h"
+#include "rest/mask.h"
+#include "rest/negotiate.h"
+
+#include <string.h>
+
+/* The same error, under one code and with the member's name before the message. */
+static struct err *invalid(const char *member, struct err *e)
+{
+    if (e == NULL)
+        return NULL;
+    return err_prefix(err_recode(e, ERR_INVALID_ENTITY), "%s: ", member);
+}
+
+static struct span json_of(struct arena *a, struct span text)
+{
+    struct buf b;
+    struct span json;
+
+    buf_init(&b, BUF_NO_CAP);
+    json_add_string(&b, text);
+    json = arena_copy(a, buf_span(&b));
+    buf_done(&b);
+    return json;
+}
+
+static struct span draft_string(const struct draft *draft, struct span name, struct arena *a)
+{
+    struct json_value value = draft_value(draft, name, a);
+
+    return json_type(value) == JSON_STRING ? json_string(value, a) : (struct span){NULL, 0};
+}
+
+/* Headers. --------------------------------------------------------------------------------- */
+
+static bool is_token(struct span s)
+{
+    static const char others[] = "!#$%&'*+-.^_`|~";
+
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        bool alphanumeric =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+        if (!alphanumeric && (c == 0 || strchr(others, c) == NULL))
+            return false;
+    }
+    return s.n > 0;
+}
+
+static bool is_reserved_header(struct span name)
+{
+    static const struct span names[] = {
+        SPAN_INIT("Host"),       SPAN_INIT("Content-Length"), SPAN_INIT("Transfer-Encoding"),
+        SPAN_INIT("Connection"), SPAN_INIT("Upgrade"),
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (span_ieq(name, names[i]))
+            return true;
+    return span_istarts(name, SPAN("webhook-")) || span_istarts(name, SPAN("Svc-"));
+}
+
+static struct err *check_header_value(struct span name, struct json_value value, struct arena *a)
+{
+    struct span text;
+
+    if (json_type(value) != JSON_STRING)
+        return ERR(ERR_INVALID_ENTITY, "the value of '%.*s' is not a string", SPAN_FMT(name));
+    text = json_string(value, a);
+    if (mask_is_secret_header(name) && mask_is(value, a))
+        return ERR(ERR_INVALID_ENTITY, "'%.*s' is " MASK ", but no value is stored to keep",
+                   SPAN_FMT(name));
+    for (size_t i = 0; i < text.n; i++)
+        if (text.p[i] == '\r' || text.p[i] == '\n' || text.p[i] == 0)
+            return ERR(ERR_INVALID_ENTITY,
+                       "the value of '%.*s' has a line break or a NUL character", SPAN_FMT(name));
+    if (!span_ieq(name, SPAN("Content-Type")) || negotiate_is_media_type(text))
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY, "the value of 'Content-Type' is no media type");
+}
+
+static struct err *check_header(struct span name, struct json_value value, struct arena *a)
+{
+    if (!is_token(name))
+        return ERR(ERR_INVALID_ENTITY, "'%.*s' is not a header name", SPAN_FMT(name));
+    if (is_reserved_header(name))
+        return ERR(ERR_INVALID_ENTITY, "'%.*s' is set by the server", SPAN_FMT(name));
+    return check_header_value(name, value, a);
+}
+
+/* Checks the headers, drops those set to null, keeps stored secrets where the mask was written. */
+static struct err *check_headers(struct json_value headers, struct json_value old, struct arena *a,
+                                 struct span *out_json)
+{
+    enum { MOST = 64 };
+    struct buf kept;
+
+    if (json_count(headers) > MOST)
+        return ERR(ERR_INVALID_ENTITY, "more than %d headers", MOST);
+    buf_init(&kept, BUF_NO_CAP);
+    buf_add_char(&kept, '{');
+    for (struct json_member m = json_first_member(headers); json_exists(m.name);
+         m = json_next_member(headers, m)) {
+        struct span name = json_string(m.name, a);
+        struct json_value value;
+        struct err *e;
+
+        if (json_type(m.value) == JSON_NULL)
+            continue;
+        value = mask_restore(name, m.value, old, a);
+        e = check_header(name, value, a);
+        if (e != NULL) {
+            buf_done(&kept);
+            return e;
+        }
+        json_add_name(&kept, name);
+        json_add_compact(&kept, value);
+    }
+    buf_add_char(&kept, '}');
+    *out_json = arena_copy(a, buf_span(&kept));
+    buf_done(&kept);
+    return NULL;
+}
+
+static struct json_value old_member(const struct entity *old, struct span name, struct arena *a)
+{
+    if (old == NULL)
+        return (struct json_value){NULL, NULL};
+    return json_member(entity_parse(entity_json(old), a), name);
+}
+
+/* Does a PATCH leave the member as it is stored? */
+static bool is_kept(const struct call *call, const struct draft *draft, const struct entity *old,
+                    struct span name)
+{
+    return call->method == METHOD_PATCH &&
+           span_eq(draft_get(draft, name), json_text(old_member(old, name, call->arena)));
+}
+
+/* What a webhook refers to may have become wrong since it was stored: resources, keys and the rules
+ * for addresses change. Nobody is to be kept by that from pausing it, or from changing other
+ * members. Resuming asks again, since one that refers to nothing would match nothing. */
+static bool is_kept_reference(const struct call *call, const struct draft *draft,
+                              const struct entity *old, struct span name)
+{
+    return is_kept(call, draft, old, name) &&
+           (is_kept(call, draft, old, SPAN("IsPaused")) ||
+            span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("true")));
+}
+
+static struct err *check_own_headers(struct call *call, struct draft *draft,
+                                     const struct entity *old)
+{
+    struct span name = SPAN("Headers");
+    struct json_value headers = draft_value(draft, name, call->arena);
+    struct span json = SPAN("{}");
+
+    if (json_exists(headers))
+        TRY(check_headers(headers, old_member(old, name, call->arena), call->arena, &json));
+    draft_set(draft, name, json);
+    return NULL;
+}
+
+/* Local requests. -------------------------------------------------------------------------- */
+
+static struct err *check_rights(struct call *call, struct json_value headers,
+                                const struct resource *resource, enum method method)
+{
+    const struct access *access = &call->service->access;
+    struct json_value value = json_member_fold(headers, SPAN("Authorization"));
+    struct span authorization = {NULL, 0};
+    const struct access_key *key;
+
+    if (!access->required)
+        return NULL;
+    if (json_type(value) == JSON_STRING)
+        authorization = json_string(value, call->arena);
+    TRY(access_sign_in(access, authorization, call->arena, &key));
+    if (access_allows(key, resource->name, method))
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY,
+               "the API key in Headers.Authorization may not use %.*s on '%.*s'",
+               SPAN_FMT(method_name(method)), SPAN_FMT(resource->name));
+}
+
+struct err *webhook_find_target(const struct resources *resources, struct span target,
+                                enum method method, const struct access_key *key,
+                                size_t max_conditions, struct arena *a, struct uri *out_uri,
+                                struct resource **out_resource)
+{
+    struct resource *resource;
+
+    TRY(uri_parse(target, SPAN("/"), max_conditions, a, out_uri));
+    TRY(resource_find(
+        resources, out_uri->resource.p == NULL ? SPAN("Svc.AvailableResource") : out_uri->resource,
+        key, &resource));
+    if ((resource->methods & METHOD_BIT(method)) == 0)
+        return ERR(ERR_INVALID_ENTITY, "'%.*s' does not support %.*s", SPAN_FMT(resource->name),
+                   SPAN_FMT(method_name(method)));
+    *out_resource = resource;
+    return NULL;
+}
+
+/* A target that the service itself will be asked for: it must make sense now. */
+static struct err *check_local(struct call *call, struct span target, enum method method,
+                               struct json_value headers, struct span *out_normal)
+{
+    struct service *s = call->service;
+    struct resource *resource;
+    struct query query;
+    struct buf normal;
+    struct uri uri;
+
+    TRY(webhook_find_target(&s->resources, target, method, call->key, (size_t)s->limits.conditions,
+                            call->arena, &uri, &resource));
+    TRY(resource_parse_query(resource, &uri, call->arena, &query));
+    query_done(&query);
+    TRY(check_rights(call, headers, resource, method));
+    buf_init(&normal, BUF_NO_CAP);
+    uri_add_normal(&normal, &uri, resource->name, false);
+    *out_normal = arena_copy(call->arena, buf_span(&normal));
+    buf_done(&normal);
+    return NULL;
+}
+
+/* Which method is asked for with which key is a part of a local destination. A remote one is judged
+ * again by each attempt, so that it need not be when it is resumed. */
+static bool is_kept_destination(const struct call *call, const struct draft *draft,
+                                const struct entity *old, bool is_local)
+{
+    if (!is_local)
+        return is_kept(call, draft, old, SPAN("Destination"));
+    return is_kept_reference(call, draft, old, SPAN("Destination")) &&
+           is_kept(call, draft, old, SPAN("Method")) && is_kept(call, draft, old, SPAN("Headers"));
+}
+
+static struct err *check_destination(struct call *call, struct draft *draft,
+                                     const struct entity *old)
+{
+    struct span name = SPAN("Destination");
+    struct span text = draft_string(draft, name, call->arena);
+    enum method method = method_parse(draft_string(draft, SPAN("Method"), call->arena));
+    bool is_local = span_starts(text, SPAN("/"));
+    struct span normal;
+
+    if (is_kept_destination(call, draft, old, is_local))
+        return NULL;
+    if (is_local)
+        TRY(check_local(call, text, method, draft_value(draft, SPAN("Headers"), call->arena),
+                        &normal));
+    else
+        TRY(fetch_check_url(&call->service->egress, text, call->arena, &normal));
+    draft_set(draft, name, json_of(call->arena, normal));
+    return NULL;
+}
+
+/* The event resource is NULL when the selector leads nowhere and need not. */
+static struct err *check_selector(struct call *call, struct draft *draft, const struct entity *old,
+                                  struct resource **out_event)
+{
+    struct span name = SPAN("EventSelector");
+    struct selector selector;
+    struct err *e =
+        selector_parse(&call->service->resources, draft_string(draft, name, call->arena), call->key,
+                       (size_t)call->service->limits.conditions, call->arena, &selector);
+
+    if (e != NULL && is_kept_reference(call, draft, old, name)) {
+        err_free(e);
+        *out_event = NULL;
+        return NULL;
+    }
+    if (e != NULL)
+        return err_prefix(e, "EventSelector: ");
+    draft_set(draft, name, json_of(call->arena, selector.normal));
+    *out_event = selector.resource;
+    return NULL;
+}
+
+static struct err *check_content_type(struct call *call, const struct draft *draft,
+                                      const struct resource *event)
+{
+    struct json_value headers = draft_value(draft, SPAN("Headers"), call->arena);
+    struct json_value type = json_member_fold(headers, SPAN("Content-Type"));
+    enum format format;
+
+    if (!json_exists(type) || event == NULL || event->is_binary_event)
+        return NULL;
+    return negotiate_written_type(json_string(type, call->arena), &format);
+}
+
+/* CustomPayloadRequest. -------------------------------------------------------------------- */
+
+static struct err *check_custom_body(struct json_value body)
+{
+    if (json_type(body) == JSON_NULL || json_type(body) == JSON_OBJECT)
+        return NULL;
+    if (json_type(body) == JSON_ARRAY) {
+        for (struct json_value v = json_first(body); json_exists(v); v = json_next(body, v))
+            if (json_type(v) != JSON_OBJECT)
+                return ERR(ERR_INVALID_ENTITY, "Body has an element that is not an object");
+        return NULL;
+    }
+    return ERR(ERR_INVALID_ENTITY, "Body is neither an object nor an array of objects");
+}
+
+static struct span json_or(struct json_value v, const char *otherwise)
+{
+    return json_exists(v) ? json_text(v) : span_str(otherwise);
+}
+
+static struct span custom_json(struct call *call, struct json_value custom, struct span uri,
+                               struct span headers)
+{
+    return arena_printf(
+        call->arena,
+        "{\"Method\":\"GET\",\"URI\":%.*s,\"Headers\":%.*s,\"Body\":%.*s,\"BreakOnError\":%.*s,"
+        "\"BreakOnNoContent\":%.*s}",
+        SPAN_FMT(json_of(call->arena, uri)), SPAN_FMT(headers),
+        SPAN_FMT(json_or(json_member(custom, SPAN("Body")), "null")),
+        SPAN_FMT(json_or(json_member(custom, SPAN("BreakOnError")), "false")),
+        SPAN_FMT(json_or(json_member(custom, SPAN("BreakOnNoContent")), "false")));
+}
+
+static struct err *check_custom(struct call *call, struct draft *draft, const struct entity *old)
+{
+    struct span name = SPAN("CustomPayloadRequest");
+    struct arena *a = call->arena;
+    struct json_value custom = draft_value(draft, name, a);
+    struct json_value old_headers;
+    struct span uri, method, headers = SPAN("{}"), normal;
+
+    if (!json_exists(custom) || is_kept_reference(call, draft, old, name))
+        return NULL;
+    method = json_string(json_member(custom, SPAN("Method")), a);
+    if (!span_ieq(method, SPAN("GET")))
+        return ERR(ERR_INVALID_ENTITY, "Method is always GET, not '%.*s'", SPAN_FMT(method));
+    uri = json_string(json_member(custom, SPAN("URI")), a);
+    if (!span_starts(uri, SPAN("/")))
+        return ERR(ERR_INVALID_ENTITY, "URI '%.*s' is not local: it does not begin with '/'",
+                   SPAN_FMT(uri));
+    TRY(check_custom_body(json_member(custom, SPAN("Body"))));
+    old_headers = json_member(old_member(old, name, a), SPAN("Headers"));
+    if (json_type(json_member(custom, SPAN("Headers"))) == JSON_OBJECT)
+        TRY(check_headers(json_member(custom, SPAN("Headers")), old_headers, a, &headers));
+    TRY(check_local(call, uri, METHOD_GET, entity_parse(headers, a), &normal));
+    draft_set(draft, name, custom_json(call, custom, normal, headers));
+    return NULL;
+}
+
+/* Delivery and Signing. -------------------------------------------------------------------- */
+
+struct range {
+    struct span name;
+    double least, most;
+};
+
+static const struct range ranges[] = {
+    {SPAN_INIT("TimeoutSeconds"), 0.1, 3600},
+    {SPAN_INIT("MaxInFlight"), 1, 1024},
+    {SPAN_INIT("RatePerSecond"), 0, 1000000},
+    {SPAN_INIT("DisableAfterDays"), 0, 3650},
+};
+
+static struct err *check_delivery(struct call *call, const struct draft *draft)
+{
+    struct json_value delivery = draft_value(draft, SPAN("Delivery"), call->arena);
+    struct json_value schedule = json_member(delivery, SPAN("RetrySchedule"));
+    struct retry_policy policy;
+
+    for (size_t i = 0; i < ARRAY_LEN(ranges); i++) {
+        struct json_value value = json_member(delivery, ranges[i].name);
+        double number;
+
+        if (json_type(value) != JSON_NUMBER)
+            continue;
+        number = decimal_to_double(json_text(value));
+        if (number < ranges[i].least || number > ranges[i].most)
+            return ERR(ERR_INVALID_ENTITY, "%.*s is %.*s, it must be between %g and %g",
+                       SPAN_FMT(ranges[i].name), SPAN_FMT(json_text(value)), ranges[i].least,
+                       ranges[i].most);
+    }
+    return json_type(schedule) == JSON_ARRAY ? retry_parse(schedule, &policy) : NULL;
+}
+
+static struct err *check_secret(struct json_value secret, struct arena *a)
+{
+    if (!json_exists(secret))
+        return ERR(ERR_INVALID_ENTITY,
+                   "a secret is " MASK ", but none is stored to keep in its place");
+    if (json_type(secret) != JSON_STRING)
+        return ERR(ERR_INVALID_ENTITY, "a secret is not a string");
+    return sign_check_secret(json_string(secret, a));
+}
+
+/* Secrets written as the mask keep the stored ones, place by place. */
+static struct err *check_signing(struct call *call, struct draft *draft, const struct entity *old)
+{
+    enum { MOST = 10 };
+    struct arena *a = call->arena;
+    struct json_value secrets =
+        json_member(draft_value(draft, SPAN("Signing"), a), SPAN("Secrets"));
+    struct json_value known = json_member(old_member(old, SPAN("Signing"), a), SPAN("Secrets"));
+    struct span array = SPAN("[");
+    uint32_t i = 0;
+
+    if (!json_exists(secrets))
+        return NULL;
+    if (json_count(secrets) == 0 || json_count(secrets) > MOST)
+        return ERR(ERR_INVALID_ENTITY, "Secrets has %u elements, it must have 1 to %d",
+                   json_count(secrets), MOST);
+    for (struct json_value v = json_first(secrets); json_exists(v); v = json_next(secrets, v)) {
+        struct json_value kept = mask_is(v, a) ? json_at(known, i) : v;
+
+        TRY(check_secret(kept, a));
+        array = arena_printf(a, "%.*s%s%.*s", SPAN_FMT(array), i == 0 ? "" : ",",
+                             SPAN_FMT(json_text(kept)));
+        i++;
+    }
+    draft_set(draft, SPAN("Signing"), arena_printf(a, "{\"Secrets\":%.*s]}", SPAN_FMT(array)));
+    return NULL;
+}
+
+static struct err *check_tags(struct call *call, const struct draft *draft)
+{
+    struct json_value tags = draft_value(draft, SPAN("Tags"), call->arena);
+
+    for (struct json_value v = json_first(tags); json_exists(v); v = json_next(tags, v))
+        if (json_type(v) != JSON_STRING)
+            return ERR(ERR_INVALID_ENTITY, "an element is not a string");
+    return NULL;
+}
+
+/* What the server itself says of a webhook. */
+static void set_read_only(struct call *call, struct draft *draft, const struct entity *old)
+{
+    struct buf time;
+
+    if (span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("false")))
+        draft_set(draft, SPAN("ErrorMessage"), SPAN("null"));
+    if (old != NULL)
+        return;
+    buf_init(&time, 64);
+    buf_add_char(&time, '"');
+    datetime_add(&time, clock_unix_ns());
+    buf_add_char(&time, '"');
+    draft_set(draft, SPAN("Time"), arena_copy(call->arena, buf_span(&time)));
+    buf_done(&time);
+}
+
+/* One that is resumed, or led to another receiver, begins anew. */
+static void start_over(struct call *call, const struct draft *draft, const struct entity *old)
+{
+    struct arena *a = call->arena;
+    const struct webhook *w = old == NULL ? NULL : old->attached;
+    struct span was, now;
+    bool is_resumed, is_other_receiver;
+
+    if (w == NULL || w->lane == NULL)
+        return;
+    was = json_string(old_member(old, SPAN("Destination"), a), a);
+    now = draft_string(draft, SPAN("Destination"), a);
+    is_resumed = w->is_paused && span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("false"));
+    is_other_receiver = !span_eq(fetch_url_origin(was), fetch_url_origin(now));
+    if (is_resumed || is_other_receiver)
+        lane_start_over(&call->change, w->lane, is_other_receiver);
+}
+
+struct err *webhook_check(struct call *call, struct draft *draft, const struct entity *old)
+{
+    struct resource *event;
+
+    TRY(invalid("Headers", check_own_headers(call, draft, old)));
+    TRY(check_selector(call, draft, old, &event));
+    TRY(invalid("Headers", check_content_type(call, draft, event)));
+    TRY(invalid("Destination", check_destination(call, draft, old)));
+    TRY(invalid("CustomPayloadRequest", check_custom(call, draft, old)));
+    TRY(invalid("Delivery", check_delivery(call, draft)));
+    TRY(invalid("Signing", check_signing(call, draft, old)));
+    TRY(invalid("Tags", check_tags(call, draft)));
+    set_read_only(call, draft, old);
+    start_over(call, draft, old);
+    return NULL;
+}

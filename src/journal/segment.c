@@ -1,0 +1,396 @@
+/* Segment files, format version 1. All numbers are little-endian; offsets and lengths in bytes.
+ *
+ * A journal is a directory of segments `journal-<number, 16 hex digits>.seg` with consecutive
+ * numbers. A segment is a file of whole blocks of 4096 bytes: block 0 is the header, records begin
+ * in block 1, and zeros go from the last record to the end of the file.
+ *
+ *   header
+ *        0     8  magic `SVCJRNL` and a line feed
+ *        8     4  version of the format
+ *       12     4  0
+ *       16    16  UUID of the journal
+ *       32     8  number of the segment
+ *       40     8  serial of its first record
+ *       48     8  when it was made, nanoseconds since 1970
+ *       56  4036  0
+ *     4092     4  CRC-32C of the 4092 bytes before
+ *
+ *   record, at a multiple of 8
+ *        0     4  n, bytes of the body
+ *        4     4  checksum: CRC-32C of the journal's UUID, bytes 0 to 3, bytes 8 to 23 and the
+ * body; where that is 0, 1 stands for it 8     8  serial 16     2  kind 18     2  flags: 1
+ * commit_start, 2 more, 4 after_sync; other bits are 0 20     4  serials, at least 1 24     n  body
+ *     24+n  0-7  0, up to a multiple of 8
+ *
+ * A commit is one write of whole blocks. Its first record has commit_start and stands at a block
+ * offset, the others follow without gaps, zeros fill the last block: a block that holds something
+ * acknowledged is never written again. A change is a run of records all of which but the last have
+ * `more`; it lies within one commit, so within one segment.
+ *
+ * Validity. At the end of the header the scan expects a commit_start record, or the end. A record
+ * is valid when it lies within the file, its checksum and padding hold, its flags are known, its
+ * serial is the one expected (that of the record before plus its `serials`), and it has
+ * commit_start if zeros were skipped before it, and commit_start only at a block offset. Eight
+ * bytes of zeros where a record could begin (no record begins so: its checksum is not 0) mean that
+ * the commit is over: everything up to the next block offset must be 0, and there the next commit
+ * begins. If there are zeros again, the segment ends, and everything up to the end of the file must
+ * be 0. So every bit of the file is accounted for: none can change without being noticed. A file
+ * may be cut short after the last record.
+ *
+ * Recovery. Segments are read in the order of their numbers; each must begin with the serial where
+ * the one before ended. Records are handed on change by change. Bytes in the last segment that are
+ * no valid record, or a change without its last record, are what an interrupted write left,
+ * provided that no block from there on begins with a valid commit_start record that has after_sync
+ * and a serial not yet seen. Such a record proves that the broken bytes had been on stable storage:
+ * that is damage, and the journal refuses to start. So does anything wrong in another segment: a
+ * segment is synced before the next one is begun. A torn tail is overwritten with zeros, durably,
+ * and the next commit goes to the next block. (after_sync is missing where Fsync is not `always`,
+ * and the writes before were not synced yet: these may reach the disk in any order.)
+ *
+ * Changing the format. Magic, version and the place of the header's checksum stay for ever, so that
+ * any program can tell a newer segment from a damaged one. Whatever else changes, raise
+ * SEGMENT_FORMAT_VERSION, describe the new format here beside the old one, go on reading the old
+ * version (header.version says which), and write new segments only in the new one; cleaning then
+ * moves a journal over by itself. A new kind of record body is the store's business and no change
+ * of this format. */
+#include "journal/segment.h"
+
+#include "base/hash.h"
+#include "base/must.h"
+#include "base/text.h"
+
+#include <endian.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BLOCK_BYTES 4096u
+#define RECORD_ALIGNMENT 8u
+
+#define HEADER_ZEROS_AT 56u
+#define HEADER_CHECKSUM_AT (SEGMENT_HEADER_BYTES - 4u)
+
+enum { FLAG_COMMIT_START = 1, FLAG_MORE = 2, FLAG_AFTER_SYNC = 4, FLAGS_KNOWN = 7 };
+
+static const struct span magic = SPAN_INIT("SVCJRNL\n");
+
+/* Offsets in a record header. */
+enum {
+    AT_LENGTH = 0,
+    AT_CHECKSUM = 4,
+    AT_SERIAL = 8,
+    AT_KIND = 16,
+    AT_FLAGS = 18,
+    AT_SERIALS = 20
+};
+
+static uint16_t get_le16(const char *p)
+{
+    uint16_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return le16toh(v);
+}
+
+static uint32_t get_le32(const char *p)
+{
+    uint32_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return le32toh(v);
+}
+
+static uint64_t get_le64(const char *p)
+{
+    uint64_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return le64toh(v);
+}
+
+static void put_le16(char *p, uint16_t v)
+{
+    v = htole16(v);
+    memcpy(p, &v, sizeof(v));
+}
+
+static void put_le32(char *p, uint32_t v)
+{
+    v = htole32(v);
+    memcpy(p, &v, sizeof(v));
+}
+
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+/* Compares the bytes with themselves, shifted by one: memcmp is far faster than a loop. */
+static bool all_zero(const char *p, size_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
+static void add_zeros(struct buf *b, size_t n)
+{
+    char *p = buf_reserve(b, n);
+
+    if (p == NULL)
+        return;
+    memset(p, 0, n);
+    buf_commit(b, n);
+}
+
+void segment_add_header(struct buf *b, const struct segment_header *h)
+{
+    size_t start = b->n;
+
+    buf_add(b, magic);
+    buf_add_le32(b, h->version);
+    buf_add_le32(b, 0);
+    buf_add(b, span_of((const char *)h->journal.b, sizeof(h->journal.b)));
+    buf_add_le64(b, h->number);
+    buf_add_le64(b, h->first_serial);
+    buf_add_le64(b, (uint64_t)h->created_unix_ns);
+    add_zeros(b, HEADER_CHECKSUM_AT - HEADER_ZEROS_AT);
+    if (!buf_over(b))
+        buf_add_le32(b, hash_crc32c(0, b->p + start, HEADER_CHECKSUM_AT));
+}
+
+struct err *segment_read_header(struct span file, struct segment_header *out_header)
+{
+    const char *p = file.p;
+    struct segment_header h;
+
+    if (file.n < SEGMENT_HEADER_BYTES || !span_starts(file, magic))
+        return ERR(ERR_STORAGE_FAILURE, "this is no journal segment");
+    h.version = get_le32(p + 8);
+    if (get_le32(p + HEADER_CHECKSUM_AT) != hash_crc32c(0, p, HEADER_CHECKSUM_AT))
+        return ERR(ERR_STORAGE_FAILURE, "the header is damaged: its checksum does not match");
+    if (h.version != SEGMENT_FORMAT_VERSION)
+        return ERR(ERR_STORAGE_FAILURE,
+                   "the segment has format version %" PRIu32 ", this program knows version %u",
+                   h.version, SEGMENT_FORMAT_VERSION);
+    memcpy(h.journal.b, p + 16, sizeof(h.journal.b));
+    h.number = get_le64(p + 32);
+    h.first_serial = get_le64(p + 40);
+    h.created_unix_ns = (int64_t)get_le64(p + 48);
+    *out_header = h;
+    return NULL;
+}
+
+bool segment_blank(struct span file)
+{
+    return all_zero(file.p, file.n);
+}
+
+size_t segment_record_bytes(size_t body_bytes)
+{
+    return round_up(SEGMENT_RECORD_HEADER_BYTES + body_bytes, RECORD_ALIGNMENT);
+}
+
+static uint32_t checksum(const struct segment_header *h, const char *head, struct span body)
+{
+    uint32_t crc = hash_crc32c(0, h->journal.b, sizeof(h->journal.b));
+
+    crc = hash_crc32c(crc, head + AT_LENGTH, AT_CHECKSUM - AT_LENGTH);
+    crc = hash_crc32c(crc, head + AT_SERIAL, SEGMENT_RECORD_HEADER_BYTES - AT_SERIAL);
+    crc = hash_crc32c(crc, body.p, body.n);
+    return crc == 0 ? 1 : crc;
+}
+
+void segment_add_record(struct buf *b, const struct segment_header *h,
+                        const struct segment_record *record)
+{
+    size_t start = b->n;
+    size_t bytes = segment_record_bytes(record->body.n);
+    unsigned flags = (record->commit_start ? FLAG_COMMIT_START : 0u) |
+                     (record->more ? FLAG_MORE : 0u) | (record->after_sync ? FLAG_AFTER_SYNC : 0u);
+    char *head;
+
+    MUST(record->body.n <= UINT32_MAX && record->serials > 0);
+    buf_add_le32(b, (uint32_t)record->body.n);
+    buf_add_le32(b, 0);
+    buf_add_le64(b, record->serial);
+    buf_add_le16(b, record->kind);
+    buf_add_le16(b, (uint16_t)flags);
+    buf_add_le32(b, record->serials);
+    buf_add(b, record->body);
+    add_zeros(b, bytes - SEGMENT_RECORD_HEADER_BYTES - record->body.n);
+    if (buf_over(b))
+        return;
+    head = b->p + start;
+    put_le32(head + AT_CHECKSUM, checksum(h, head, record->body));
+}
+
+void segment_mark_after_sync(const struct segment_header *h, char *p)
+{
+    struct span body = span_of(p + SEGMENT_RECORD_HEADER_BYTES, segment_body_bytes(p));
+
+    put_le16(p + AT_FLAGS, get_le16(p + AT_FLAGS) | FLAG_AFTER_SYNC);
+    put_le32(p + AT_CHECKSUM, checksum(h, p, body));
+}
+
+uint32_t segment_body_bytes(const char head[SEGMENT_RECORD_HEADER_BYTES])
+{
+    return get_le32(head + AT_LENGTH);
+}
+
+bool segment_record_valid(const struct segment_header *h,
+                          const char head[SEGMENT_RECORD_HEADER_BYTES], struct span body)
+{
+    return body.n == segment_body_bytes(head) &&
+           get_le32(head + AT_CHECKSUM) == checksum(h, head, body);
+}
+
+struct err *segment_scan_start(struct segment_scan *scan, struct span file)
+{
+    *scan = (struct segment_scan){.file = file, .offset = SEGMENT_HEADER_BYTES};
+    TRY(segment_read_header(file, &scan->header));
+    scan->next_serial = scan->header.first_serial;
+    return NULL;
+}
+
+static enum segment_next broken(struct segment_scan *scan, const char *why)
+{
+    scan->why = why;
+    return SEGMENT_BROKEN;
+}
+
+/* Decodes what stands at `offset`; NULL when that is a record of this journal, or what is wrong. */
+static const char *read_record(const struct segment_scan *scan, uint64_t offset,
+                               struct segment_record *out)
+{
+    const char *p = scan->file.p + offset;
+    uint64_t left = scan->file.n - offset;
+    unsigned flags;
+
+    if (left < SEGMENT_RECORD_HEADER_BYTES ||
+        left - SEGMENT_RECORD_HEADER_BYTES < segment_body_bytes(p))
+        return "the record goes beyond the end of the file";
+    flags = get_le16(p + AT_FLAGS);
+    *out = (struct segment_record){
+        .serial = get_le64(p + AT_SERIAL),
+        .serials = get_le32(p + AT_SERIALS),
+        .kind = get_le16(p + AT_KIND),
+        .commit_start = (flags & FLAG_COMMIT_START) != 0,
+        .after_sync = (flags & FLAG_AFTER_SYNC) != 0,
+        .more = (flags & FLAG_MORE) != 0,
+        .body = span_of(p + SEGMENT_RECORD_HEADER_BYTES, segment_body_bytes(p)),
+        .offset = offset,
+    };
+    if (!segment_record_valid(&scan->header, p, out->body))
+        return "the checksum does not match";
+    if ((flags & ~(unsigned)FLAGS_KNOWN) != 0)
+        return "the record has unknown flags";
+    if (out->serials == 0 || out->serial > UINT64_MAX - out->serials)
+        return "the record takes an impossible number of serials";
+    return NULL;
+}
+
+/* What a valid record must fulfil at this place of the scan. */
+static const char *check_place(const struct segment_scan *scan, const struct segment_record *record,
+                               bool start_expected)
+{
+    size_t end = record->offset + SEGMENT_RECORD_HEADER_BYTES + record->body.n;
+    size_t next = record->offset + segment_record_bytes(record->body.n);
+
+    if (record->serial != scan->next_serial)
+        return "the record has not the serial that follows";
+    if (record->commit_start && record->offset % BLOCK_BYTES != 0)
+        return "a commit begins within a block";
+    if (!record->commit_start && start_expected)
+        return "the beginning of a commit is missing";
+    if (!all_zero(scan->file.p + end, MIN(next, scan->file.n) - end))
+        return "the bytes that fill the record up are not zero";
+    return NULL;
+}
+
+static bool starts_record(const struct segment_scan *scan, uint64_t offset)
+{
+    return offset < scan->file.n &&
+           !all_zero(scan->file.p + offset, MIN(RECORD_ALIGNMENT, scan->file.n - offset));
+}
+
+enum segment_next segment_scan_next(struct segment_scan *scan, struct segment_record *out_record)
+{
+    bool start_expected = scan->offset == SEGMENT_HEADER_BYTES;
+    const char *why;
+
+    if (!starts_record(scan, scan->offset)) {
+        uint64_t block = MIN(round_up(scan->offset, BLOCK_BYTES), scan->file.n);
+
+        if (!all_zero(scan->file.p + scan->offset, block - scan->offset))
+            return broken(scan, "the bytes that fill the block up are not zero");
+        scan->offset = block;
+        if (!starts_record(scan, block))
+            return all_zero(scan->file.p + block, scan->file.n - block)
+                       ? SEGMENT_END
+                       : broken(scan, "there are bytes after the end");
+        start_expected = true;
+    }
+    why = read_record(scan, scan->offset, out_record);
+    if (why == NULL)
+        why = check_place(scan, out_record, start_expected);
+    if (why != NULL)
+        return broken(scan, why);
+    scan->next_serial = out_record->serial + out_record->serials;
+    scan->offset = MIN(scan->offset + segment_record_bytes(out_record->body.n), scan->file.n);
+    return SEGMENT_RECORD;
+}
+
+/* Could this header be of a record that the scan has not seen and that proves damage? Asked first,
+ * because the checksum has to read the body. */
+static bool may_prove_damage(const struct segment_scan *scan, const char *p)
+{
+    unsigned flags = get_le16(p + AT_FLAGS);
+
+    return (flags & FLAG_COMMIT_START) != 0 && (flags & FLAG_AFTER_SYNC) != 0 &&
+           get_le64(p + AT_SERIAL) >= scan->next_serial;
+}
+
+/* A body that is full of forged headers would have itself checksummed once per block. When that
+ * gets out of hand the answer is yes: refusing to start loses nothing. */
+bool segment_scan_finds_later(const struct segment_scan *scan, uint64_t *out_offset)
+{
+    uint64_t budget = 16 * (uint64_t)scan->file.n;
+    uint64_t offset = round_up(scan->offset, BLOCK_BYTES);
+    struct segment_record record;
+
+    for (; offset + SEGMENT_RECORD_HEADER_BYTES <= scan->file.n; offset += BLOCK_BYTES) {
+        const char *p = scan->file.p + offset;
+        uint64_t cost = segment_body_bytes(p);
+
+        if (!may_prove_damage(scan, p) || cost > scan->file.n)
+            continue;
+        if (cost > budget || read_record(scan, offset, &record) == NULL) {
+            *out_offset = offset;
+            return true;
+        }
+        budget -= cost;
+    }
+    return false;
+}
+
+void segment_file_name(uint64_t number, char out_name[40])
+{
+    snprintf(out_name, 40, "journal-%016" PRIx64 ".seg", number);
+}
+
+bool segment_number_of(struct span file_name, uint64_t *out_number)
+{
+    size_t prefix = strlen("journal-");
+    uint8_t bytes[8] = {0};
+    char canonical[40];
+    uint64_t number = 0;
+
+    if (!text_from_hex(span_sub(file_name, prefix, prefix + 16), bytes))
+        return false;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        number = number << 8 | bytes[i];
+    segment_file_name(number, canonical);
+    if (!span_eq(file_name, span_str(canonical)))
+        return false;
+    *out_number = number;
+    return true;
+}

@@ -1,0 +1,73 @@
+#include "rest/cors.h"
+
+#include "admin/service.h"
+#include "base/json.h"
+
+static const char allowed_headers[] =
+    "Authorization, Content-Type, Accept, If-Match, If-None-Match, Idempotency-Key, Prefer";
+static const char exposed_headers[] = "ErrorInfo, ETag, Link, Location, Preference-Applied, "
+                                      "Retry-After, Svc-count, Svc-info, Svc-pager, Svc-version";
+
+/* The request's Origin when it is one of those configured (`*`: any), else the absent span. */
+static struct span allowed_origin(const struct call *call)
+{
+    struct span origin = request_header(call->request, SPAN("Origin"));
+
+    if (origin.p == NULL || call->service->cors_origins == NULL)
+        return (struct span){NULL, 0};
+    for (const char **at = call->service->cors_origins; *at != NULL; at++)
+        if (span_eq(span_str(*at), SPAN("*")) || span_ieq(span_str(*at), origin))
+            return origin;
+    return (struct span){NULL, 0};
+}
+
+void cors_add_headers(struct call *call)
+{
+    struct response *response = call->response;
+    struct span origin;
+
+    if (call->service->cors_origins == NULL || call->request->is_local)
+        return;
+    response_add_header(response, SPAN("Vary"), SPAN("Origin"));
+    origin = allowed_origin(call);
+    if (origin.p == NULL)
+        return;
+    response_add_header(response, SPAN("Access-Control-Allow-Origin"), origin);
+    response_add_header(response, SPAN("Access-Control-Expose-Headers"), span_str(exposed_headers));
+}
+
+static void answer_preflight(struct call *call, struct span methods)
+{
+    struct response *response = call->response;
+
+    if (request_header(call->request, SPAN("Access-Control-Request-Method")).p == NULL ||
+        allowed_origin(call).p == NULL)
+        return;
+    response_add_header(response, SPAN("Access-Control-Allow-Methods"), methods);
+    response_add_header(response, SPAN("Access-Control-Allow-Headers"), span_str(allowed_headers));
+    response_add_header(response, SPAN("Access-Control-Max-Age"), SPAN("600"));
+}
+
+struct err *cors_answer_options(struct call *call)
+{
+    struct response *response = call->response;
+    const struct resource *resource = call->resource;
+    struct buf *b = &response->body;
+    struct buf methods;
+
+    response->status = 200;
+    response->content_type = SPAN("application/json");
+    buf_add_str(b, "[{\"Resource\":");
+    json_add_string(b, resource->name);
+    json_add_name(b, SPAN("ResourceKind"));
+    json_add_string(b, resource_kind_names.values[resource->kind]);
+    json_add_name(b, SPAN("Methods"));
+    method_add_json(b, resource->methods);
+    buf_add_str(b, "}]");
+    buf_init(&methods, 256);
+    method_add_list(&methods, resource->methods);
+    response_add_header(response, SPAN("Allow"), buf_span(&methods));
+    answer_preflight(call, buf_span(&methods));
+    buf_done(&methods);
+    return NULL;
+}

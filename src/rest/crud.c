@@ -1,0 +1,362 @@
+/* POST, PATCH, PUT and DELETE on stored entities. Each builds one change and carries it out last:
+ * an error anywhere leaves everything as it was. */
+#include "rest/crud.h"
+
+#include "admin/service.h"
+#include "base/json.h"
+#include "base/must.h"
+#include "rest/crud_inner.h"
+#include "rest/formats.h"
+
+struct err *crud_body(struct call *call, struct json_doc *out_doc)
+{
+    const struct limits *limits = &call->service->limits;
+    const struct json_limits bounds = {(uint32_t)limits->json_depth, (uint32_t)limits->json_nodes};
+    struct span text = call->request->body;
+
+    if (span_trim(text).n == 0)
+        return ERR(ERR_NO_DATA_SOURCE, "%.*s on '%.*s' needs a body, and there is none",
+                   SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
+    if (call->in == FORMAT_NDJSON)
+        return json_parse_lines(text, &bounds, call->arena, out_doc);
+    return json_parse(text, &bounds, call->arena, out_doc);
+}
+
+struct err *crud_check_several(const struct call *call, size_t count)
+{
+    if (count <= 1 || call->query.meta.is_unsafe)
+        return NULL;
+    return ERR(ERR_AMBIGUOUS_MATCH,
+               "%zu entities of '%.*s' match, and %.*s of several needs the meta-condition "
+               "unsafe=true",
+               count, SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
+}
+
+static void add_info(struct call *call, size_t count, const char *verb)
+{
+    struct buf info;
+
+    buf_init_arena(&info, call->arena);
+    buf_add_u64(&info, count);
+    buf_add(&info, count == 1 ? SPAN(" entity ") : SPAN(" entities "));
+    buf_add_str(&info, verb);
+    buf_add(&info, SPAN(" '"));
+    buf_add(&info, call->resource->name);
+    buf_add_char(&info, '\'');
+    response_add_header(call->response, SPAN("Svc-info"), buf_span(&info));
+}
+
+void crud_answer_changed(struct call *call, int status, const char *verb, const struct span *items,
+                         size_t count)
+{
+    struct response *response = call->response;
+    struct span *visible;
+
+    response->status = status;
+    add_info(call, count, verb);
+    if (negotiate_prefers_minimal(request_header_all(call->request, SPAN("Prefer"), call->arena))) {
+        response_add_header(response, SPAN("Preference-Applied"), SPAN("return=minimal"));
+        return;
+    }
+    visible = ARENA_ARRAY(call->arena, struct span, count);
+    for (size_t i = 0; i < count; i++)
+        visible[i] = crud_visible(call, items[i], call->arena);
+    response->content_type = format_media_type(call->out.format);
+    payload_add_list(&response->body, visible, count, call->out.format, call->out.indent,
+                     call->arena);
+}
+
+static struct err *apply(struct call *call)
+{
+    const struct resource_ops *ops = call->resource->ops;
+
+    return ops->apply != NULL ? ops->apply(call) : call_apply(call);
+}
+
+/* What a request writes grows with what it matches, and not with what was sent. */
+static struct err *check_change(const struct call *call)
+{
+    int64_t most = call->service->limits.change_bytes;
+
+    if (call->change.bodies.n <= (size_t)most)
+        return NULL;
+    call->service->metrics.limit_hits[METRIC_CHANGE_BYTES]++;
+    return ERR(ERR_PAYLOAD_TOO_LARGE,
+               "the request would write more than the limit ChangeBytes (%lld bytes): choose fewer "
+               "entities with limit and offset",
+               (long long)most);
+}
+
+/* Encodes a checked draft into the change, and gives its text. */
+static struct err *store_draft(struct call *call, struct draft *draft, const struct entity *old,
+                               struct span *out_json)
+{
+    const struct resource_ops *ops = call->resource->ops;
+    struct change *change = &call->change;
+    struct uuid id = old != NULL ? old->id : uuid_new();
+    uint64_t object_no = old != NULL ? old->object_no : change_next_serial(change);
+    struct buf text;
+    struct span json;
+
+    buf_init_arena(&text, call->arena);
+    schema_encode(&text, draft, &id, object_no);
+    json = buf_span(&text);
+    change_put_entity(change, call->resource->name, &id, object_no, json);
+    if (ops->stored != NULL)
+        TRY(ops->stored(call, old != NULL ? METHOD_PATCH : METHOD_POST, json));
+    *out_json = json;
+    return check_change(call);
+}
+
+/* Decodes one input object over an old entity (NULL: an insert) and stores it; `a` holds what that
+ * takes on the way. */
+static struct err *decode_entity(struct call *call, struct json_value input,
+                                 const struct entity *old, enum schema_mode mode, struct arena *a,
+                                 struct span *out_json)
+{
+    struct json_value old_json = {NULL, NULL};
+    struct draft draft;
+
+    if (old != NULL)
+        old_json = entity_parse(entity_json(old), a);
+    TRY(schema_decode(call->resource->shape, input, old_json, mode, a, &draft));
+    if (call->resource->ops->check != NULL)
+        TRY(call->resource->ops->check(call, &draft, old));
+    return store_draft(call, &draft, old, out_json);
+}
+
+/* Many entities may be updated by one small body: what each takes on the way is given back. */
+static struct err *write_entity(struct call *call, struct json_value input,
+                                const struct entity *old, enum schema_mode mode,
+                                struct span *out_json)
+{
+    struct arena scratch;
+    struct err *e;
+
+    if (old == NULL)
+        return decode_entity(call, input, NULL, mode, call->arena, out_json);
+    arena_init(&scratch);
+    e = decode_entity(call, input, old, mode, &scratch, out_json);
+    arena_done(&scratch);
+    return e;
+}
+
+/* What a POST or PUT has written, each entity once. */
+struct posted {
+    struct span *texts;
+    size_t count, inserted;
+    struct safepost *safepost; /* NULL: every input is inserted */
+};
+
+/* Updates what the input stands for: stored, or written by an input before it. */
+static struct err *safepost_one(struct call *call, struct json_value input, struct posted *posted)
+{
+    struct safepost_match *match = safepost_next(posted->safepost);
+    uint64_t object_no =
+        match->old != NULL ? match->old->object_no : change_next_serial(&call->change);
+    bool again = match->old == &match->written;
+    size_t place = again ? match->place : posted->count;
+
+    TRY(write_entity(call, input, match->old, match->old != NULL ? SCHEMA_PATCH : SCHEMA_INSERT,
+                     &posted->texts[place]));
+    posted->inserted += match->old == NULL;
+    posted->count += !again;
+    match->place = place;
+    safepost_wrote(match, posted->texts[place], object_no);
+    return NULL;
+}
+
+static struct err *post_one(struct call *call, struct json_value input, struct posted *posted)
+{
+    if (posted->safepost != NULL)
+        return safepost_one(call, input, posted);
+    TRY(write_entity(call, input, NULL, SCHEMA_INSERT, &posted->texts[posted->count]));
+    posted->inserted++;
+    posted->count++;
+    return NULL;
+}
+
+static struct err *post_all(struct call *call, struct json_value root, struct posted *posted)
+{
+    size_t index = 0;
+
+    if (json_type(root) != JSON_ARRAY)
+        return post_one(call, root, posted);
+    for (struct json_value v = json_first(root); json_exists(v); v = json_next(root, v), index++) {
+        struct err *e = post_one(call, v, posted);
+
+        if (e != NULL)
+            return err_prefix(e, "entity %zu: ", index);
+    }
+    return NULL;
+}
+
+struct span crud_id_of(struct span json)
+{
+    return span_sub(json, sizeof("{\"Id\":\"") - 1, sizeof("{\"Id\":\"") - 1 + UUID_TEXT_BYTES);
+}
+
+struct span crud_link(const struct call *call, struct span target)
+{
+    struct span base = call->service->base_path;
+    struct buf link;
+
+    buf_init_arena(&link, call->arena);
+    if (!span_eq(base, SPAN("/")))
+        buf_add(&link, base);
+    buf_add(&link, target);
+    return buf_span(&link);
+}
+
+static void add_location(struct call *call, const struct posted *posted)
+{
+    struct buf target;
+
+    if (posted->inserted != 1 || posted->count != 1)
+        return;
+    buf_init_arena(&target, call->arena);
+    buf_add_char(&target, '/');
+    buf_add(&target, call->resource->name);
+    buf_add(&target, SPAN("/Id="));
+    buf_add(&target, crud_id_of(posted->texts[0]));
+    response_add_header(call->response, SPAN("Location"), crud_link(call, buf_span(&target)));
+}
+
+static const char *posted_verb(const struct posted *posted)
+{
+    if (posted->inserted == posted->count)
+        return "inserted into";
+    return posted->inserted == 0 ? "updated in" : "inserted into or updated in";
+}
+
+struct err *crud_insert(struct call *call)
+{
+    struct json_doc doc;
+    struct json_value root;
+    struct posted posted = {NULL, 0, 0, NULL};
+    struct err *e;
+
+    TRY(crud_body(call, &doc));
+    root = json_root(&doc);
+    posted.texts =
+        ARENA_ARRAY(call->arena, struct span, json_type(root) == JSON_ARRAY ? json_count(root) : 1);
+    if (call->query.meta.safepost_count > 0)
+        TRY(safepost_open(call, root, &posted.safepost));
+    e = post_all(call, root, &posted);
+    safepost_close(posted.safepost);
+    TRY(e);
+    add_location(call, &posted);
+    crud_answer_changed(call, posted.inserted > 0 ? 201 : 200, posted_verb(&posted), posted.texts,
+                        posted.count);
+    return apply(call);
+}
+
+/* What webhooks send is always an array: to a local destination, an array of one is that one. */
+static struct err *body_object(struct call *call, struct json_value *out_object)
+{
+    struct json_doc *doc = ARENA_NEW(call->arena, struct json_doc);
+    struct json_value root;
+
+    TRY(crud_body(call, doc));
+    root = json_root(doc);
+    if (call->request->is_local && json_type(root) == JSON_ARRAY && json_count(root) == 1)
+        root = json_first(root);
+    if (json_type(root) != JSON_OBJECT)
+        return ERR(ERR_INVALID_ENTITY, "%.*s takes one JSON object as its body",
+                   SPAN_FMT(method_name(call->method)));
+    *out_object = root;
+    return NULL;
+}
+
+struct err *crud_patch(struct call *call)
+{
+    struct json_value input;
+    struct query_result found;
+    struct span *texts;
+
+    TRY(crud_select(call, true, &found));
+    TRY(body_object(call, &input));
+    if (found.count == 0)
+        return ERR(ERR_UNKNOWN_ENTITY, "no entity of '%.*s' matches",
+                   SPAN_FMT(call->resource->name));
+    TRY(crud_check_several(call, found.count));
+    texts = ARENA_ARRAY(call->arena, struct span, found.count);
+    for (size_t i = 0; i < found.count; i++) {
+        const struct entity *e = found.items[i].object;
+
+        TRY(crud_check_preconditions(call, e));
+        TRY(write_entity(call, input, e, SCHEMA_PATCH, &texts[i]));
+    }
+    crud_answer_changed(call, 200, "updated in", texts, found.count);
+    return apply(call);
+}
+
+static bool names_id(const struct conditions *conditions)
+{
+    for (size_t i = 0; i < conditions->count; i++)
+        if (span_ieq(conditions->items[i].path.text, SPAN("Id")))
+            return true;
+    return false;
+}
+
+struct err *crud_put(struct call *call)
+{
+    struct json_value input;
+    struct query_result found;
+    const struct entity *old = NULL;
+    struct posted posted;
+
+    TRY(crud_select(call, true, &found));
+    TRY(body_object(call, &input));
+    if (found.count > 1)
+        return ERR(ERR_AMBIGUOUS_MATCH, "%zu entities of '%.*s' match, PUT replaces one",
+                   found.count, SPAN_FMT(call->resource->name));
+    if (found.count == 0 && names_id(&call->query.conditions))
+        return ERR(ERR_UNKNOWN_ENTITY,
+                   "no entity of '%.*s' has this Id, and ids are given by the server",
+                   SPAN_FMT(call->resource->name));
+    if (found.count == 1)
+        old = found.items[0].object;
+    TRY(crud_check_preconditions(call, old));
+    posted = (struct posted){ARENA_ARRAY(call->arena, struct span, 1), 1, old == NULL, NULL};
+    TRY(write_entity(call, input, old, old != NULL ? SCHEMA_REPLACE : SCHEMA_INSERT,
+                     &posted.texts[0]));
+    add_location(call, &posted);
+    crud_answer_changed(call, old != NULL ? 200 : 201, old != NULL ? "updated in" : "inserted into",
+                        posted.texts, 1);
+    return apply(call);
+}
+
+static struct err *delete_one(struct call *call, const struct query_item *item)
+{
+    const struct resource_ops *ops = call->resource->ops;
+    const struct entity *e = item->object;
+
+    if (ops->forget != NULL) {
+        ops->forget(&call->change, item->object);
+        return NULL;
+    }
+    TRY(crud_check_preconditions(call, e));
+    change_delete_entity(&call->change, call->resource->name, &e->id);
+    if (ops->stored == NULL)
+        return NULL;
+    TRY(ops->stored(call, METHOD_DELETE, crud_text(call->resource, e, call->arena)));
+    return check_change(call);
+}
+
+struct err *crud_delete(struct call *call)
+{
+    struct query_result found;
+
+    TRY(crud_select(call, true, &found));
+    TRY(crud_check_several(call, found.count));
+    if (found.count == 0)
+        TRY(crud_check_preconditions(call, NULL));
+    call->change.frees_space = true;
+    for (size_t i = 0; i < found.count; i++)
+        TRY(delete_one(call, &found.items[i]));
+    TRY(apply(call));
+    crud_answer_count(call, found.count, false);
+    add_info(call, found.count, "deleted from");
+    return NULL;
+}

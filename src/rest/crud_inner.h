@@ -1,0 +1,59 @@
+/* Shared by the files of crud. */
+#ifndef REST_CRUD_INNER_H
+#define REST_CRUD_INNER_H
+
+#include "rest/crud.h"
+#include "store/entity.h"
+
+/* May the call's key see secrets of this resource? */
+bool crud_sees_secrets(const struct call *call);
+/* Are there any that the caller may not see? */
+bool crud_masks(const struct call *call);
+/* Can the text that is shown be another than the one that is stored? */
+bool crud_renders(const struct call *call);
+/* The entity's text, in the form that its resource has now: members that are no longer declared are
+ * left out, new ones are null. */
+struct span crud_text(const struct resource *resource, const struct entity *e, struct arena *a);
+/* The text with its secrets masked. */
+struct span crud_masked(const struct resource *resource, struct span json, struct arena *a);
+/* The text as the caller may see it. */
+struct span crud_visible(const struct call *call, struct span json, struct arena *a);
+/* The id of a stored text: its first member. */
+struct span crud_id_of(struct span json);
+/* `/<resource>/...` below the base path: for headers that clients follow as they stand. Svc-pager
+ * and ErrorInfo are relative to the base path instead. */
+struct span crud_link(const struct call *call, struct span target);
+/* If-Match and If-None-Match of a change against the entity (RFC 9110, section 13.2.2):
+ * ERR_PRECONDITION_FAILED. `e` NULL: there is no entity. */
+struct err *crud_check_preconditions(const struct call *call, const struct entity *e) MUST_USE;
+
+/* Answers with `{"Count":n}` in the negotiated format; as JSON, in an array when asked for. */
+void crud_answer_count(struct call *call, size_t count, bool in_array);
+
+/* What the inputs of a POST with safepost stand for. */
+struct safepost;
+
+/* Inputs that are equal on the paths. */
+struct safepost_match {
+    struct span key;
+    struct json_value input; /* the first of these */
+    size_t first_input;
+    bool by_index; /* an index led to what is stored */
+    /* What the next input updates: stored, or written before by the same request; NULL: nothing. */
+    const struct entity *old;
+    struct entity written;
+    size_t place; /* of what was written, in the answer */
+};
+
+/* Finds what is stored for the body, an object or an array. ERR_AMBIGUOUS_MATCH when several
+ * entities are equal to an input, ERR_INVALID_ENTITY for values that cannot be compared. */
+struct err *safepost_open(struct call *call, struct json_value root,
+                          struct safepost **out_safepost) MUST_USE;
+/* NULL is allowed. */
+void safepost_close(struct safepost *s);
+/* The match of the next input. */
+struct safepost_match *safepost_next(struct safepost *s);
+/* The input was written as this text: the next one of its match updates it. */
+void safepost_wrote(struct safepost_match *match, struct span json, uint64_t object_no);
+
+#endif

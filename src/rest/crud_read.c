@@ -1,0 +1,436 @@
+/* GET, HEAD and REPORT: from the resource's source through the query to the answer. */
+#include "admin/service.h"
+#include "base/json.h"
+#include "base/must.h"
+#include "rest/crud_inner.h"
+#include "rest/formats.h"
+#include "rest/scan.h"
+
+#include <string.h>
+
+/* For a walk over all of a collection that is not done in one turn. */
+struct scan_source {
+    struct scan_walk walk;
+    struct scan *scan; /* whose findings come first; NULL: there are none yet */
+};
+
+struct collection_source {
+    struct query_source source;
+    struct collection_walk walk;
+    const struct call *call;
+    struct scan_source *scanned; /* NULL: `walk` says what comes */
+};
+
+enum { SCAN_REPEATS_MOST = 3 }; /* while declarations or rights change: then it is done at once */
+
+bool crud_sees_secrets(const struct call *call)
+{
+    unsigned writing = METHOD_BIT(METHOD_POST) | METHOD_BIT(METHOD_PATCH) | METHOD_BIT(METHOD_PUT);
+
+    return access_methods(call->key, call->resource->name, writing) != 0;
+}
+
+bool crud_masks(const struct call *call)
+{
+    return call->resource->ops->mask != NULL && !crud_sees_secrets(call);
+}
+
+bool crud_renders(const struct call *call)
+{
+    const struct resource *resource = call->resource;
+
+    return (resource->shape_since > 0 && !resource->shape->dynamic) || crud_masks(call);
+}
+
+struct span crud_text(const struct resource *resource, const struct entity *e, struct arena *a)
+{
+    struct buf b;
+
+    if (e->version >= resource->shape_since || resource->shape->dynamic)
+        return entity_json(e);
+    buf_init_arena(&b, a);
+    schema_add_reshaped(&b, resource->shape, entity_parse(entity_json(e), a), a);
+    return buf_span(&b);
+}
+
+struct span crud_masked(const struct resource *resource, struct span json, struct arena *a)
+{
+    struct buf masked;
+
+    buf_init_arena(&masked, a);
+    resource->ops->mask(&masked, json, a);
+    return buf_span(&masked);
+}
+
+struct span crud_visible(const struct call *call, struct span json, struct arena *a)
+{
+    return crud_masks(call) ? crud_masked(call->resource, json, a) : json;
+}
+
+static bool next_entity(struct query_source *source, struct query_item *out_item)
+{
+    struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+    struct entity *e = collection_walk_next(&s->walk);
+
+    if (e == NULL)
+        return false;
+    *out_item = (struct query_item){.json = entity_json(e), .object = e};
+    return true;
+}
+
+static bool next_scanned(struct query_source *source, struct query_item *out_item)
+{
+    struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+    bool holds;
+    struct entity *e = scan_walk_next(&s->scanned->walk, &holds);
+
+    if (e == NULL)
+        return false;
+    *out_item = (struct query_item){.json = entity_json(e), .object = e, .holds = holds};
+    return true;
+}
+
+/* Masking comes before the conditions, so that nobody can guess a secret by asking for it. */
+static struct span render_entity(struct query_source *source, const struct query_item *item,
+                                 struct arena *a)
+{
+    const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+
+    return crud_visible(s->call, crud_text(s->call->resource, item->object, a), a);
+}
+
+static struct span hidden_value(struct query_source *source, const struct query_item *item,
+                                const struct property *property, struct arena *a)
+{
+    const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+    struct buf b;
+    struct span text;
+
+    buf_init(&b, BUF_NO_CAP);
+    s->call->resource->ops->hidden(s->call, item->object, property, &b);
+    text = arena_copy(a, buf_span(&b));
+    buf_done(&b);
+    return text;
+}
+
+/* Is it a walk over all of many, to look for some? Not where what is looked for may be hidden, and
+ * change without the entity. */
+static bool is_scannable(const struct call *call, const struct collection_walk *walk,
+                         bool objects_only)
+{
+    size_t most = (size_t)call->service->limits.scan_entities;
+
+    return call->request->gives_way && !walk->single && walk->bucket == NULL &&
+           collection_count(walk->collection) > most &&
+           (call->resource->ops->hidden == NULL || call->query.meta.add_count == 0) &&
+           query_can_filter(&call->query, objects_only);
+}
+
+/* What is looked for may be among the first ones; else nothing is done twice. */
+static uint64_t looked_at_now(const struct call *call, const struct scan *scan)
+{
+    bool ends_early = query_enough(&call->query) < UINT64_MAX;
+
+    return scan != NULL || ends_early ? (uint64_t)call->service->limits.scan_entities : 0;
+}
+
+static void open_scanned(struct collection_source *s, bool objects_only)
+{
+    const struct call *call = s->call;
+    struct scan *scan = call->request->scan;
+    bool fits = scan != NULL && scan_fits(scan, call, objects_only);
+
+    if (scan != NULL && !fits && scan_repeats(scan) == SCAN_REPEATS_MOST)
+        return;
+    s->scanned = ARENA_NEW(call->arena, struct scan_source);
+    s->scanned->scan = fits ? scan : NULL;
+    scan_walk(s->scanned->scan, s->walk.collection, looked_at_now(call, s->scanned->scan),
+              call->arena, &s->scanned->walk);
+    s->source.next = next_scanned;
+}
+
+static struct collection_source *open_collection(struct call *call, bool objects_only)
+{
+    struct collection_source *s = ARENA_NEW(call->arena, struct collection_source);
+
+    MUST(call->resource->collection != NULL);
+    s->source.next = next_entity;
+    if (crud_renders(call))
+        s->source.render = render_entity;
+    if (call->resource->ops->hidden != NULL)
+        s->source.hidden = hidden_value;
+    s->call = call;
+    collection_walk(call->resource->collection, &call->query.conditions, &s->walk);
+    s->source.holds = s->walk.holds;
+    if (is_scannable(call, &s->walk, objects_only))
+        open_scanned(s, objects_only);
+    call->source = &s->source;
+    if (s->walk.single && s->walk.next != NULL)
+        call_shows(call, s->walk.next->version);
+    else
+        call_shows(call, collection_version(call->resource->collection));
+    return s;
+}
+
+/* There is more to look at than is good for one turn. The error ends the evaluation. */
+static struct err *give_way(struct call *call, struct scan *scan, bool objects_only)
+{
+    if (scan != NULL)
+        scan_want_more(scan);
+    call->response->scan = scan != NULL ? scan : scan_new(call, objects_only);
+    return ERR(ERR_OVERLOADED, "the evaluation gives way");
+}
+
+/* *out_scanned: what to ask when the query has run; NULL: nothing. */
+static struct err *open_source(struct call *call, bool objects_only,
+                               struct scan_source **out_scanned)
+{
+    *out_scanned = NULL;
+    if (call->resource->ops->open != NULL)
+        return call->resource->ops->open(call);
+    *out_scanned = open_collection(call, objects_only)->scanned;
+    if (*out_scanned != NULL && (*out_scanned)->scan != NULL)
+        return scan_take_failure((*out_scanned)->scan);
+    return NULL;
+}
+
+static struct err *check_cut(struct call *call, const struct scan_source *scanned,
+                             bool objects_only)
+{
+    if (scanned == NULL || !scanned->walk.is_cut)
+        return NULL;
+    return give_way(call, scanned->scan, objects_only);
+}
+
+struct err *crud_select(struct call *call, bool objects_only, struct query_result *out_result)
+{
+    struct scan_source *scanned;
+
+    TRY(open_source(call, objects_only, &scanned));
+    TRY(query_run(&call->query, call->source, objects_only, call->arena, out_result));
+    return check_cut(call, scanned, objects_only);
+}
+
+static struct err *count_selected(struct call *call, size_t *out_count)
+{
+    struct scan_source *scanned;
+
+    TRY(open_source(call, false, &scanned));
+    TRY(query_count(&call->query, call->source, out_count));
+    return check_cut(call, scanned, false);
+}
+
+/* The number of entities that are found, when none of them need be looked at for that. */
+static bool is_counted(struct call *call, size_t *out_count)
+{
+    const struct resource_ops *ops = call->resource->ops;
+    const struct meta *meta = &call->query.meta;
+
+    if (!meta_is_plain(meta) || meta->has_limit || meta->offset != 0)
+        return false;
+    if (ops->open != NULL)
+        return ops->count != NULL && ops->count(call, out_count);
+    if (call->query.conditions.count > 0)
+        return false;
+    *out_count = collection_count(call->resource->collection);
+    call_shows(call, collection_version(call->resource->collection));
+    return true;
+}
+
+void crud_answer_count(struct call *call, size_t count, bool in_array)
+{
+    struct response *response = call->response;
+    struct span item = arena_printf(call->arena, "{\"Count\":%zu}", count);
+
+    response->status = 200;
+    response->content_type = format_media_type(call->out.format);
+    if (in_array || call->out.format != FORMAT_JSON)
+        payload_add_list(&response->body, &item, 1, call->out.format, call->out.indent,
+                         call->arena);
+    else if (call->out.indent > 0)
+        json_add_indented(&response->body, entity_parse(item, call->arena), call->out.indent);
+    else
+        buf_add(&response->body, item);
+}
+
+static struct err *answer_report(struct call *call)
+{
+    size_t count;
+
+    if (!is_counted(call, &count))
+        TRY(count_selected(call, &count));
+    crud_answer_count(call, count, true);
+    return NULL;
+}
+
+/* An entity looks different too when its resource is declared otherwise. */
+static uint64_t version_of(const struct call *call, const struct entity *e)
+{
+    return MAX(e->version, call->resource->shape_since);
+}
+
+/* The version in quotes, and behind it how it is shown. */
+static struct span tag_of(const struct call *call, const struct entity *e, struct span how)
+{
+    char *room = arena_alloc(call->arena, SPAN_U64_BYTES + how.n + 2), *end;
+    struct span version = span_u64(version_of(call, e), room + 1);
+    size_t before = (size_t)(version.p - room) - 1; /* the room's end is where the digits end */
+
+    end = room + 1 + SPAN_U64_BYTES;
+    room[before] = '"';
+    memcpy(end, how.p, how.n);
+    end[how.n] = '"';
+    return span_of(room + before, version.n + how.n + 2);
+}
+
+/* How an entity is shown: indented, with its secrets masked. */
+static const struct span hows[2][2] = {{SPAN_INIT(""), SPAN_INIT("-m")},
+                                       {SPAN_INIT("-i"), SPAN_INIT("-i-m")}};
+
+/* The tag names the entity's version, which is why only the entity itself carries one, not what
+ * select, rename or another format made of it. */
+static struct span etag_of(const struct call *call, const struct query_result *result)
+{
+    bool is_indented = call->out.indent > 0, is_masked = !crud_sees_secrets(call);
+
+    if (call->resource->collection == NULL || result->count != 1 ||
+        call->out.format != FORMAT_JSON || !meta_is_plain(&call->query.meta))
+        return (struct span){NULL, 0};
+    return tag_of(call, result->items[0].object, hows[is_indented][is_masked]);
+}
+
+/* Is one of the tags listed that the entity has now, however it was shown? */
+static bool lists_entity(const struct call *call, struct span list, const struct entity *e,
+                         bool weak)
+{
+    for (size_t i = 0; i < ARRAY_LEN(hows) * ARRAY_LEN(hows[0]); i++)
+        if (negotiate_etag_listed(list, tag_of(call, e, hows[i / 2][i % 2]), weak))
+            return true;
+    return false;
+}
+
+static struct err *check_if_match(const struct call *call, struct span wanted,
+                                  const struct entity *e)
+{
+    if (e == NULL)
+        return ERR(ERR_PRECONDITION_FAILED, "If-Match: '%.*s' has no such entity",
+                   SPAN_FMT(call->resource->name));
+    if (lists_entity(call, wanted, e, false))
+        return NULL;
+    return ERR(ERR_PRECONDITION_FAILED, "If-Match: the entity has changed, its tag is now %.*s",
+               SPAN_FMT(tag_of(call, e, SPAN(""))));
+}
+
+struct err *crud_check_preconditions(const struct call *call, const struct entity *e)
+{
+    struct span wanted = request_header_all(call->request, SPAN("If-Match"), call->arena);
+    struct span unwanted = request_header_all(call->request, SPAN("If-None-Match"), call->arena);
+
+    if (wanted.p != NULL)
+        TRY(check_if_match(call, wanted, e));
+    if (unwanted.p == NULL || e == NULL || !lists_entity(call, unwanted, e, true))
+        return NULL;
+    return ERR(ERR_PRECONDITION_FAILED, "If-None-Match: '%.*s' has this entity, its tag is %.*s",
+               SPAN_FMT(call->resource->name), SPAN_FMT(tag_of(call, e, SPAN(""))));
+}
+
+static void add_meta(struct buf *b, struct span name, struct span value)
+{
+    if (b->n > 0)
+        buf_add_char(b, '&');
+    buf_add(b, name);
+    buf_add_char(b, '=');
+    uri_add_encoded(b, value);
+}
+
+/* RFC 8288: the target stands between `<` and `>`, so that its own have to be encoded. */
+static void add_link(struct call *call, struct span target)
+{
+    struct buf link;
+
+    buf_init(&link, BUF_NO_CAP);
+    buf_add_char(&link, '<');
+    for (size_t i = 0; i < target.n; i++) {
+        if (target.p[i] == '<')
+            buf_add_str(&link, "%3C");
+        else if (target.p[i] == '>')
+            buf_add_str(&link, "%3E");
+        else
+            buf_add_char(&link, target.p[i]);
+    }
+    buf_add_str(&link, ">; rel=\"next\"");
+    response_add_header(call->response, SPAN("Link"), buf_span(&link));
+    buf_done(&link);
+}
+
+/* The same request with the offset moved on by one page; one from the end, to those left. */
+static void add_pager(struct call *call, const struct query_result *result)
+{
+    const struct meta *meta = &call->query.meta;
+    int64_t next = meta->offset < 0 ? -(int64_t)result->left : meta->offset + meta->limit;
+    struct span next_offset = arena_printf(call->arena, "%lld", (long long)next);
+    struct uri uri = call->uri;
+    struct buf target, metas;
+
+    buf_init(&target, BUF_NO_CAP);
+    buf_init(&metas, BUF_NO_CAP);
+    uri.meta_count = 0;
+    for (size_t i = 0; i < call->uri.meta_count; i++)
+        if (!span_ieq(call->uri.metas[i].key, SPAN("offset")))
+            add_meta(&metas, call->uri.metas[i].key, call->uri.metas[i].value);
+    add_meta(&metas, SPAN("offset"), next_offset);
+    uri_add_normal(&target, &uri, call->resource->name, false);
+    if (uri.condition_count == 0)
+        buf_add_str(&target, "/_");
+    buf_add_char(&target, '/');
+    buf_add(&target, buf_span(&metas));
+    response_add_header(call->response, SPAN("Svc-pager"), buf_span(&target));
+    add_link(call, crud_link(call, buf_span(&target)));
+    buf_done(&target);
+    buf_done(&metas);
+}
+
+struct err *crud_answer_items(struct call *call, const struct query_result *result)
+{
+    struct response *response = call->response;
+    struct span etag = etag_of(call, result);
+    struct span *texts;
+
+    response_add_own_header(response, SPAN("Svc-count"), arena_u64(call->arena, result->count));
+    if (result->count == 0) {
+        response->status = 204;
+        return NULL;
+    }
+    if (etag.p != NULL) {
+        struct span known = request_header_all(call->request, SPAN("If-None-Match"), call->arena);
+        struct span wanted = request_header_all(call->request, SPAN("If-Match"), call->arena);
+
+        if (wanted.p != NULL)
+            TRY(check_if_match(call, wanted, result->items[0].object));
+        response_add_own_header(response, SPAN("ETag"), etag);
+        if (known.p != NULL && negotiate_etag_listed(known, etag, true)) {
+            response->status = 304;
+            return NULL;
+        }
+    }
+    if (result->more)
+        add_pager(call, result);
+    texts = arena_alloc(call->arena, result->count * sizeof(*texts));
+    for (size_t i = 0; i < result->count; i++)
+        texts[i] = result->items[i].json;
+    response->status = 200;
+    response->content_type = format_media_type(call->out.format);
+    payload_add_list(&response->body, texts, result->count, call->out.format, call->out.indent,
+                     call->arena);
+    return NULL;
+}
+
+struct err *crud_read(struct call *call)
+{
+    struct query_result result;
+
+    if (call->method == METHOD_REPORT)
+        return answer_report(call);
+    TRY(crud_select(call, false, &result));
+    return crud_answer_items(call, &result);
+}

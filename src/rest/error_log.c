@@ -1,0 +1,189 @@
+#include "rest/error_log.h"
+
+#include "admin/service.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/member.h"
+#include "base/text.h"
+#include "hooks/retention.h"
+#include "rest/mask.h"
+
+enum { TEXT_MAX_SCALARS = 10000 };
+
+static const struct span resource_name = SPAN_INIT("Svc.Admin.Error");
+
+bool error_log_keeps(enum err_code code)
+{
+    switch (code) {
+    case ERR_NOT_SIGNED_IN:
+    case ERR_NOT_AUTHORIZED:
+    case ERR_TOO_MANY_REQUESTS:
+    case ERR_OVERLOADED:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void add_member(struct buf *b, const char *name, struct span text)
+{
+    json_add_name(b, span_str(name));
+    json_add_string(b, text_cut(text, TEXT_MAX_SCALARS));
+}
+
+/* `/<resource>/<conditions>/<meta-conditions>`, or the target as received when that has no parts.
+ */
+static void add_uri(struct buf *b, const struct call *call)
+{
+    struct span name = call->resource != NULL ? call->resource->name : call->uri.resource;
+    struct buf uri;
+
+    buf_init(&uri, BUF_NO_CAP);
+    if (call->uri_is_split)
+        uri_add_normal(&uri, &call->uri, name, true);
+    else
+        buf_add(&uri, call->request->target);
+    add_member(b, "Uri", buf_span(&uri));
+    buf_done(&uri);
+}
+
+static void add_headers(struct buf *b, const struct request *r)
+{
+    struct buf all;
+
+    buf_init(&all, BUF_NO_CAP);
+    for (size_t i = 0; i < r->header_count; i++) {
+        const struct request_header *h = &r->headers[i];
+
+        if (i > 0)
+            buf_add_str(&all, " | ");
+        buf_add(&all, h->name);
+        buf_add_str(&all, ": ");
+        buf_add(&all, mask_header_value(h->name, h->value));
+    }
+    add_member(b, "Headers", buf_span(&all));
+    mem_wipe(all.p, all.n);
+    buf_done(&all);
+}
+
+/* Of a resource that is not known, which may be one with secrets misspelled, only bodies that name
+ * one of theirs: other bodies stay as they came. */
+static bool may_hold_secrets(const struct call *call, struct span body)
+{
+    return call->resource != NULL ? call->resource->ops->mask != NULL : mask_names_secret(body);
+}
+
+/* A body that may hold secrets is shown without them; one that cannot be read, not at all. */
+static struct span visible_body(const struct call *call)
+{
+    const struct limits *limits = &call->service->limits;
+    const struct json_limits bounds = {(uint32_t)limits->json_depth, (uint32_t)limits->json_nodes};
+    struct span body = call->request->body;
+    struct json_doc doc;
+    struct buf masked;
+    struct err *e;
+
+    if (!may_hold_secrets(call, body))
+        return body;
+    e = json_parse(body, &bounds, call->arena, &doc);
+    if (e != NULL) {
+        err_free(e);
+        return SPAN(MASK);
+    }
+    buf_init(&masked, BUF_NO_CAP);
+    mask_add_value(&masked, json_root(&doc), call->arena);
+    body = arena_copy(call->arena, buf_span(&masked));
+    buf_done(&masked);
+    return body;
+}
+
+static void add_body(struct buf *b, const struct call *call)
+{
+    struct span body;
+    struct buf encoded;
+
+    if (call->request->body.n == 0) {
+        json_add_name(b, SPAN("Body"));
+        buf_add_str(b, "null");
+        return;
+    }
+    body = visible_body(call);
+    if (text_is_utf8(body)) {
+        add_member(b, "Body", body);
+        return;
+    }
+    buf_init(&encoded, BUF_NO_CAP);
+    buf_add_str(&encoded, "base64:");
+    /* Four characters for three bytes: more than this would be cut again. */
+    text_add_base64(&encoded, span_sub(body, 0, (size_t)(TEXT_MAX_SCALARS - 7) / 4 * 3));
+    add_member(b, "Body", buf_span(&encoded));
+    buf_done(&encoded);
+}
+
+static void add_trace(struct buf *b, const struct err *e)
+{
+    struct buf trace;
+
+    buf_init(&trace, BUF_NO_CAP);
+    err_add_trace(e, &trace);
+    add_member(b, "StackTrace", buf_span(&trace));
+    buf_done(&trace);
+}
+
+static void add_entity(struct buf *b, const struct call *call, const struct err *e,
+                       const struct uuid *id, uint64_t object_no)
+{
+    struct span resource = call->error_resource;
+
+    buf_add_char(b, '{');
+    member_add_uuid(b, SPAN("Id"), id);
+    member_add_time(b, SPAN("Time"), clock_unix_ns());
+    add_member(b, "ResourceName", resource.p == NULL ? SPAN("<unknown>") : resource);
+    add_member(b, "Action", call->request->method);
+    add_member(b, "ErrorCode", err_info(err_code(e))->name);
+    add_trace(b, e);
+    add_member(b, "Message", err_message(e));
+    add_uri(b, call);
+    add_headers(b, call->request);
+    add_body(b, call);
+    member_add_u64(b, SPAN("ObjectNo"), object_no);
+    buf_add_char(b, '}');
+}
+
+/* For its normal form, when the error came before; conditions that cannot be read stay as received.
+ */
+static void read_conditions(struct call *call)
+{
+    if (call->uri.is_unread)
+        err_free(uri_read_conditions(&call->uri, call->arena));
+}
+
+struct span error_log_store(struct call *call, const struct err *e)
+{
+    struct turn *turn = call->service->turn;
+    struct uuid id = uuid_new();
+    struct change change;
+    struct buf json;
+    struct err *failed;
+    char text[UUID_TEXT_BYTES + 1];
+    uint64_t serial;
+
+    change_init(&change, turn, call->arena);
+    buf_init(&json, BUF_NO_CAP);
+    read_conditions(call);
+    add_entity(&json, call, e, &id, change_next_serial(&change));
+    change_put_entity(&change, resource_name, &id, change_next_serial(&change), buf_span(&json));
+    failed = turn_apply(turn, &change, &serial);
+    change_done(&change);
+    buf_done(&json);
+    if (failed != NULL) {
+        log_warn("error", "an error could not be stored: %.*s", SPAN_FMT(err_message(failed)));
+        err_free(failed);
+        return (struct span){NULL, 0};
+    }
+    retention_wake(call->service);
+    uuid_text(&id, text);
+    return arena_printf(call->arena, "/%.*s/id=%s", SPAN_FMT(resource_name), text);
+}

@@ -1,0 +1,263 @@
+/* The steps of an evaluation, in the order in which protocol.md section 4 wants them checked:
+ * key, URI, resource, method, rights, conditions, negotiation; then the resource's own work. The
+ * first error ends it and becomes the answer. */
+#include "rest/request.h"
+
+#include "admin/service.h"
+#include "base/mem.h"
+#include "rest/cors.h"
+#include "rest/crud.h"
+#include "rest/error_log.h"
+#include "rest/status.h"
+
+#include <string.h>
+
+static struct err *refuse_sign_in(struct call *call, unsigned wait_s)
+{
+    struct err *e = ERR(ERR_TOO_MANY_REQUESTS, "too many requests with a wrong API key came from "
+                                               "this address: the limit FailedSignInsPerMinute");
+
+    call->service->metrics.limit_hits[METRIC_FAILED_SIGN_INS]++;
+    err_set_retry_after(e, wait_s);
+    return e;
+}
+
+/* A request without a key guesses none: it neither counts as a failure nor waits. */
+static struct err *sign_in(struct call *call)
+{
+    struct service *s = call->service;
+    const struct in6_addr *client = call->request->client;
+    struct span authorization = request_header(call->request, SPAN("Authorization"));
+    unsigned wait_s = authorization.n > 0 ? clients_sign_in_wait_s(s->clients, client) : 0;
+    struct err *e;
+
+    if (wait_s > 0)
+        return refuse_sign_in(call, wait_s);
+    e = access_sign_in(&s->access, authorization, call->arena, &call->key);
+    if (e != NULL && authorization.n > 0)
+        clients_sign_in_failed(s->clients, client);
+    return e;
+}
+
+static struct err *find_resource(struct call *call)
+{
+    struct service *s = call->service;
+    struct span name = call->uri.resource;
+
+    if (name.p == NULL)
+        name = SPAN("Svc.AvailableResource");
+    TRY(resource_ask(&s->resources, name, call->key, &call->resource));
+    call->error_resource = call->resource->name;
+    if (call->resource->declaration != NULL)
+        call_shows(call, call->resource->declaration->version);
+    return NULL;
+}
+
+static struct err *check_method(struct call *call)
+{
+    if (call->method == METHOD_OTHER)
+        return ERR(ERR_UNKNOWN_METHOD, "the method '%.*s' is not known to this server",
+                   SPAN_FMT(call->request->method));
+    if (call->method == METHOD_OPTIONS || (call->resource->methods & METHOD_BIT(call->method)) != 0)
+        return NULL;
+    return ERR(ERR_METHOD_NOT_ALLOWED, "'%.*s' does not support %.*s",
+               SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
+}
+
+static bool lists_resources(const struct call *call)
+{
+    return span_ieq(call->resource->name, SPAN("Svc.AvailableResource"));
+}
+
+static struct err *check_rights(const struct call *call)
+{
+    if (lists_resources(call) || access_allows(call->key, call->resource->name, call->method))
+        return NULL;
+    return ERR(ERR_NOT_AUTHORIZED, "the API key may not use %.*s on '%.*s'",
+               SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
+}
+
+static struct err *negotiate(struct call *call)
+{
+    const struct request *r = call->request;
+    bool takes_entities =
+        call->method == METHOD_POST || call->method == METHOD_PATCH || call->method == METHOD_PUT;
+
+    if (call->resource->kind != KIND_BINARY)
+        TRY(negotiate_accept(request_header_all(r, SPAN("Accept"), call->arena), &call->out));
+    if (!takes_entities || call->resource->ops->reads_raw_body)
+        return NULL;
+    return negotiate_content_type(request_header(r, SPAN("Content-Type")),
+                                  call->method == METHOD_POST, &call->in);
+}
+
+/* Past MemoryBytes nothing more is taken in; reading, deleting and delivering go on. */
+static struct err *check_memory(const struct call *call)
+{
+    int64_t most = call->service->limits.memory_bytes;
+    bool takes_memory =
+        call->method == METHOD_POST || call->method == METHOD_PATCH || call->method == METHOD_PUT;
+    struct err *e;
+
+    if (most == 0 || !takes_memory || mem_bytes() <= (size_t)most)
+        return NULL;
+    call->service->metrics.limit_hits[METRIC_MEMORY_BYTES]++;
+    e = ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached", (long long)most);
+    err_set_retry_after(e, 5);
+    return e;
+}
+
+static struct err *check_answer(const struct call *call)
+{
+    if (!buf_over(&call->response->body))
+        return NULL;
+    call->service->metrics.limit_hits[METRIC_ANSWER_BYTES]++;
+    return ERR(ERR_PAYLOAD_TOO_LARGE,
+               "the answer would be larger than the limit AnswerBytes (%zu bytes): ask for "
+               "fewer entities with limit and offset%s",
+               call->response->body.max,
+               call->method == METHOD_GET ? "" : ", or for none with Prefer: return=minimal");
+}
+
+typedef struct err *method_fn(struct call *call);
+
+static struct err *execute(struct call *call)
+{
+    static method_fn *const generic[METHOD_COUNT] = {
+        [METHOD_GET] = crud_read,  [METHOD_POST] = crud_insert,   [METHOD_PATCH] = crud_patch,
+        [METHOD_PUT] = crud_put,   [METHOD_DELETE] = crud_delete, [METHOD_REPORT] = crud_read,
+        [METHOD_HEAD] = crud_read,
+    };
+    const struct resource_ops *ops = call->resource->ops;
+    method_fn *own = NULL;
+
+    switch (call->method) {
+    case METHOD_GET:
+    case METHOD_HEAD:
+    case METHOD_REPORT:
+        own = ops->get;
+        break;
+    case METHOD_POST:
+        own = ops->post;
+        break;
+    case METHOD_PATCH:
+        own = ops->patch;
+        break;
+    default:
+        break;
+    }
+    return own != NULL ? own(call) : generic[call->method](call);
+}
+
+/* `OPTIONS *` asks about the server (RFC 9110, section 9.3.7), as does the list of resources. */
+static struct span target_of(const struct call *call)
+{
+    bool is_server = call->method == METHOD_OPTIONS && span_eq(call->request->target, SPAN("*"));
+
+    return is_server ? call->service->base_path : call->request->target;
+}
+
+static struct err *evaluate(struct call *call)
+{
+    struct service *s = call->service;
+    const struct request *r = call->request;
+
+    call->method = method_parse(r->method);
+    if (span_eq(r->method, SPAN("OPTIONS")))
+        call->method = METHOD_OPTIONS;
+    if (call->method != METHOD_OPTIONS)
+        TRY(sign_in(call));
+    TRY(uri_split(target_of(call), r->is_local ? SPAN("/") : s->base_path,
+                  (size_t)s->limits.conditions, call->arena, &call->uri));
+    call->uri_is_split = true;
+    TRY(find_resource(call));
+    TRY(check_method(call));
+    if (call->method == METHOD_OPTIONS)
+        return cors_answer_options(call);
+    TRY(check_rights(call));
+    TRY(uri_read_conditions(&call->uri, call->arena));
+    TRY(resource_parse_query(call->resource, &call->uri, call->arena, &call->query));
+    TRY(negotiate(call));
+    TRY(check_memory(call));
+    TRY(execute(call));
+    return check_answer(call);
+}
+
+static void add_challenge(struct call *call, const struct err *e)
+{
+    struct response *response = call->response;
+    struct buf allow;
+
+    switch (err_code(e)) {
+    case ERR_NOT_SIGNED_IN:
+        response_add_header(response, SPAN("WWW-Authenticate"), SPAN("apikey realm=\"Svc\""));
+        break;
+    case ERR_METHOD_NOT_ALLOWED:
+        buf_init(&allow, 256);
+        method_add_list(&allow, call->resource->methods);
+        response_add_header(response, SPAN("Allow"), buf_span(&allow));
+        buf_done(&allow);
+        break;
+    default:
+        break;
+    }
+    if (err_retry_after(e) > 0)
+        response_add_header(response, SPAN("Retry-After"),
+                            arena_printf(call->arena, "%u", err_retry_after(e)));
+}
+
+static void answer_error(struct call *call, const struct err *e)
+{
+    struct response *response = call->response;
+    struct span link = {NULL, 0};
+
+    response->header_count = 0;
+    response->serial = 0;
+    if (call->method != METHOD_OPTIONS && error_log_keeps(err_code(e)))
+        link = error_log_store(call, e);
+    response_set_problem(response, err_info(err_code(e))->status, err_code(e), err_message(e),
+                         link);
+    if (link.p != NULL)
+        response_add_header(response, SPAN("ErrorInfo"), link);
+    add_challenge(call, e);
+}
+
+void request_run(struct service *service, const struct request *request, struct response *response)
+{
+    struct call call;
+    struct err *e;
+
+    response_reset(response);
+    memset(&call, 0, sizeof(call));
+    call.service = service;
+    call.request = request;
+    call.response = response;
+    call.arena = &response->arena;
+    change_init(&call.change, service->turn, call.arena);
+    e = evaluate(&call);
+    change_done(&call.change);
+    query_done(&call.query);
+    if (response->scan != NULL) {
+        err_free(e);
+        return;
+    }
+    if (e != NULL)
+        answer_error(&call, e);
+    err_free(e);
+    cors_add_headers(&call);
+}
+
+struct err *call_apply(struct call *call)
+{
+    uint64_t serial;
+
+    TRY(check_answer(call)); /* what is answered with an error must not happen */
+    TRY(turn_apply(call->service->turn, &call->change, &serial));
+    call_shows(call, serial);
+    return NULL;
+}
+
+void call_shows(struct call *call, uint64_t version)
+{
+    call->response->serial = MAX(call->response->serial, version);
+}

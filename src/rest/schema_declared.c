@@ -1,0 +1,130 @@
+/* Shapes out of declarations: the `Properties` of a resource that the application declares. */
+#include "base/map.h"
+#include "base/text.h"
+#include "rest/schema.h"
+
+/* FEW are found sooner one after the other. */
+enum { NAME_MOST = 128, PROPERTIES_MOST = 1000, FEW = 8 };
+
+static const struct property properties[] = {
+    {.name = SPAN_INIT("Name"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_REQUIRED,
+     .meaning = SPAN_INIT("Letters, digits and _, not beginning with a digit")},
+    {.name = SPAN_INIT("Type"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_REQUIRED,
+     .meaning = SPAN_INIT("string, integer, number, boolean, datetime, object, array, or any")},
+    {.name = SPAN_INIT("Required"),
+     .type = TYPE_BOOLEAN,
+     .default_json = SPAN_INIT("false"),
+     .meaning = SPAN_INIT("True: it may neither be left out nor be null")},
+    {.name = SPAN_INIT("Description"),
+     .type = TYPE_STRING,
+     .default_json = SPAN_INIT("\"\""),
+     .meaning = SPAN_INIT("Text for people")},
+};
+const struct shape schema_property_shape = {properties, ARRAY_LEN(properties), false};
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static struct err *check_name(struct span name)
+{
+    bool good = name.n > 0 && name.n <= NAME_MOST && is_letter(name.p[0]);
+
+    for (size_t i = 0; i < name.n; i++)
+        good = good && (is_letter(name.p[i]) || (name.p[i] >= '0' && name.p[i] <= '9'));
+    if (!good)
+        return ERR(ERR_INVALID_ENTITY,
+                   "Name: '%.*s' is not made of at most %d letters, digits and '_', not beginning "
+                   "with a digit",
+                   SPAN_FMT(name), NAME_MOST);
+    if (span_ieq(name, SPAN("Id")) || span_ieq(name, SPAN("ObjectNo")))
+        return ERR(ERR_INVALID_ENTITY, "Name: '%.*s' is the server's own", SPAN_FMT(name));
+    return NULL;
+}
+
+static struct err *check_type(struct span name, enum value_type *out_type)
+{
+    struct buf list;
+    struct err *e;
+
+    if (value_type_parse(name, out_type))
+        return NULL;
+    buf_init(&list, 256);
+    for (unsigned i = 0; i < TYPE_COUNT; i++) {
+        buf_add_str(&list, i == 0 ? "" : ", ");
+        buf_add(&list, value_type_name(i));
+    }
+    e = ERR(ERR_INVALID_ENTITY, "Type: '%.*s' is not one of %.*s", SPAN_FMT(name),
+            SPAN_FMT(buf_span(&list)));
+    buf_done(&list);
+    return e;
+}
+
+/* A member's text, for as long as the shape lives; the declaration may go. */
+static struct span kept_string(const struct draft *draft, struct span member, struct arena *a)
+{
+    return arena_copy(a, json_string(draft_value(draft, member, a), a));
+}
+
+static struct err *make_property(struct json_value declaration, struct arena *a,
+                                 struct property *out)
+{
+    struct json_value nothing = {NULL, NULL};
+    struct property p = {.flags = 0};
+    struct draft draft;
+
+    TRY(schema_decode(&schema_property_shape, declaration, nothing, SCHEMA_INSERT, a, &draft));
+    p.name = kept_string(&draft, SPAN("Name"), a);
+    TRY(check_name(p.name));
+    TRY(check_type(json_string(draft_value(&draft, SPAN("Type"), a), a), &p.type));
+    if (json_is_true(draft_value(&draft, SPAN("Required"), a)))
+        p.flags |= PROPERTY_REQUIRED;
+    p.meaning = kept_string(&draft, SPAN("Description"), a);
+    *out = p;
+    return NULL;
+}
+
+static struct err *make_all(struct json_value declared, struct property *list, size_t *count,
+                            struct arena *a)
+{
+    for (struct json_value v = json_first(declared); json_exists(v); v = json_next(declared, v)) {
+        struct property *p = &list[*count];
+        const struct shape so_far = {.properties = list, .count = *count};
+        struct err *e = make_property(v, a, p);
+
+        if (e == NULL && shape_find(&so_far, p->name) != NULL)
+            e = ERR(ERR_INVALID_ENTITY, "Name: '%.*s' is there twice", SPAN_FMT(p->name));
+        if (e != NULL)
+            return err_prefix(e, "Properties[%zu].", *count - 1);
+        (*count)++;
+    }
+    return NULL;
+}
+
+struct err *schema_from_declaration(struct json_value declared, struct arena *a,
+                                    const struct shape **out_shape)
+{
+    struct shape *shape = ARENA_NEW(a, struct shape);
+    struct property *list;
+    uint16_t *by_name;
+    size_t count = 0;
+
+    if (json_count(declared) > PROPERTIES_MOST)
+        return ERR(ERR_INVALID_ENTITY, "Properties: more than %d", PROPERTIES_MOST);
+    list = ARENA_ARRAY(a, struct property, json_count(declared) + 2);
+    list[count++] = schema_dynamic.properties[0]; /* Id */
+    TRY(make_all(declared, list, &count, a));
+    list[count++] = schema_dynamic.properties[1]; /* ObjectNo */
+    *shape = (struct shape){.properties = list, .count = count};
+    by_name = ARENA_ARRAY(a, uint16_t, count);
+    shape_sort(shape, by_name);
+    if (count > FEW)
+        shape->by_name = by_name;
+    *out_shape = shape;
+    return NULL;
+}

@@ -1,0 +1,310 @@
+#include "testing.h"
+
+#include "base/text.h"
+#include "hooks/sign.h"
+#include "rest/access.h"
+
+/* SHA-256 of "alpha" and "beta". */
+#define ALPHA "8ed3f6ad685b959ead7022518e1af76cd816f8e8ec7ccdda1ed4018e8f2223f8"
+#define BETA "f44e64e75f3948e9f73f8dfa94721c4ce8cbb4f265c4790c702b2d41cfbf2753"
+
+static struct arena arena;
+static struct access access_of_test;
+
+static struct err *add(const char *json)
+{
+    struct json_doc doc;
+
+    ck_ok(json_parse(span_str(json), NULL, &arena, &doc));
+    return access_add(&access_of_test, json_root(&doc), &arena);
+}
+
+static void begin(void)
+{
+    arena_init(&arena);
+    access_init(&access_of_test);
+}
+
+static void end(void)
+{
+    access_done(&access_of_test);
+    arena_done(&arena);
+}
+
+/* ---- declarations ---- */
+
+START_TEST(a_declaration_becomes_a_key)
+{
+    const struct access_key *key;
+
+    begin();
+    ck_ok(add("{\"name\":\"admin\",\"KeySha256\":\"" ALPHA "\",\"AllowAccess\":["
+              "{\"Resources\":[\"Svc.*\",\"Shop.Person\"],\"Methods\":[\"get\",\"PUT\"]},"
+              "{\"methods\":[\"*\"],\"resources\":[\"*\"]},{\"Resources\":[],\"Methods\":[]}]}"));
+    ck_ok(add("{\"Name\":\"none\",\"KeySha256\":\"" BETA "\",\"AllowAccess\":[]}"));
+    ck_assert_uint_eq(access_of_test.key_count, 2);
+    key = &access_of_test.keys[0];
+    ck_span_eq(key->name, "admin");
+    ck_assert_uint_eq(key->entry_count, 3);
+    ck_span_eq(key->entries[0].resources[0], "svc.*");
+    ck_span_eq(key->entries[0].resources[1], "shop.person");
+    ck_assert_uint_eq(key->entries[0].methods, METHODS_READ | METHOD_BIT(METHOD_PUT));
+    ck_assert_uint_eq(key->entries[1].methods, METHODS_ALL);
+    ck_assert_uint_eq(key->entries[2].methods, 0);
+    end();
+}
+END_TEST
+
+#define KEY(members) "{\"Name\":\"n\",\"KeySha256\":\"" BETA "\"," members "}"
+#define ENTRY(resources, methods)                                                                  \
+    KEY("\"AllowAccess\":[{\"Resources\":" resources ",\"Methods\":" methods "}]")
+
+static const struct {
+    const char *json, *text;
+} bad[] = {
+    {"[]", "must be an object"},
+    {"{}", "The member 'Name' is missing."},
+    {"{\"Name\":\"x\",\"AllowAccess\":[]}", "'KeySha256' is missing"},
+    {"{\"Name\":\"x\",\"KeySha256\":\"" BETA "\"}", "'AllowAccess' is missing"},
+    {"{\"Nmae\":\"x\"}", "There is no member 'Nmae'. Did you mean 'Name'?"},
+    {"{\"Colour\":1}", "There is no member 'Colour'."},
+    {"{\"Name\":\"x\",\"NAME\":\"x\"}", "The member 'NAME' is there twice."},
+    {"{\"Name\":1}", "Name: This must be a string."},
+    {"{\"Name\":\"\"}", "Name: This must not be empty."},
+    {"{\"KeySha256\":\"abc\"}", "KeySha256: This must be a SHA-256 in 64 hexadecimal digits."},
+    {"{\"KeySha256\":\"g"
+     "ed3f6ad685b959ead7022518e1af76cd816f8e8ec7ccdda1ed4018e8f2223f8\"}",
+     "KeySha256: This must be"},
+    {"{\"KeySha256\":null}", "KeySha256: This must be a string."},
+    {KEY("\"AllowAccess\":{}"), "AllowAccess: This must be an array."},
+    {KEY("\"AllowAccess\":[1]"), "AllowAccess: element 0: This must be an object."},
+    {KEY("\"AllowAccess\":[{\"Resources\":[]}]"), "element 0: The member 'Methods' is missing."},
+    {KEY("\"AllowAccess\":[{\"Method\":[]}]"), "element 0: There is no member 'Method'. Did you "
+                                               "mean 'Methods'?"},
+    {ENTRY("\"*\"", "[]"), "AllowAccess: element 0: Resources: This must be an array."},
+    {ENTRY("[5]", "[]"), "Resources: This must be a string."},
+    {ENTRY("[\"Person\"]", "[]"), "'Person' is neither a resource's full name"},
+    {ENTRY("[\"Shop.\"]", "[]"), "'Shop.' is neither"},
+    {ENTRY("[\"Shop.Per*\"]", "[]"), "'Shop.Per*' is neither"},
+    {ENTRY("[\"*.*\"]", "[]"), "'*.*' is neither"},
+    {ENTRY("[\".*\"]", "[]"), "'.*' is neither"},
+    {ENTRY("[\"Shop..Person\"]", "[]"), "'Shop..Person' is neither"},
+    {ENTRY("[\"\"]", "[]"), "'' is neither"},
+    {ENTRY("[\"*\"]", "[\"OPTIONS\"]"), "Methods: 'OPTIONS' is no method."},
+    {ENTRY("[\"*\"]", "[\"GET\",\"FETCH\"]"), "Methods: 'FETCH' is no method."},
+    {ENTRY("[\"*\"]", "\"GET\""), "Methods: This must be an array."},
+    {"{\"Name\":\"first\",\"KeySha256\":\"" BETA "\",\"AllowAccess\":[]}",
+     "Name: there is an API key 'first' already."},
+    {"{\"Name\":\"n\",\"KeySha256\":\"" ALPHA "\",\"AllowAccess\":[]}",
+     "KeySha256: the key 'n' is the same as 'first'."},
+};
+
+START_TEST(bad_declarations_add_nothing)
+{
+    begin();
+    ck_ok(add("{\"Name\":\"first\",\"KeySha256\":\"" ALPHA "\",\"AllowAccess\":[]}"));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        ck_fails(add(bad[i].json), ERR_UNKNOWN, bad[i].text);
+    ck_assert_uint_eq(access_of_test.key_count, 1);
+    end();
+}
+END_TEST
+
+/* ---- signing in ---- */
+
+static void add_two(void)
+{
+    ck_ok(add("{\"Name\":\"a\",\"KeySha256\":\"" ALPHA "\",\"AllowAccess\":[]}"));
+    ck_ok(add("{\"Name\":\"b\",\"KeySha256\":\"" BETA "\",\"AllowAccess\":[]}"));
+}
+
+static const struct {
+    const char *authorization, *name;
+} good[] = {
+    {"apikey alpha", "a"},        {"apikey beta", "b"},
+    {"APIKEY beta", "b"},         {"ApiKey   beta  ", "b"},
+    {" apikey beta", "b"},        {"Basic dXNlcjpiZXRh", "b"}, /* user:beta */
+    {"basic OmFscGhh", "a"},                                   /* :alpha */
+    {"BASIC  dXNlcjpiZXRh", "b"},
+};
+
+START_TEST(keys_sign_in)
+{
+    begin();
+    add_two();
+    for (int required = 0; required <= 1; required++) {
+        access_of_test.required = required;
+        for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+            const struct access_key *key = NULL;
+
+            ck_ok(access_sign_in(&access_of_test, span_str(good[i].authorization), &arena, &key));
+            ck_assert_ptr_nonnull(key);
+            ck_span_is(key->name, span_str(good[i].name));
+        }
+    }
+    end();
+}
+END_TEST
+
+static const struct {
+    const char *authorization, *text;
+} refused[] = {
+    {"apikey gamma", "There is no such API key."},
+    {"apikey Alpha", "no such"},
+    {"apikey alpha beta", "no such"},
+    {"apikey", "must be 'apikey <KEY>'"},
+    {"apikey ", "must be 'apikey <KEY>'"},
+    {"alpha", "must be 'apikey <KEY>'"},
+    {"Bearer alpha", "must be 'apikey <KEY>'"},
+    {"apikeyalpha", "must be 'apikey <KEY>'"},
+    {"apikey:alpha", "must be 'apikey <KEY>'"},
+    {"Basic dXNlcjpnYW1tYQ==", "no such"}, /* user:gamma */
+    {"Basic YWxwaGE=", "must be"},         /* alpha, no colon */
+    {"Basic dXNlcjo=", "must be"},         /* user: */
+    {"Basic YTpiOmJldGE=", "no such"},     /* a:b:beta, the password is b:beta */
+    {"Basic dXNlcjpiZXRh!", "must be"},
+    {"Basic", "must be"},
+};
+
+START_TEST(others_do_not)
+{
+    const struct access_key *key = NULL;
+
+    begin();
+    add_two();
+    for (int required = 0; required <= 1; required++) {
+        access_of_test.required = required;
+        for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+            ck_fails(
+                access_sign_in(&access_of_test, span_str(refused[i].authorization), &arena, &key),
+                ERR_NOT_SIGNED_IN, refused[i].text);
+    }
+    ck_assert_ptr_null(key);
+    end();
+}
+END_TEST
+
+START_TEST(nobody_may_do_all_unless_a_key_is_required)
+{
+    static const struct access_key other;
+    const struct access_key *key = &other;
+
+    begin();
+    add_two();
+    ck_ok(access_sign_in(&access_of_test, span_of(NULL, 0), &arena, &key));
+    ck_assert_ptr_null(key);
+    ck_assert(access_allows(key, SPAN("Svc.Admin.Webhook"), METHOD_DELETE));
+    ck_assert_uint_eq(access_methods(key, SPAN("X.Y"), METHODS_ALL), METHODS_ALL);
+    access_of_test.required = true;
+    ck_fails(access_sign_in(&access_of_test, span_of(NULL, 0), &arena, &key), ERR_NOT_SIGNED_IN,
+             "An API key is required");
+    ck_fails(access_sign_in(&access_of_test, SPAN("  "), &arena, &key), ERR_NOT_SIGNED_IN,
+             "An API key is required");
+    end();
+}
+END_TEST
+
+START_TEST(messages_do_not_repeat_the_key)
+{
+    const struct access_key *key;
+    struct err *e;
+
+    begin();
+    add_two();
+    e = access_sign_in(&access_of_test, SPAN("apikey topsecret"), &arena, &key);
+    ck_assert_ptr_nonnull(e);
+    ck_assert_uint_eq(span_find(err_message(e), SPAN("topsecret")), SIZE_MAX);
+    err_free(e);
+    e = access_sign_in(&access_of_test, SPAN("Digest topsecret"), &arena, &key);
+    ck_assert_ptr_nonnull(e);
+    ck_assert_uint_eq(span_find(err_message(e), SPAN("topsecret")), SIZE_MAX);
+    err_free(e);
+    end();
+}
+END_TEST
+
+/* ---- rights ---- */
+
+static const struct {
+    const char *pattern, *resource;
+    bool covered;
+} coverage[] = {
+    {"Shop.Person", "Shop.Person", true},
+    {"Shop.Person", "shop.PERSON", true},
+    {"SHOP.PERSON", "Shop.Person", true},
+    {"Shop.Person", "Shop.Persons", false},
+    {"Shop.Person", "Shop.Perso", false},
+    {"Shop.Person", "X.Shop.Person", false},
+    {"Shop.*", "Shop.Person", true},
+    {"Shop.*", "sHOP.person", true},
+    {"Shop.*", "Shop.Inner.Person", false},
+    {"Shop.*", "Shops.Person", false},
+    {"Shop.*", "Shop", false},
+    {"Svc.*", "Svc.Admin.Webhook", false},
+    {"Svc.Admin.*", "Svc.Admin.Webhook", true},
+    {"Svc.Admin.*", "Svc.Event", false},
+    {"*", "Shop.Inner.Person", true},
+    {"*", "Svc.Admin.Webhook", true},
+};
+
+START_TEST(patterns_cover_names)
+{
+    begin();
+    for (size_t i = 0; i < ARRAY_LEN(coverage); i++) {
+        struct span pattern = text_fold(&arena, span_str(coverage[i].pattern));
+        struct access_entry entry = {&pattern, 1, METHOD_BIT(METHOD_PUT)};
+        struct access_key key = {.entries = &entry, .entry_count = 1};
+        struct span resource = span_str(coverage[i].resource);
+
+        ck_assert_msg(access_allows(&key, resource, METHOD_PUT) == coverage[i].covered, "%s, %s",
+                      coverage[i].pattern, coverage[i].resource);
+        ck_assert(!access_allows(&key, resource, METHOD_GET));
+        ck_assert(!access_allows(&key, resource, METHOD_OPTIONS));
+        ck_assert(!access_allows(&key, resource, METHOD_OTHER));
+    }
+    end();
+}
+END_TEST
+
+START_TEST(rights_are_the_union_of_entries)
+{
+    const struct access_key *key;
+
+    begin();
+    ck_ok(add("{\"Name\":\"n\",\"KeySha256\":\"" ALPHA "\",\"AllowAccess\":["
+              "{\"Resources\":[\"Shop.*\"],\"Methods\":[\"GET\"]},"
+              "{\"Resources\":[\"Other.Thing\",\"Shop.Person\"],\"Methods\":[\"POST\"]}]}"));
+    key = &access_of_test.keys[0];
+    ck_assert_uint_eq(access_methods(key, SPAN("Shop.Person"), METHODS_ALL),
+                      METHODS_READ | METHOD_BIT(METHOD_POST));
+    ck_assert_uint_eq(access_methods(key, SPAN("Shop.Person"), METHOD_BIT(METHOD_POST)),
+                      METHOD_BIT(METHOD_POST));
+    ck_assert_uint_eq(access_methods(key, SPAN("Shop.Order"), METHODS_ALL), METHODS_READ);
+    ck_assert_uint_eq(access_methods(key, SPAN("Other.Thing"), METHODS_ALL),
+                      METHOD_BIT(METHOD_POST));
+    ck_assert_uint_eq(access_methods(key, SPAN("Other.Else"), METHODS_ALL), 0);
+    end();
+}
+END_TEST
+
+START_TEST(done_twice_is_fine)
+{
+    access_init(&access_of_test);
+    access_done(&access_of_test);
+    access_done(&access_of_test);
+    access_done(NULL);
+}
+END_TEST
+
+void testing_cases(TCase *tc)
+{
+    tcase_add_test(tc, a_declaration_becomes_a_key);
+    tcase_add_test(tc, bad_declarations_add_nothing);
+    tcase_add_test(tc, keys_sign_in);
+    tcase_add_test(tc, others_do_not);
+    tcase_add_test(tc, nobody_may_do_all_unless_a_key_is_required);
+    tcase_add_test(tc, messages_do_not_repeat_the_key);
+    tcase_add_test(tc, patterns_cover_names);
+    tcase_add_test(tc, rights_are_the_union_of_entries);
+    tcase_add_test(tc, done_twice_is_fine);
+}

@@ -1,0 +1,288 @@
+#include "testing.h"
+
+#include "rest/schema.h"
+
+static struct arena arena;
+
+static void set_up(void)
+{
+    arena_init(&arena);
+}
+
+static void tear_down(void)
+{
+    arena_done(&arena);
+}
+
+static struct json_value parse(const char *text)
+{
+    struct json_doc *doc = ARENA_NEW(&arena, struct json_doc);
+
+    if (text == NULL)
+        return (struct json_value){NULL, NULL};
+    ck_ok(json_parse(span_str(text), NULL, &arena, doc));
+    return json_root(doc);
+}
+
+static const struct span colours[] = {SPAN_INIT("Red"), SPAN_INIT("Green")};
+static const struct enumeration colour = {"Colour", colours, ARRAY_LEN(colours)};
+
+static const struct property inner_properties[] = {
+    {.name = SPAN_INIT("Least"), .type = TYPE_INTEGER, .default_json = SPAN_INIT("1")},
+    {.name = SPAN_INIT("Most"), .type = TYPE_INTEGER, .flags = PROPERTY_REQUIRED},
+};
+static const struct shape inner = {.properties = inner_properties,
+                                   .count = ARRAY_LEN(inner_properties)};
+
+static const struct property properties[] = {
+    {.name = SPAN_INIT("Id"), .type = TYPE_STRING, .flags = PROPERTY_ENTITY | PROPERTY_READ_ONLY},
+    {.name = SPAN_INIT("Name"), .type = TYPE_STRING, .flags = PROPERTY_REQUIRED},
+    {.name = SPAN_INIT("Age"), .type = TYPE_INTEGER},
+    {.name = SPAN_INIT("Colour"),
+     .type = TYPE_STRING,
+     .values = &colour,
+     .default_json = SPAN_INIT("\"Red\"")},
+    {.name = SPAN_INIT("Range"), .type = TYPE_OBJECT, .members = &inner},
+    {.name = SPAN_INIT("Bag"), .type = TYPE_OBJECT},
+    {.name = SPAN_INIT("Whole"), .type = TYPE_OBJECT, .flags = PROPERTY_WHOLE},
+    {.name = SPAN_INIT("Born"), .type = TYPE_DATETIME},
+    {.name = SPAN_INIT("Made"), .type = TYPE_STRING, .flags = PROPERTY_READ_ONLY},
+    {.name = SPAN_INIT("ObjectNo"), .type = TYPE_INTEGER, .flags = PROPERTY_ENTITY},
+};
+static const struct shape person = {.properties = properties, .count = ARRAY_LEN(properties)};
+
+#define OLD                                                                                        \
+    "{\"Id\":\"x\",\"Name\":\"Ada\",\"Age\":1.0,\"Colour\":\"Green\",\"Range\":{\"Least\":1,"      \
+    "\"Most\":9},\"Bag\":{\"a\":1,\"b\":{\"c\":2}},\"Whole\":{\"a\":1},\"Born\":\"1815-12-10\","   \
+    "\"Made\":\"then\",\"ObjectNo\":7}"
+#define ENCODED(members)                                                                           \
+    "{\"Id\":\"00000000-0000-0000-0000-000000000000\"," members ",\"ObjectNo\":7}"
+#define REST "\"Bag\":null,\"Whole\":null,\"Born\":null,\"Made\":null"
+
+static void check_encoded(const struct draft *draft, const char *expected)
+{
+    struct uuid id = {{0}};
+    struct buf b;
+
+    buf_init(&b, 65536);
+    schema_encode(&b, draft, &id, 7);
+    ck_span_is(buf_span(&b), span_str(expected));
+    buf_done(&b);
+}
+
+START_TEST(good_input)
+{
+    static const struct {
+        enum schema_mode mode;
+        const char *input, *old, *expected;
+    } cases[] = {
+        /* Defaults, declared order and spelling; entity members are the server's. */
+        {SCHEMA_INSERT, "{\"id\":\"mine\",\"age\":7,\"NAME\":\"Ada\",\"objectno\":1}", NULL,
+         ENCODED("\"Name\":\"Ada\",\"Age\":7,\"Colour\":\"Red\",\"Range\":null," REST)},
+        /* Enumerated values come out in declared spelling, numbers and escapes as written. */
+        {SCHEMA_INSERT, "{\"Name\":\"\\u0041\",\"Colour\":\"gREEN\",\"Age\":1.0}", NULL,
+         ENCODED("\"Name\":\"\\u0041\",\"Age\":1.0,\"Colour\":\"Green\",\"Range\":null," REST)},
+        /* Nested declared objects. */
+        {SCHEMA_INSERT, "{\"Name\":\"A\",\"Range\":{\"most\":3}}", NULL,
+         ENCODED("\"Name\":\"A\",\"Age\":null,\"Colour\":\"Red\",\"Range\":{\"Least\":1,"
+                 "\"Most\":3}," REST)},
+        /* Read-only members are ignored on input. */
+        {SCHEMA_INSERT, "{\"Name\":\"A\",\"Made\":\"now\"}", NULL,
+         ENCODED("\"Name\":\"A\",\"Age\":null,\"Colour\":\"Red\",\"Range\":null," REST)},
+        /* PATCH keeps what is not named, merges objects, replaces whole ones, null sets null. */
+        {SCHEMA_PATCH,
+         "{\"bag\":{\"b\":{\"d\":3},\"a\":null},\"whole\":{\"z\":1},\"Age\":null,"
+         "\"Range\":{\"Most\":10}}",
+         OLD,
+         ENCODED("\"Name\":\"Ada\",\"Age\":null,\"Colour\":\"Green\",\"Range\":{\"Least\":1,"
+                 "\"Most\":10},\"Bag\":{\"a\":null,\"b\":{\"c\":2,\"d\":3}},\"Whole\":{\"z\":1},"
+                 "\"Born\":\"1815-12-10\",\"Made\":\"then\"")},
+        /* PUT: what is left out takes its default; read-only members stay. */
+        {SCHEMA_REPLACE, "{\"Name\":\"B\"}", OLD,
+         ENCODED("\"Name\":\"B\",\"Age\":null,\"Colour\":\"Red\",\"Range\":null,\"Bag\":null,"
+                 "\"Whole\":null,\"Born\":null,\"Made\":\"then\"")},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct draft draft;
+
+        ck_ok(schema_decode(&person, parse(cases[i].input), parse(cases[i].old), cases[i].mode,
+                            &arena, &draft));
+        check_encoded(&draft, cases[i].expected);
+    }
+}
+END_TEST
+
+START_TEST(bad_input)
+{
+    static const struct {
+        enum schema_mode mode;
+        const char *input, *old;
+        enum err_code code;
+        const char *words;
+    } cases[] = {
+        {SCHEMA_INSERT, "[]", NULL, ERR_INVALID_ENTITY, "JSON object"},
+        {SCHEMA_INSERT, "5", NULL, ERR_INVALID_ENTITY, "JSON object"},
+        {SCHEMA_INSERT, "{}", NULL, ERR_INVALID_ENTITY, "Name: is required"},
+        {SCHEMA_INSERT, "{\"Name\":null}", NULL, ERR_INVALID_ENTITY, "Name: is required"},
+        {SCHEMA_INSERT, "{\"Name\":5}", NULL, ERR_INVALID_ENTITY, "Name: must be of type string"},
+        {SCHEMA_INSERT, "{\"Name\":\"A\",\"Age\":1.5}", NULL, ERR_INVALID_ENTITY,
+         "Age: must be of type integer"},
+        {SCHEMA_INSERT, "{\"Name\":\"A\",\"Born\":\"soon\"}", NULL, ERR_INVALID_ENTITY,
+         "Born: must be of type datetime"},
+        {SCHEMA_INSERT, "{\"Name\":\"A\",\"Colour\":\"Blue\"}", NULL, ERR_INVALID_ENUM_VALUE,
+         "Colour: 'Blue' is not one of Red, Green"},
+        {SCHEMA_INSERT, "{\"Name\":\"A\",\"Nmae\":1}", NULL, ERR_UNKNOWN_MEMBER,
+         "Nmae: there is no such member, is 'Name' meant?"},
+        {SCHEMA_INSERT, "{\"Name\":\"A\",\"name\":\"B\"}", NULL, ERR_FAILED_JSON, "name"},
+        {SCHEMA_INSERT, "{\"Name\":\"A\",\"Range\":{}}", NULL, ERR_INVALID_ENTITY,
+         "Range.Most: is required"},
+        {SCHEMA_INSERT, "{\"Name\":\"A\",\"Range\":{\"Most\":1,\"x\":1}}", NULL, ERR_UNKNOWN_MEMBER,
+         "Range.x: there is no such member"},
+        {SCHEMA_PATCH, "{\"Name\":null}", OLD, ERR_INVALID_ENTITY, "Name: is required"},
+        {SCHEMA_PATCH, "{\"Range\":{\"Most\":null}}", OLD, ERR_INVALID_ENTITY,
+         "Range.Most: is required"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct draft draft;
+
+        ck_fails(schema_decode(&person, parse(cases[i].input), parse(cases[i].old), cases[i].mode,
+                               &arena, &draft),
+                 cases[i].code, cases[i].words);
+    }
+}
+END_TEST
+
+START_TEST(dynamic_entities_keep_their_members)
+{
+    static const struct {
+        enum schema_mode mode;
+        const char *input, *old, *expected;
+    } cases[] = {
+        {SCHEMA_INSERT, "{}", NULL,
+         "{\"Id\":\"00000000-0000-0000-0000-000000000000\",\"ObjectNo\":7}"},
+        {SCHEMA_INSERT, "{ \"b\" : 1E400, \"ID\":1, \"a\":-0, \"A\":[1, 2] }", NULL,
+         ENCODED("\"b\":1E400,\"a\":-0,\"A\":[1,2]")},
+        {SCHEMA_PATCH, "{\"a\":{\"y\":2},\"c\":null}",
+         "{\"Id\":\"x\",\"a\":{\"x\":1.10},\"b\":2,\"ObjectNo\":7}",
+         ENCODED("\"a\":{\"x\":1.10,\"y\":2},\"b\":2,\"c\":null")},
+        {SCHEMA_REPLACE, "{\"c\":3}", "{\"Id\":\"x\",\"a\":1,\"ObjectNo\":7}", ENCODED("\"c\":3")},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct draft draft;
+
+        ck_ok(schema_decode(&schema_dynamic, parse(cases[i].input), parse(cases[i].old),
+                            cases[i].mode, &arena, &draft));
+        check_encoded(&draft, cases[i].expected);
+    }
+}
+END_TEST
+
+START_TEST(declared_shapes)
+{
+    static const struct {
+        const char *properties;
+        const char *words; /* NULL: good */
+    } cases[] = {
+        {"[{\"Name\":\"A\",\"Type\":\"string\"},{\"name\":\"b_1\",\"type\":\"ANY\","
+         "\"Required\":true}]",
+         NULL},
+        {"[]", NULL},
+        {"[{\"Name\":\"A\"}]", "Type: is required"},
+        {"[{\"Name\":\"A\",\"Type\":\"text\"}]", "Type: 'text' is not one of"},
+        {"[{\"Name\":\"1a\",\"Type\":\"any\"}]", "Name: '1a'"},
+        {"[{\"Name\":\"Id\",\"Type\":\"any\"}]", "the server's own"},
+        {"[{\"Name\":\"A\",\"Type\":\"any\"},{\"Name\":\"a\",\"Type\":\"any\"}]",
+         "Properties[1].Name: 'a' is there twice"},
+        {"[{\"Name\":\"A\",\"Type\":\"any\",\"Typ\":1}]", "is 'Type' meant?"},
+        {"[5]", "Properties[0]."},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct shape *shape;
+        struct json_value declared = parse(cases[i].properties);
+        struct err *e = schema_from_declaration(declared, &arena, &shape);
+
+        if (cases[i].words != NULL) {
+            ck_assert_msg(e != NULL, "case %zu", i);
+            ck_assert_msg(span_find(err_message(e), span_str(cases[i].words)) != SIZE_MAX, "%.*s",
+                          SPAN_FMT(err_message(e)));
+            err_free(e);
+            continue;
+        }
+        ck_ok(e);
+        ck_assert_uint_eq(shape->count, json_count(declared) + 2);
+        ck_span_eq(shape->properties[0].name, "Id");
+        ck_span_eq(shape->properties[shape->count - 1].name, "ObjectNo");
+    }
+}
+END_TEST
+
+/* Enough properties to be looked up in another way than a few. */
+START_TEST(wide_shapes)
+{
+    enum { COUNT = 300 };
+    struct json_value none = {NULL, NULL};
+    const struct shape *shape;
+    struct draft draft;
+    struct buf declared, input;
+
+    buf_init_arena(&declared, &arena);
+    buf_init_arena(&input, &arena);
+    for (int i = 0; i < COUNT; i++) {
+        buf_printf(&declared, "%s{\"Name\":\"P%d\",\"Type\":\"integer\"}", i == 0 ? "[" : ",", i);
+        buf_printf(&input, "%s\"p%d\":%d", i == 0 ? "{" : ",", COUNT - 1 - i, COUNT - 1 - i);
+    }
+    buf_add_char(&declared, ']');
+    buf_add_char(&input, '}');
+    ck_ok(schema_from_declaration(parse(buf_text(&declared)), &arena, &shape));
+    ck_ok(schema_decode(shape, parse(buf_text(&input)), none, SCHEMA_INSERT, &arena, &draft));
+    for (int i = 0; i < COUNT; i++)
+        ck_assert(span_eq(draft_get(&draft, arena_printf(&arena, "P%d", i)),
+                          arena_printf(&arena, "%d", i)));
+    ck_fails(schema_decode(shape, parse("{\"P300\":1}"), none, SCHEMA_INSERT, &arena, &draft),
+             ERR_UNKNOWN_MEMBER, "P30");
+}
+END_TEST
+
+/* Also one without blanks and escapes, whose texts are taken over as they are. */
+START_TEST(declared_shapes_outlive_their_declaration)
+{
+    char text[] = "[{\"Name\":\"Colour\",\"Type\":\"string\",\"Description\":\"Of it\"}]";
+    const struct shape *shape;
+    const struct property *p;
+
+    ck_ok(schema_from_declaration(parse(text), &arena, &shape));
+    memset(text, '?', sizeof(text) - 1);
+    p = shape_find(shape, SPAN("Colour"));
+    ck_assert_ptr_nonnull(p);
+    ck_span_eq(p->meaning, "Of it");
+}
+END_TEST
+
+START_TEST(payload_checks_change_nothing)
+{
+    ck_ok(schema_check(&person, parse("{\"name\":\"A\"}"), &arena));
+    ck_ok(schema_check(&person, parse("{}"), &arena));
+    ck_ok(schema_check(&schema_dynamic, parse("{\"x\":1}"), &arena));
+    ck_fails(schema_check(&person, parse("{\"Age\":\"x\"}"), &arena), ERR_INVALID_ENTITY, "Age");
+    ck_fails(schema_check(&person, parse("{\"Agee\":1}"), &arena), ERR_UNKNOWN_MEMBER, "Age");
+    ck_fails(schema_check(&person, parse("[]"), &arena), ERR_INVALID_ENTITY, "object");
+    ck_fails(schema_check(&schema_dynamic, parse("{\"x\":1,\"x\":2}"), &arena), ERR_FAILED_JSON,
+             "x");
+}
+END_TEST
+
+void testing_cases(TCase *tc)
+{
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, good_input);
+    tcase_add_test(tc, bad_input);
+    tcase_add_test(tc, dynamic_entities_keep_their_members);
+    tcase_add_test(tc, declared_shapes);
+    tcase_add_test(tc, wide_shapes);
+    tcase_add_test(tc, declared_shapes_outlive_their_declaration);
+    tcase_add_test(tc, payload_checks_change_nothing);
+}
