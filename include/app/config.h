@@ -6,6 +6,7 @@
 #include "admin/service.h"
 #include "base/log.h"
 #include "io/tcp.h"
+#include "journal/journal.h"
 
 #define CONFIG_MAX_LISTENERS 16
 #define CONFIG_MAX_BYTES ((size_t)64 << 20)
@@ -28,7 +29,7 @@ struct config {
     struct json_doc api_keys;         /* an array; node_count 0: none */
     struct json_doc resources;
     struct limits limits;
-    struct retention retention;
+    struct retention_limits retention;
     unsigned connect_seconds;
     uint32_t max_in_flight;
     unsigned max_connections_per_host;

@@ -3,7 +3,6 @@
 #ifndef HOOKS_RETRY_H
 #define HOOKS_RETRY_H
 
-#include "base/err.h"
 #include "base/json.h"
 
 #define RETRY_MAX_DELAYS 32

@@ -3,7 +3,11 @@
 #ifndef HOOKS_SELECTOR_H
 #define HOOKS_SELECTOR_H
 
-#include "rest/resource.h"
+#include "query/condition.h"
+
+struct access_key;
+struct resource;
+struct resources;
 
 struct selector {
     struct resource *resource; /* of kind event */

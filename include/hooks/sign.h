@@ -4,7 +4,6 @@
 #ifndef HOOKS_SIGN_H
 #define HOOKS_SIGN_H
 
-#include "base/buf.h"
 #include "base/err.h"
 
 /* ERR_INVALID_ENTITY: no known prefix, not base64, a length out of range (whsec_: 24 to 64 bytes,

@@ -3,7 +3,12 @@
 #define HOOKS_WEBHOOK_LOG_H
 
 #include "base/uuid.h"
-#include "store/change.h"
+
+struct change;
+struct shape;
+
+extern const struct span webhook_log_resource;
+extern const struct shape webhook_log_shape;
 
 struct webhook_log_entry {
     struct uuid webhook, delivery, event;

@@ -64,6 +64,16 @@ struct shape {
     const uint16_t *by_name; /* from shape_sort; NULL: there are few */
 };
 
+/* Rows of the tables of built-in resources. */
+#define READ_ONLY_PROPERTY(property_name, property_type, more_flags, text)                         \
+    {                                                                                              \
+        .name = SPAN_INIT(property_name), .type = property_type,                                   \
+        .flags = PROPERTY_READ_ONLY | (more_flags), .meaning = SPAN_INIT(text)                     \
+    }
+#define ID_PROPERTY(text) READ_ONLY_PROPERTY("Id", TYPE_STRING, PROPERTY_ENTITY, text)
+#define OBJECT_NO_PROPERTY                                                                         \
+    READ_ONLY_PROPERTY("ObjectNo", TYPE_INTEGER, PROPERTY_ENTITY, "Serial number in the store")
+
 /* ASCII case folded; NULL when there is none. */
 const struct property *shape_find(const struct shape *shape, struct span name);
 /* The places of at most UINT16_MAX properties in an order in which shape_find finds one of many. */

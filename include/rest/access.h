@@ -3,7 +3,6 @@
 #ifndef REST_ACCESS_H
 #define REST_ACCESS_H
 
-#include "base/err.h"
 #include "base/json.h"
 #include "rest/method.h"
 

@@ -12,7 +12,6 @@
 #define REST_CLIENTS_H
 
 #include "base/limits.h"
-#include "io/ip.h"
 #include "io/loop.h"
 
 #define CLIENTS_FAILED_MOST 32768u

@@ -3,7 +3,9 @@
 #ifndef REST_CORS_H
 #define REST_CORS_H
 
-#include "rest/request.h"
+#include "base/err.h"
+
+struct call;
 
 /* Answers OPTIONS: the resource, its kind and methods; on a preflight of an allowed origin what the
  * browser may send. */

@@ -3,7 +3,11 @@
 #ifndef REST_CRUD_H
 #define REST_CRUD_H
 
-#include "rest/request.h"
+#include "base/err.h"
+
+struct call;
+struct json_doc;
+struct query_result;
 
 /* GET, HEAD and REPORT; POST; PATCH; PUT; DELETE. */
 struct err *crud_read(struct call *call) MUST_USE;

@@ -2,7 +2,6 @@
 #ifndef REST_FORMATS_H
 #define REST_FORMATS_H
 
-#include "base/blob.h"
 #include "base/json.h"
 #include "rest/negotiate.h"
 

@@ -4,7 +4,6 @@
 #ifndef REST_MASK_H
 #define REST_MASK_H
 
-#include "base/arena.h"
 #include "base/json.h"
 
 #define MASK "*******"

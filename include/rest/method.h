@@ -2,8 +2,8 @@
 #ifndef REST_METHOD_H
 #define REST_METHOD_H
 
-#include "base/buf.h"
-#include "query/shape.h"
+struct buf;
+struct enumeration;
 
 #define METHODS(X)                                                                                 \
     X(METHOD_GET, "GET")                                                                           \

@@ -3,7 +3,10 @@
 #ifndef REST_RENDERED_H
 #define REST_RENDERED_H
 
-#include "rest/request.h"
+#include "query/query.h"
+
+struct call;
+struct uuid;
 
 struct rendered {
     struct query_source source;

@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "base/uuid.h"
-#include "query/shape.h"
 
 /* An entity that is being made: one JSON text per property of the shape, in its order; for a
  * dynamic shape one text, the object without Id and ObjectNo. Texts are compact, numbers and

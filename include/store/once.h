@@ -8,7 +8,11 @@
 #ifndef STORE_ONCE_H
 #define STORE_ONCE_H
 
-#include "store/change.h"
+#include "store/record.h"
+#include "store/stored.h"
+
+struct change;
+struct store;
 
 struct once;
 

@@ -3,8 +3,10 @@
 #ifndef STORE_TURN_H
 #define STORE_TURN_H
 
-#include "store/change.h"
-#include "store/store.h"
+#include "journal/journal.h"
+
+struct change;
+struct store;
 
 struct turn;
 
@@ -39,6 +41,8 @@ struct turn_wait {
 void turn_wait(struct turn *t, struct turn_wait *wait, uint64_t serial);
 void turn_unwait(struct turn *t, struct turn_wait *wait);
 
+/* Called after every change that was carried out, once applied. */
+void turn_on_applied(struct turn *t, void (*on_applied)(void *context), void *context);
 /* Called once, when the journal has failed: nothing is acknowledged from then on. */
 void turn_on_failed(struct turn *t, void (*on_failed)(void *context, const char *why),
                     void *context);

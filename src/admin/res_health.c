@@ -4,6 +4,10 @@
 #include "admin/service.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "journal/journal.h"
+#include "rest/response.h"
+#include "rest/schema.h"
+#include "store/turn.h"
 
 enum { REASONS_MOST = 4 };
 
@@ -47,7 +51,7 @@ static struct err *get(struct call *call)
     struct response *response = call->response;
     struct buf *b = &response->body;
     struct span reasons[REASONS_MOST];
-    size_t count = find_reasons(call->service, reasons);
+    size_t count = find_reasons(service_of(call), reasons);
 
     response->status = count == 0 ? 200 : 503;
     response->content_type = SPAN("application/json");

@@ -3,17 +3,24 @@
  */
 #include "admin/builtin.h"
 #include "admin/service.h"
+#include "hooks/webhook.h"
+#include "store/entity.h"
 
 /* Status, the only one. */
 static void add_hidden(const struct call *call, const struct entity *entity,
                        const struct property *property, struct buf *b)
 {
     (void)property;
-    webhook_add_status(call->service, entity->attached, b);
+    webhook_add_status(&service_of(call)->hooks, entity->attached, b);
+}
+
+static struct err *check(struct call *call, struct draft *draft, const struct entity *old)
+{
+    return webhook_check(service_of(call)->hooks.egress, call, draft, old);
 }
 
 static const struct resource_ops ops = {
-    .check = webhook_check,
+    .check = check,
     .mask = webhook_mask,
     .hidden = add_hidden,
 };

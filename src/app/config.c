@@ -319,7 +319,7 @@ static const struct option retention_options[] = {
 #define RETENTION_AS_OPTION(member, text, value, unit)                                             \
     {.name = SPAN_INIT(text),                                                                      \
      .read = read_i64,                                                                             \
-     .offset = offsetof(struct config, retention) + offsetof(struct retention, member),            \
+     .offset = offsetof(struct config, retention) + offsetof(struct retention_limits, member),     \
      .least = 0,                                                                                   \
      .most = 1e9},
     RETENTIONS(RETENTION_AS_OPTION)
@@ -408,7 +408,7 @@ void config_init(struct config *c)
     arena_init(&c->arena);
     egress_init(&c->egress);
     limits_init(&c->limits);
-    c->retention = (struct retention){
+    c->retention = (struct retention_limits){
 #define RETENTION_AS_DEFAULT(member, name, value, unit) .member = value,
         RETENTIONS(RETENTION_AS_DEFAULT)
 #undef RETENTION_AS_DEFAULT

@@ -4,11 +4,13 @@
 #include "app/notify.h"
 #include "app/privileges.h"
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/must.h"
+#include "hooks/delivery.h"
 #include "http/server.h"
 #include "io/process.h"
 #include "rest/declaration.h"
+#include "store/store.h"
+#include "store/turn.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -78,7 +80,7 @@ static void close_all(struct server *s)
 
 static bool is_done(const struct server *s)
 {
-    return s->http_is_drained && deliveries_in_flight(s->service->deliveries) == 0 &&
+    return s->http_is_drained && deliveries_in_flight(s->service->hooks.deliveries) == 0 &&
            journal_idle(turn_journal(s->service->turn));
 }
 
@@ -93,7 +95,7 @@ static void on_drain_time(struct timer *timer)
         log_warn("server",
                  "not drained within ShutdownSeconds: %zu attempts are cut off and will "
                  "be made again",
-                 deliveries_in_flight(s->service->deliveries));
+                 deliveries_in_flight(s->service->hooks.deliveries));
         close_all(s);
     } else {
         timer_start(&s->loop, &s->drain_timer, DRAIN_CHECK_MS);
@@ -150,13 +152,12 @@ static struct err *take_over(struct server *s, const struct config *c)
     struct err *e;
 
     TRY(config_access(c, &access));
-    e = declarations_configure(s->service, config_resources(c), c->directory, false);
+    e = declarations_configure(&s->service->rest, config_resources(c), c->directory, false);
     if (e != NULL) {
         access_done(&access);
         return e;
     }
-    access_done(&s->service->access);
-    s->service->access = access;
+    rest_set_access(&s->service->rest, &access);
     return NULL;
 }
 
@@ -266,7 +267,7 @@ static struct err *declare_resources(struct server *s, bool only_check)
 {
     const struct config *c = s->config;
     struct err *e =
-        declarations_configure(s->service, config_resources(c), c->directory, only_check);
+        declarations_configure(&s->service->rest, config_resources(c), c->directory, only_check);
 
     return e == NULL ? NULL : in_file(c, e);
 }
@@ -399,7 +400,7 @@ static struct err *set_up(struct server *s, bool check_only)
     TRY(make_service(s));
     if (check_only)
         return check(s);
-    s->http = http_server_new(&s->loop, s->service);
+    s->http = http_server_new(&s->loop, &s->service->rest);
     http_server_trust(s->http, &s->config->trusted_proxies);
     TRY(take_passed(s));
     TRY(bind_all(s, false));

@@ -4,8 +4,6 @@
  * a table that can be read is what matters here. */
 #include "fetch/egress.h"
 
-#include "base/macros.h"
-
 #include <stdio.h>
 
 #define MAPPED_BITS 96 /* of ::ffff:0:0/96 */

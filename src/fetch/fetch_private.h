@@ -16,7 +16,6 @@
 
 #include "fetch_answer.h"
 
-#include "fetch/fetch.h"
 #include "io/timer.h"
 
 #include "base/map.h"

@@ -3,15 +3,17 @@
 #ifndef HOOKS_DELIVERY_INNER_H
 #define HOOKS_DELIVERY_INNER_H
 
-#include "admin/service.h"
+#include "base/map.h"
 #include "hooks/lane.h"
 #include "hooks/pacing.h"
-#include "hooks/sign.h"
+#include "rest/response.h"
+#include "store/turn.h"
 
+struct record_delivery;
 struct lane_origin;
 
 struct deliveries {
-    struct service *service;
+    struct hooks *hooks;
     struct map by_no;
     struct list ended;     /* deliveries, oldest end first */
     struct list not_ended; /* the others, in the order in which they came */

@@ -1,8 +1,13 @@
 #include "hooks/idempotency.h"
 
-#include "admin/service.h"
 #include "base/json.h"
 #include "hooks/sign.h"
+#include "query/condition.h"
+#include "query/query.h"
+#include "rest/access.h"
+#include "rest/call.h"
+#include "rest/request.h"
+#include "store/once.h"
 
 #include <string.h>
 
@@ -60,7 +65,7 @@ static void key_of(const struct repeats *r, enum name_kind kind, struct span key
 /* Everything that decides what the request raises. */
 static void digest_request(const struct call *call, uint8_t out_body[RECORD_ONCE_BODY_BYTES])
 {
-    const struct conditions *conditions = &call->query.conditions;
+    const struct conditions *conditions = &call->query->conditions;
     const struct literal *resource = conditions_equal_to(conditions, SPAN("Resource"));
     const struct literal *webhook = conditions_equal_to(conditions, SPAN("WebhookId"));
     uint8_t body[RECORD_ONCE_BODY_BYTES];
@@ -76,9 +81,9 @@ static void digest_request(const struct call *call, uint8_t out_body[RECORD_ONCE
     buf_done(&b);
 }
 
-struct err *repeats_init(struct repeats *r, struct call *call)
+struct err *repeats_init(struct repeats *r, const struct once *once, struct call *call)
 {
-    *r = (struct repeats){.call = call};
+    *r = (struct repeats){.call = call, .once = once};
     map_init(&r->added, added_key);
     r->request_key = request_header_all(call->request, SPAN(KEY_HEADER), call->arena);
     if (r->request_key.p == NULL)
@@ -126,7 +131,7 @@ static const struct record_once *find(const struct repeats *r,
 
     if (added != NULL)
         return added;
-    entry = once_find(r->call->service->once, key);
+    entry = once_find(r->once, key);
     if (entry == NULL)
         return NULL;
     call_shows(r->call, entry->stored.serial);
@@ -161,6 +166,6 @@ void repeats_remember(struct repeats *r, const struct repeat_name *name,
     *added = *answer;
     memcpy(added->key, name->key, sizeof(added->key));
     memcpy(added->body, name->body, sizeof(added->body));
-    once_remember(&r->call->change, added);
+    once_remember(r->call->change, added);
     map_add(&r->added, added);
 }

@@ -5,6 +5,7 @@
 #ifndef HOOKS_LANE_INNER_H
 #define HOOKS_LANE_INNER_H
 
+#include "base/map.h"
 #include "hooks/delivery_inner.h"
 #include "io/timer.h"
 

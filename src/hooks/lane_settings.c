@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "hooks/lane_inner.h"
+#include "hooks/sign.h"
+#include "store/entity.h"
 
 enum { KEPT_MOST = 512 };
 

@@ -3,7 +3,6 @@
 #include "hooks/retry.h"
 
 #include "base/decimal.h"
-#include "base/macros.h"
 #include "base/text.h"
 
 #include <string.h>

@@ -3,8 +3,6 @@
  * times what signing a small body does: a signer does both once. */
 #include "hooks/sign.h"
 
-#include "base/arena.h"
-#include "base/macros.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/text.h"

@@ -2,16 +2,27 @@
  * collection's observer keeps it, live and after a replay alike. */
 #include "hooks/webhook.h"
 
-#include "admin/service.h"
 #include "base/decimal.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "fetch/fetch.h"
+#include "hooks/delivery.h"
+#include "hooks/hooks.h"
 #include "hooks/selector.h"
+#include "rest/access.h"
 #include "rest/mask.h"
+#include "rest/metrics.h"
+#include "rest/resource.h"
+#include "rest/rest.h"
+#include "store/change.h"
+#include "store/collection.h"
+#include "store/entity.h"
+#include "store/store.h"
+#include "store/turn.h"
 
 struct webhooks {
-    struct service *service;
+    struct hooks *hooks;
     struct collection *collection;
     struct list detached; /* struct webhook: their selector or a target leads nowhere now */
     struct arena scratch; /* of attaching one webhook */
@@ -22,7 +33,7 @@ static const struct access_key nobody = {.entries = NULL};
 
 static void set_paused(struct webhooks *ws, struct webhook *w, bool is_paused)
 {
-    ws->service->metrics.webhooks_paused += (uint64_t)is_paused - (uint64_t)w->is_paused;
+    ws->hooks->metrics->webhooks_paused += (uint64_t)is_paused - (uint64_t)w->is_paused;
     w->is_paused = is_paused;
 }
 
@@ -41,7 +52,7 @@ static void take_out(struct webhooks *ws, struct webhook *w)
     if (w->entry.node != NULL)
         matcher_remove(w->event_resource->matcher, &w->entry);
     if (list_linked(&w->link))
-        list_remove(w->event_resource != NULL ? &w->event_resource->referrers->webhooks
+        list_remove(w->event_resource != NULL ? &w->event_resource->referrers->selectors
                                               : &ws->detached,
                     &w->link);
     drop_targets(w);
@@ -51,14 +62,14 @@ static void take_out(struct webhooks *ws, struct webhook *w)
 static struct err *add_target(struct webhooks *ws, struct webhook *w, size_t place,
                               struct span target, enum method method)
 {
-    struct service *s = ws->service;
+    struct hooks *hooks = ws->hooks;
     struct resource *resource;
     struct uri uri;
 
     if (!span_starts(target, SPAN("/")))
         return NULL;
-    TRY(webhook_find_target(&s->resources, target, method, &nobody, SIZE_MAX, &ws->scratch, &uri,
-                            &resource));
+    TRY(webhook_find_target(hooks->rest->resources, target, method, &nobody, SIZE_MAX, &ws->scratch,
+                            &uri, &resource));
     if (w->targets == NULL)
         w->targets = mem_zero(WEBHOOK_TARGETS_MOST * sizeof(*w->targets));
     w->targets[place].webhook = w;
@@ -89,14 +100,15 @@ static struct err *try_attach(struct webhooks *ws, struct webhook *w)
     struct json_value json = entity_parse(entity_json(w->entity), a);
     struct span text = json_string(json_member(json, SPAN("EventSelector")), a);
     struct selector selector;
-    struct err *e = selector_parse(&ws->service->resources, text, &nobody, SIZE_MAX, a, &selector);
+    struct err *e =
+        selector_parse(ws->hooks->rest->resources, text, &nobody, SIZE_MAX, a, &selector);
 
     set_paused(ws, w, json_is_true(json_member(json, SPAN("IsPaused"))));
     if (e != NULL)
         return err_prefix(e, "EventSelector: ");
     TRY(add_targets(ws, w, json));
     w->event_resource = selector.resource;
-    list_push_back(&selector.resource->referrers->webhooks, &w->link);
+    list_push_back(&selector.resource->referrers->selectors, &w->link);
     if (!w->is_paused)
         matcher_add(selector.resource->matcher, &w->entry, &selector.conditions);
     return NULL;
@@ -126,7 +138,7 @@ void webhooks_detach(struct webhooks *ws, struct resource *resource)
 {
     struct list_link *at;
 
-    while ((at = list_first(&resource->referrers->webhooks)) != NULL)
+    while ((at = list_first(&resource->referrers->selectors)) != NULL)
         detach(ws, CONTAINER_OF(at, struct webhook, link));
     while ((at = list_first(&resource->referrers->targets)) != NULL)
         detach(ws, CONTAINER_OF(at, struct webhook_target, link)->webhook);
@@ -164,13 +176,13 @@ struct err *webhooks_settle(struct webhooks *ws, struct arena *a, uint64_t *out_
     struct change pauses;
     struct err *e;
 
-    change_init(&pauses, ws->service->turn, a);
+    change_init(&pauses, ws->hooks->turn, a);
     attach_detached(ws, &pauses);
     pauses.frees_space = true;
     if (pauses.count > 0)
         log_warn("webhook", "%zu webhooks are paused: what they refer to is declared no more",
                  pauses.count);
-    e = turn_apply(ws->service->turn, &pauses, out_serial);
+    e = turn_apply(ws->hooks->turn, &pauses, out_serial);
     change_done(&pauses);
     return e;
 }
@@ -188,7 +200,7 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
     }
     take_out(ws, w);
     err_free(attach(ws, w)); /* webhooks_settle says what is wrong */
-    deliveries_webhook_changed(ws->service->deliveries, w);
+    deliveries_webhook_changed(ws->hooks->deliveries, w);
 }
 
 static void on_gone(void *context, struct entity *entity)
@@ -198,18 +210,18 @@ static void on_gone(void *context, struct entity *entity)
 
     take_out(ws, w);
     set_paused(ws, w, false);
-    deliveries_webhook_gone(ws->service->deliveries, w);
+    deliveries_webhook_gone(ws->hooks->deliveries, w);
     mem_free(w);
 }
 
 static const struct collection_observer observer = {on_put, on_gone};
 
-struct webhooks *webhooks_new(struct service *service)
+struct webhooks *webhooks_new(struct hooks *hooks)
 {
     struct webhooks *ws = NEW(struct webhooks);
 
-    ws->service = service;
-    ws->collection = store_collection(service->store, SPAN("Svc.Admin.Webhook"));
+    ws->hooks = hooks;
+    ws->collection = store_collection(hooks->store, SPAN("Svc.Admin.Webhook"));
     collection_observe(ws->collection, &observer, ws);
     list_init(&ws->detached);
     arena_init(&ws->scratch);

@@ -19,7 +19,6 @@
  * grow by slices. */
 #include "match/matcher.h"
 
-#include "base/macros.h"
 #include "base/mem.h"
 #include "base/must.h"
 

@@ -12,7 +12,6 @@
  * predicate_match.c tells what an entity costs. */
 #include "predicate_private.h"
 
-#include "base/macros.h"
 #include "base/mem.h"
 #include "base/must.h"
 

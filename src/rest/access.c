@@ -2,7 +2,6 @@
  * AllowAccess. */
 #include "rest/access.h"
 
-#include "base/macros.h"
 #include "base/text.h"
 #include "hooks/sign.h"
 

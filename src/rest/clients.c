@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "io/ip.h"
 
 #include <string.h>
 

@@ -5,6 +5,8 @@
 
 #include "base/datetime.h"
 #include "base/decimal.h"
+#include "base/json.h"
+#include "query/shape.h"
 #include "store/entity.h"
 
 static const struct property entity_properties[] = {

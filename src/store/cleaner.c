@@ -1,6 +1,7 @@
 #include "store/cleaner.h"
 
 #include "base/log.h"
+#include "store/change.h"
 #include "store/turn.h"
 
 #define DEFAULT_SLICE_BYTES 65536u

@@ -9,7 +9,6 @@
 #ifndef STORE_CLEANER_H
 #define STORE_CLEANER_H
 
-#include "store/change.h"
 #include "store/store.h"
 
 /* Moves everything that was there when it began. */

@@ -1,5 +1,6 @@
 #include "store/collection.h"
 
+#include "base/blob.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
@@ -7,6 +8,8 @@
 #include "store/collection_inner.h"
 #include "store/cursor.h"
 #include "store/index.h"
+#include "store/record.h"
+#include "store/store.h"
 
 struct collection {
     struct list_link link; /* in the store */

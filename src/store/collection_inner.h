@@ -4,6 +4,13 @@
 
 #include "store/collection.h"
 
+struct store_digest;
+struct stored;
+struct change;
+struct record_entity;
+struct store_origin;
+struct store;
+
 struct collection *collection_new(struct store *s, struct span name, struct span folded);
 /* Frees the entities too; observers are not told. */
 void collection_free(struct collection *c);

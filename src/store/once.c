@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "store/change.h"
+#include "store/store.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "base/must.h"
 #include "base/text.h"
 #include "store/collection_inner.h"
+#include "store/record.h"
 
 #include <string.h>
 

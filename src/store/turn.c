@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "store/change.h"
 #include "store/cleaner.h"
 
 #include <stdio.h>
@@ -34,6 +35,8 @@ struct turn {
     uint64_t arrivals;
     struct cleaner cleaner;
     uint64_t segment_bytes;
+    void (*on_applied)(void *context);
+    void *on_applied_context;
     void (*on_failed)(void *context, const char *why);
     void *on_failed_context;
 };
@@ -206,6 +209,8 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
         *out_serial = serial;
         serial += records[i].serials;
     }
+    if (t->on_applied != NULL)
+        t->on_applied(t->on_applied_context);
     return NULL;
 }
 
@@ -227,6 +232,12 @@ void turn_unwait(struct turn *t, struct turn_wait *wait)
 {
     if (heap_holds(&wait->node))
         heap_remove(&t->waits, &wait->node);
+}
+
+void turn_on_applied(struct turn *t, void (*on_applied)(void *context), void *context)
+{
+    t->on_applied = on_applied;
+    t->on_applied_context = context;
 }
 
 void turn_on_failed(struct turn *t, void (*on_failed_fn)(void *context, const char *why),

@@ -47,14 +47,14 @@ class Tables(unittest.TestCase):
 
     def test_retention(self):
         source = re.findall(r'X\(\w+, "(\w+)", (\d+), "(\w+)"\)',
-                            read("include", "admin", "service.h"))
+                            read("include", "hooks", "retention.h"))
         documented = [tuple(row[:3])
                       for row in table_rows(read("docs", "configuration.md"), "`Retention`")]
         self.assertEqual(source, documented)
 
     def test_metrics(self):
         source = re.findall(r'X\(\w+, \w+, "(\w+)", "(\w+)", "([\w,]*)", "([^"]*)"\)',
-                            re.sub(r"\s*\\\n\s*", " ", read("include", "admin", "metrics.h")))
+                            re.sub(r"\s*\\\n\s*", " ", read("include", "rest", "metrics.h")))
         documented = [(row[1], row[0], row[2].replace("`, `", ","), row[3])
                       for row in table_rows(read("docs", "metrics.md"), "`_other`")]
         self.assertGreater(len(source), 30)

@@ -478,7 +478,7 @@ static void run_request(struct service *s, const struct request *request, struct
 {
     struct store_digest before = store_digest(s->store);
 
-    request_run(s, request, response);
+    request_run(&s->rest, request, response);
     check_response(s, response, a);
     check_unchanged(request, response, before, store_digest(s->store));
     turn_loop();
@@ -521,8 +521,8 @@ static void declare(void)
     struct arena a;
 
     arena_init(&a);
-    MUST(declarations_configure(s, entity_parse(span_str(zoo_declarations), &a), ".", false) ==
-         NULL);
+    MUST(declarations_configure(&s->rest, entity_parse(span_str(zoo_declarations), &a), ".",
+                                false) == NULL);
     arena_done(&a);
     close_service(s);
     declarations = remembered;

@@ -9,6 +9,7 @@
 #include "base/must.h"
 #include "base/rng.h"
 #include "rest/declaration.h"
+#include "store/change.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -112,7 +113,7 @@ static void declare(struct world *w)
 
     arena_init(&a);
     must_work(json_parse(span_str(declarations), NULL, &a, &doc));
-    must_work(declarations_configure(w->service, json_root(&doc), ".", false));
+    must_work(declarations_configure(&w->service->rest, json_root(&doc), ".", false));
     arena_done(&a);
 }
 

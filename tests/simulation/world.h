@@ -7,6 +7,19 @@
 #include "ledger.h"
 
 #include "admin/service.h"
+#include "base/log.h"
+#include "hooks/delivery.h"
+#include "hooks/event.h"
+#include "hooks/webhook.h"
+#include "rest/declaration.h"
+#include "rest/metrics.h"
+#include "rest/resource.h"
+#include "rest/response.h"
+#include "store/collection.h"
+#include "store/entity.h"
+#include "store/once.h"
+#include "store/store.h"
+#include "store/turn.h"
 
 enum {
     WORLD_WAITS = 256,

@@ -4,7 +4,10 @@
 
 #include "testing.h"
 
+#include "base/uuid.h"
 #include "rest/declaration.h"
+#include "rest/schema.h"
+#include "store/entity.h"
 
 static struct err *declaring_decode(struct json_value declaration, struct arena *a,
                                     struct span *out_json)

@@ -5,7 +5,22 @@
 #include "testing.h"
 
 #include "admin/service.h"
+#include "base/json.h"
+#include "hooks/delivery.h"
+#include "hooks/event.h"
+#include "hooks/webhook.h"
+#include "rest/access.h"
+#include "rest/call.h"
 #include "rest/declaration.h"
+#include "rest/metrics.h"
+#include "rest/request.h"
+#include "rest/resource.h"
+#include "rest/response.h"
+#include "store/collection.h"
+#include "store/entity.h"
+#include "store/once.h"
+#include "store/store.h"
+#include "store/turn.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -50,7 +65,7 @@ static void declare(void)
     ck_ok(json_parse(SPAN("[{\"Name\":\"Shop.OrderPlaced\",\"Kind\":\"EventResource\"},"
                           "{\"Name\":\"Shop.Message\",\"Kind\":\"EntityResource\"}]"),
                      NULL, &arena, &doc));
-    ck_ok(declarations_configure(service, json_root(&doc), ".", false));
+    ck_ok(declarations_configure(&service->rest, json_root(&doc), ".", false));
 }
 
 static void set_up(void)

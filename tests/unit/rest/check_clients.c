@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "io/ip.h"
 #include "rest/clients.h"
 
 #include <string.h>

@@ -2,7 +2,10 @@
 #ifndef STORE_TESTING_H
 #define STORE_TESTING_H
 
+#include "store/change.h"
 #include "store/collection.h"
+#include "store/entity.h"
+#include "store/store.h"
 #include "store/turn.h"
 
 struct store_fixture {

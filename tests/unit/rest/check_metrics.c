@@ -1,7 +1,7 @@
 #include "testing.h"
 
-#include "admin/metrics.h"
 #include "base/limits.h"
+#include "rest/metrics.h"
 
 /* ---- the tables ---- */
 
