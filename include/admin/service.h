@@ -5,31 +5,21 @@
 #define ADMIN_SERVICE_H
 
 #include "base/limits.h"
-#include "fetch/fetch.h"
 #include "hooks/hooks.h"
 #include "hooks/retention.h"
-#include "rest/access.h"
 #include "rest/rest.h"
 
+struct egress_rules;
+struct fetcher;
+struct metrics;
+struct resolver;
+struct service_options;
 struct turn_options;
-
-struct service_options {
-    struct limits limits;
-    struct retention_limits retention;
-    const char *base_path;         /* "/" or "/x" */
-    const char **cors_origins;     /* NULL-terminated; NULL: none */
-    uint32_t delivery_in_flight;   /* attempts under way in all */
-    unsigned connections_per_host; /* attempts under way to one; 0: HOOKS_CONNECTIONS_PER_HOST */
-    struct fetch_options fetch;
-    struct resolve_options resolve;
-    struct egress_rules egress; /* moved into the service */
-    struct access access;       /* moved into the service */
-};
 
 struct service {
     struct limits limits;
     struct retention_limits retention;
-    struct egress_rules egress;
+    struct egress_rules *egress;
     struct metrics *metrics;
     struct store *store;
     struct turn *turn;

@@ -4,7 +4,9 @@
 #define APP_CONFIG_H
 
 #include "admin/service.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "fetch/egress.h"
 #include "io/tcp.h"
 #include "journal/journal.h"
 

@@ -15,8 +15,16 @@
 #define HOOKS_DELIVERY_H
 
 #include "base/heap.h"
-#include "hooks/webhook.h"
 #include "store/stored.h"
+
+struct buf;
+struct attempt;
+struct change;
+struct event;
+struct hooks;
+struct lane;
+struct uuid;
+struct webhook;
 
 #define DELIVERY_STATES(X)                                                                         \
     X(DELIVERY_PENDING, "Pending")                                                                 \

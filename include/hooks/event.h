@@ -4,6 +4,7 @@
 #define HOOKS_EVENT_H
 
 #include "base/json.h"
+#include "base/uuid.h"
 #include "hooks/payload.h"
 
 struct change;

@@ -4,10 +4,10 @@
 #ifndef HOOKS_IDEMPOTENCY_H
 #define HOOKS_IDEMPOTENCY_H
 
-#include "base/json.h"
 #include "base/map.h"
 #include "store/record.h"
 
+struct json_value;
 struct call;
 struct once;
 

@@ -4,9 +4,11 @@
 #ifndef HOOKS_PAYLOAD_H
 #define HOOKS_PAYLOAD_H
 
+#include "base/buf.h"
 #include "store/stored.h"
 #include "store/turn.h"
 
+struct span;
 struct blob;
 
 struct event;

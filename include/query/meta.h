@@ -3,7 +3,8 @@
 #define QUERY_META_H
 
 #include "query/path.h"
-#include "query/uri.h"
+
+struct uri_condition;
 
 /* Most items in one list of paths, and most of a kind in all. */
 #define META_ITEMS_MOST 100

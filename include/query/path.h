@@ -4,8 +4,9 @@
 #define QUERY_PATH_H
 
 #include "base/datetime.h"
-#include "base/json.h"
 #include "query/shape.h"
+
+struct json_value;
 
 /* The last step, when no real property of that name is there. */
 enum path_part {

@@ -3,7 +3,6 @@
 #ifndef QUERY_URI_H
 #define QUERY_URI_H
 
-#include "base/arena.h"
 #include "base/err.h"
 
 enum uri_op { URI_EQ, URI_NE, URI_LT, URI_GT, URI_LE, URI_GE };

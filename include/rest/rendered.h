@@ -3,7 +3,9 @@
 #ifndef REST_RENDERED_H
 #define REST_RENDERED_H
 
-#include "query/query.h"
+#include "query/source.h"
+
+struct buf;
 
 struct call;
 struct uuid;

@@ -3,8 +3,9 @@
 #ifndef REST_SCHEMA_H
 #define REST_SCHEMA_H
 
-#include "base/json.h"
 #include "base/uuid.h"
+
+struct json_value;
 
 /* An entity that is being made: one JSON text per property of the shape, in its order; for a
  * dynamic shape one text, the object without Id and ObjectNo. Texts are compact, numbers and

@@ -7,9 +7,9 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
-#include "base/err.h"
 #include "store/stored.h"
 
+struct span;
 struct store;
 struct change;
 struct store_digest;

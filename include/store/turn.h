@@ -3,15 +3,22 @@
 #ifndef STORE_TURN_H
 #define STORE_TURN_H
 
-#include "journal/journal.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/heap.h"
+#include "base/macros.h"
 
 struct change;
+struct journal;
+struct journal_options;
+struct loop;
 struct store;
 
 struct turn;
 
 struct turn_options {
-    struct journal_options journal;
+    const struct journal_options *journal;
     uint32_t clean_slice_bytes; /* moved a turn at most; 0: 64 KiB */
 };
 

@@ -1,6 +1,7 @@
 /* Svc.AvailableResource: the resources that the key may use, sorted by name (protocol.md, 7). */
 #include "admin/builtin.h"
 #include "base/json.h"
+#include "query/shape.h"
 #include "rest/access.h"
 #include "rest/declaration.h"
 #include "rest/rendered.h"

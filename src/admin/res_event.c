@@ -3,6 +3,7 @@
 #include "admin/service.h"
 #include "hooks/event.h"
 #include "hooks/event_post.h"
+#include "query/shape.h"
 #include "rest/rendered.h"
 
 static const struct property properties[] = {

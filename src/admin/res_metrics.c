@@ -12,6 +12,7 @@
 #include "io/process.h"
 #include "io/tcp.h"
 #include "journal/journal.h"
+#include "query/shape.h"
 #include "rest/clients.h"
 #include "rest/metrics.h"
 #include "rest/response.h"

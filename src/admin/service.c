@@ -2,6 +2,8 @@
  * goes through the same code as live changes. */
 #include "admin/service.h"
 
+#include "admin/service_options.h"
+
 #include "admin/builtin.h"
 #include "base/mem.h"
 #include "hooks/delivery.h"
@@ -72,11 +74,11 @@ static struct err *make_hooks(struct service *s, const struct service_options *o
     struct loop *loop = s->rest.loop;
 
     TRY(resolver_new(loop, &options->resolve, &s->resolver));
-    TRY(fetcher_new(loop, s->resolver, &s->egress, &options->fetch, &s->fetcher));
+    TRY(fetcher_new(loop, s->resolver, s->egress, &options->fetch, &s->fetcher));
     hooks_init(&s->hooks, &(struct hooks_options){
                               .rest = &s->rest,
                               .fetcher = s->fetcher,
-                              .egress = &s->egress,
+                              .egress = s->egress,
                               .retention = &s->retention,
                               .in_flight_most = options->delivery_in_flight,
                               .connections_per_host = options->connections_per_host,
@@ -92,7 +94,8 @@ struct err *service_new(struct loop *loop, struct service_options *options,
 
     s->limits = options->limits;
     s->retention = options->retention;
-    s->egress = options->egress;
+    s->egress = NEW(struct egress_rules);
+    *s->egress = options->egress;
     egress_init(&options->egress);
     s->metrics = NEW(struct metrics);
     metrics_init(s->metrics);
@@ -149,7 +152,8 @@ void service_free(struct service *s)
     turn_free(s->turn);
     store_free(s->store);
     mem_free(s->metrics);
-    egress_done(&s->egress);
+    egress_done(s->egress);
+    mem_free(s->egress);
     mem_free(s->failed);
     mem_free(s);
 }

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/text.h"
+#include "rest/access.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>

@@ -1,5 +1,6 @@
 #include "app/server.h"
 
+#include "admin/service_options.h"
 #include "app/activation.h"
 #include "app/notify.h"
 #include "app/privileges.h"
@@ -8,6 +9,7 @@
 #include "hooks/delivery.h"
 #include "http/server.h"
 #include "io/process.h"
+#include "rest/access.h"
 #include "rest/declaration.h"
 #include "store/store.h"
 #include "store/turn.h"
@@ -274,14 +276,12 @@ static struct err *declare_resources(struct server *s, bool only_check)
 
 static struct err *open_journal(struct server *s)
 {
-    const struct turn_options options = {
-        .journal =
-            {
-                .directory = s->config->data_directory,
-                .fsync = s->config->fsync,
-                .segment_bytes = (uint64_t)s->config->segment_bytes,
-            },
+    const struct journal_options journal = {
+        .directory = s->config->data_directory,
+        .fsync = s->config->fsync,
+        .segment_bytes = (uint64_t)s->config->segment_bytes,
     };
+    const struct turn_options options = {.journal = &journal};
     uint64_t started_ns = clock_mono_ns();
     struct journal_stats stats;
     struct err *e;

@@ -19,6 +19,7 @@
 #include "io/timer.h"
 
 #include "base/map.h"
+#include "fetch/egress.h"
 
 #include <curl/curl.h>
 #include <openssl/ssl.h>

@@ -6,11 +6,16 @@
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/must.h"
+#include "base/sm.h"
+#include "hooks/attempt.h"
 #include "hooks/delivery_inner.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/lane_record.h"
 #include "hooks/payload.h"
+#include "query/shape.h"
 #include "rest/metrics.h"
+#include "rest/response.h"
 #include "store/change.h"
 #include "store/record.h"
 #include "store/store.h"
@@ -315,7 +320,8 @@ struct deliveries *deliveries_new(struct hooks *hooks)
     list_init(&d->not_ended);
     list_init(&d->idle_attempts);
     list_init(&d->stopped_attempts);
-    response_init(&d->response, (size_t)hooks->limits->answer_bytes);
+    d->response = NEW(struct response);
+    response_init(d->response, (size_t)hooks->limits->answer_bytes);
     lanes_init(d);
     store_register(hooks->store, &delivery_kind, d);
     store_register(hooks->store, &delivery_gone_kind, d);
@@ -331,7 +337,8 @@ void deliveries_free(struct deliveries *d)
     attempts_done(d);
     MUST(map_count(&d->by_no) == 0);
     map_done(&d->by_no);
-    response_done(&d->response);
+    response_done(d->response);
+    mem_free(d->response);
     mem_free(d);
 }
 

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "hooks/delivery.h"
 #include "hooks/hooks.h"
+#include "hooks/webhook.h"
 #include "match/matcher.h"
 #include "rest/metrics.h"
 #include "rest/resource.h"

@@ -10,10 +10,14 @@
 #include "hooks/lane.h"
 
 #include "base/clock.h"
+#include "base/sm.h"
+#include "hooks/attempt.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/lane_host.h"
 #include "hooks/lane_inner.h"
 #include "hooks/payload.h"
+#include "hooks/webhook.h"
 
 enum { STARTS_PER_TURN = 32, STARTS_NS = 2000000, READ_AGAIN_MS = 1 };
 

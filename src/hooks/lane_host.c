@@ -9,6 +9,7 @@
  * host of its own. Parked lanes are its own list, and the origins of a host that have such take
  * turns: so one that turns out to lead to another address moves there in one step, with its
  * attempts under way and the lanes that wait. The map by origin is the fetcher's. */
+#include "hooks/lane_host.h"
 #include "base/mem.h"
 #include "fetch/fetch.h"
 #include "hooks/hooks.h"

@@ -8,6 +8,8 @@
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
+#include "hooks/webhook.h"
+#include "journal/journal.h"
 #include "store/entity.h"
 #include "store/store.h"
 

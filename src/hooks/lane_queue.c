@@ -8,6 +8,7 @@
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
+#include "journal/journal.h"
 #include "store/store.h"
 
 static struct delivery *first_of(const struct heap *heap)

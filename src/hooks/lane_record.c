@@ -1,9 +1,12 @@
 /* What a lane remembers of outcomes. Journaled in a record of its own: since when everything fails,
  * and until when its receiver asked to wait. Kept in memory only: how the last attempts ended, for
  * Status. */
+#include "hooks/lane_record.h"
 #include "base/mem.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
+#include "hooks/retry.h"
+#include "hooks/webhook.h"
 #include "store/change.h"
 #include "store/record.h"
 #include "store/store.h"

@@ -5,6 +5,7 @@
 #include "base/must.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "journal/journal.h"
 #include "store/record.h"
 #include "store/store.h"
 

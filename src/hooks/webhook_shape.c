@@ -1,5 +1,6 @@
 /* The table of a webhook's properties (service.md, "Webhook entity"; protocol.md, section 8). */
 #include "hooks/webhook.h"
+#include "query/shape.h"
 
 #define TEXT(s) SPAN_INIT(s)
 

@@ -4,10 +4,13 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/member.h"
+#include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane.h"
+#include "hooks/webhook.h"
 #include "io/loop.h"
+#include "query/shape.h"
 #include "store/entity.h"
 
 #define STATUS_PROPERTY(property_name, property_type, text)                                        \

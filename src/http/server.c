@@ -1,6 +1,7 @@
 #include "http/server.h"
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "http/conn.h"

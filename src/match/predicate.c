@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "base/must.h"
+#include "query/condition.h"
 
 #include <string.h>
 

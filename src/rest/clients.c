@@ -6,6 +6,7 @@
 
 #include "io/timer.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"

@@ -1,5 +1,8 @@
 #include "rest/rendered.h"
 #include "base/uuid.h"
+#include "query/condition.h"
+#include "query/literal.h"
+#include "query/query.h"
 #include "rest/call.h"
 
 static struct rendered *rendered_of(struct query_source *source)

@@ -1,4 +1,5 @@
 /* Shapes out of declarations: the `Properties` of a resource that the application declares. */
+#include "base/json.h"
 #include "query/shape.h"
 #include "rest/schema.h"
 

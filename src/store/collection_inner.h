@@ -2,8 +2,8 @@
 #ifndef STORE_COLLECTION_INNER_H
 #define STORE_COLLECTION_INNER_H
 
-#include "store/collection.h"
-
+struct span;
+struct uuid;
 struct store_digest;
 struct stored;
 struct change;

@@ -1,6 +1,7 @@
 #include "store/once.h"
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "store/change.h"

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/text.h"
+#include "store/collection.h"
 #include "store/collection_inner.h"
 #include "store/record.h"
 

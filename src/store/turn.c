@@ -14,8 +14,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "io/loop.h"
+#include "journal/journal.h"
+#include "journal/segment.h"
 #include "store/change.h"
 #include "store/cleaner.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -135,10 +139,10 @@ struct err *turn_open(struct turn *t, const struct turn_options *options)
         .context = t,
     };
 
-    TRY(journal_open(t->loop, &options->journal, &callbacks, &t->journal));
+    TRY(journal_open(t->loop, options->journal, &callbacks, &t->journal));
     cleaner_init(&t->cleaner, t, t->store, t->journal, options->clean_slice_bytes);
-    t->segment_bytes = options->journal.segment_bytes == 0 ? JOURNAL_SEGMENT_BYTES
-                                                           : options->journal.segment_bytes;
+    t->segment_bytes = options->journal->segment_bytes == 0 ? JOURNAL_SEGMENT_BYTES
+                                                            : options->journal->segment_bytes;
     loop_add_hook(t->loop, &t->at_turn_end);
     return store_loaded(t->store);
 }

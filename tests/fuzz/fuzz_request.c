@@ -340,7 +340,8 @@ static struct service *open_service(bool requires_key)
         .delivery_in_flight = 1,
         .retention = {30, 10000, 14, 10000, 1, 10000, 86400, 10000},
     };
-    const struct turn_options turn_options = {.clean_slice_bytes = 0};
+    const struct journal_options journal = {.directory = NULL};
+    const struct turn_options turn_options = {.journal = &journal};
     struct service *s;
     struct arena a;
 

@@ -3,6 +3,7 @@
 #include "clients.h"
 #include "network.h"
 
+#include "base/blob.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/must.h"

@@ -119,12 +119,12 @@ static void declare(struct world *w)
 
 static void boot(struct world *w)
 {
-    const struct turn_options options = {
-        .journal = {.directory = w->directory,
-                    .fsync = w->fsync,
-                    .segment_bytes = WORLD_SEGMENT_BYTES},
-        .clean_slice_bytes = 8192,
+    const struct journal_options journal = {
+        .directory = w->directory,
+        .fsync = w->fsync,
+        .segment_bytes = WORLD_SEGMENT_BYTES,
     };
+    const struct turn_options options = {.journal = &journal, .clean_slice_bytes = 8192};
 
     make_service(w);
     must_work(service_open(w->service, &options));

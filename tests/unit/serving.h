@@ -5,10 +5,13 @@
 #include "testing.h"
 
 #include "admin/service.h"
+#include "admin/service_options.h"
 #include "base/json.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/webhook.h"
+#include "journal/journal.h"
+#include "query/query.h"
 #include "rest/access.h"
 #include "rest/call.h"
 #include "rest/declaration.h"
@@ -16,6 +19,7 @@
 #include "rest/request.h"
 #include "rest/resource.h"
 #include "rest/response.h"
+#include "rest/schema.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/once.h"
@@ -48,7 +52,8 @@ static void make_service(void)
         .connections_per_host = 1,
         .fetch = {.connect_timeout_ms = 1000, .max_connections = 1},
     };
-    const struct turn_options turn = {.journal = {.directory = directory}};
+    const struct journal_options journal = {.directory = directory};
+    const struct turn_options turn = {.journal = &journal};
 
     limits_init(&options.limits);
     egress_init(&options.egress);

@@ -1,4 +1,5 @@
 /* The life of fetches: connections, limits, names, addresses, time, cancelling. */
+#include "base/blob.h"
 #include "receiver.h"
 
 #include <sys/resource.h>

@@ -1,4 +1,5 @@
 /* Requests as they arrive. */
+#include "base/blob.h"
 #include "receiver.h"
 
 struct request_case {

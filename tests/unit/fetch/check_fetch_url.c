@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/macros.h"
+#include "fetch/egress.h"
 
 #include <string.h>
 

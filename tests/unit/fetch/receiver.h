@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/macros.h"
+#include "fetch/egress.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -2,7 +2,9 @@
  * why, and how many attempts go to one address. */
 #include "fetching.h"
 
+#include "base/blob.h"
 #include "base/clock.h"
+#include "base/sm.h"
 #include "hooks/lane.h"
 
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 #include "testing.h"
 
+#include "base/json.h"
 #include "query/shape.h"
 #include "rest/schema.h"
 

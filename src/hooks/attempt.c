@@ -2,6 +2,7 @@
  * or the result of the custom payload request), the request is sent (by fetch, or evaluated in
  * process for a local destination), the outcome decides the delivery's next state, and one change
  * records it with an entry of Svc.Admin.WebhookLog. */
+#include "hooks/attempt.h"
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -15,12 +16,18 @@
 #include "hooks/delivery_inner.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/lane_host.h"
+#include "hooks/lane_record.h"
+#include "hooks/lane_settings.h"
 #include "hooks/payload.h"
+#include "hooks/retry.h"
 #include "hooks/sign.h"
 #include "hooks/webhook_log.h"
 #include "io/timer.h"
 #include "rest/formats.h"
 #include "rest/metrics.h"
+#include "rest/request.h"
+#include "rest/response.h"
 #include "rest/status.h"
 #include "store/change.h"
 #include "store/record.h"
@@ -220,12 +227,12 @@ static void run_local(struct attempt *attempt, struct span method, struct span t
         copies[i] = (struct request_header){headers[i].name, headers[i].value};
     if (span_eq(method, SPAN("GET")) && request_header(&request, SPAN("Accept")).p == NULL)
         add_accept(attempt, copies, &request.header_count);
-    request_run(d->hooks->rest, &request, &d->response);
+    request_run(d->hooks->rest, &request, d->response);
 }
 
 static struct span error_of_response(struct attempt *attempt)
 {
-    struct response *response = &attempt->deliveries->response;
+    struct response *response = attempt->deliveries->response;
     struct span info = response_header(response, SPAN("Svc-info"));
 
     return arena_copy(&attempt->arena, info.p == NULL ? SPAN("unknown error") : info);
@@ -235,7 +242,7 @@ static struct span error_of_response(struct attempt *attempt)
 static void body_of_custom_request(struct attempt *attempt, bool *out_ready)
 {
     const struct webhook_settings *settings = &attempt->settings->webhook;
-    struct response *response = &attempt->deliveries->response;
+    struct response *response = attempt->deliveries->response;
 
     *out_ready = false;
     run_local(attempt, SPAN("GET"), settings->custom_uri, settings->custom_headers,
@@ -373,7 +380,7 @@ static void send_remote(struct attempt *attempt)
 
 static void send_local(struct attempt *attempt)
 {
-    struct response *response = &attempt->deliveries->response;
+    struct response *response = attempt->deliveries->response;
     uint64_t began_ns = clock_mono_ns();
 
     attempt->is_evaluating = true;
