@@ -13,7 +13,7 @@
 
 struct service;
 
-/* member, form, type, name, labels, help. docs/metrics.md has the same table. */
+/* member, form, type, name, labels, help. docs/reference/metrics.md has the same table. */
 #define METRICS(X)                                                                                 \
     X(requests, requests, "counter", "svc_requests_total", "method,status",                        \
       "HTTP requests answered")                                                                    \

@@ -1,6 +1,7 @@
 /* Tells an event that is raised again from a new one (protocol.md, section 7, "Svc.Event";
- * docs/decisions.md, "Repeated events"): by its own Id, or by the request's Idempotency-Key and its
- * place in the request. Either is kept, together with what was sent, as digests: store/once.h. */
+ * docs/design/decisions.md, "Repeated events"): by its own Id, or by the request's Idempotency-Key
+ * and its place in the request. Either is kept, together with what was sent, as digests:
+ * store/once.h. */
 #ifndef SERVICE_REPEAT_H
 #define SERVICE_REPEAT_H
 
