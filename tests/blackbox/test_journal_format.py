@@ -148,7 +148,7 @@ class Format(harness.ServerCase):
         self.server.start()
 
     def test_the_kinds_are_those_of_the_source(self):
-        header = os.path.join(os.path.dirname(DOC), "..", "include", "store", "record.h")
+        header = os.path.join(os.path.dirname(DOC), "..", "..", "include", "store", "record.h")
         with open(header, encoding="utf-8") as file:
             source = re.findall(r'X\(RECORD_\w+, (\d+), "([\w-]+)"\)', file.read())
         with open(DOC, encoding="utf-8") as file:
