@@ -107,8 +107,11 @@ class Commands(harness.ServerCase):
     def test_first_webhook(self):
         """The events that the page raises arrive: two as they are raised, one when it is sent again."""
         receiver = self.run_page("guide/first-webhook.md", 15)
-        names = [receiver.take().json()[0]["Name"] for _ in range(3)]
-        self.assertEqual(names, ["Ada Lovelace", "Grace Brewster Hopper", "Mary Somerville"])
+        requests = [receiver.take() for _ in range(3)]
+        self.assertEqual([request.json()[0]["Name"] for request in requests],
+                         ["Ada Lovelace", "Grace Brewster Hopper", "Mary Somerville"])
+        shown = re.search(r"^<- POST /hook\n(.*?)\n\n", read("docs", "guide", "first-webhook.md"), re.M | re.S)
+        self.assertEqual(re.findall(r"^ +([\w-]+):", shown.group(1), re.M), requests[0].headers.keys())
         self.assertTrue(receiver.nothing())
 
     def test_many_customers(self):
