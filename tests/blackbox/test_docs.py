@@ -142,13 +142,16 @@ class Commands(harness.ServerCase):
 
 
 class Configurations(unittest.TestCase):
-    def check(self, page):
-        blocks = [block for block in fenced(read("docs", page), "json") if "ApiKeys" in block]
+    def block_of(self, page):
+        blocks = [block for block in fenced(read("docs", page), "json") if '"ApiKeys"' in block]
         self.assertEqual(len(blocks), 1)
+        return blocks[0].replace("<hex>", "0" * 64)
+
+    def check(self, page):
         with tempfile.TemporaryDirectory(prefix="svcd-test-") as directory:
             path = os.path.join(directory, "svcd.json")
             with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-                file.write(blocks[0])
+                file.write(self.block_of(page))
             result = subprocess.run([harness.SVCD, "--check", "--config", path, "--data", directory + "/data"],
                                     capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -158,6 +161,14 @@ class Configurations(unittest.TestCase):
 
     def test_deploy(self):
         self.check("operations/deploy.md")
+
+    def test_specification(self):
+        """Its defaults are those of the source."""
+        self.check("specification.md")
+        block = json.loads(self.block_of("specification.md"))
+        defaults = dict(re.findall(r'X\(\w+, "(\w+)", (\d+),', find_header("limits.h") + find_table("RETENTIONS")))
+        for name, value in [*block["Limits"].items(), *block["Retention"].items()]:
+            self.assertEqual(str(value), defaults[name], name)
 
 
 class Receivers(harness.ServerCase):
@@ -239,6 +250,31 @@ class Receivers(harness.ServerCase):
                                 capture_output=True, timeout=600, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.check(binary)
+
+    def test_ed25519(self):
+        """The lines of the page, with a request of the server. Seed and public key are of RFC 8032, 7.1."""
+        seed = bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")
+        public = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+        receiver = self.receiver()
+        self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced",
+                     Signing={"Secrets": ["whsk_" + base64.b64encode(seed).decode()]})
+        self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": 12.5}})
+        request = receiver.take()
+        version, _, signature = request.headers["webhook-signature"].partition(",")
+        self.assertEqual(version, "v1a")
+        given = [public, request.headers["webhook-id"], request.headers["webhook-timestamp"],
+                 request.body.hex(), base64.b64decode(signature).hex()]
+        lines = [block for block in fenced(read("docs", "guide", "receivers.md"), "js") if "PREFIX" in block]
+        script = "const [publicKey, id, timestamp, body, signature] = process.argv.slice(-5).map(" \
+            "(text, i) => [0, 3, 4].includes(i) ? Buffer.from(text, 'hex') : text);\n" \
+            + lines[0] + "console.log(isGood);\n"
+        path = os.path.join(self.server.directory, "verify.mjs")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(script)
+        for arguments, expected in ((given, "true\n"), (given[:3] + ["00"] + given[4:], "false\n")):
+            result = subprocess.run(["node", path, *arguments], capture_output=True, text=True, timeout=60,
+                                    check=False)
+            self.assertEqual(result.stdout, expected, result.stderr)
 
     def test_the_page_shows_them(self):
         page = read("docs", "guide", "receivers.md")
