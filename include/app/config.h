@@ -1,5 +1,5 @@
-/* The configuration file (protocol.md, section 9): read once, whole, or refused with file, member
- * and reason. */
+/* The configuration file (docs/specification.md, section 9): read once, whole, or refused with
+ * file, member and reason. */
 #ifndef APP_CONFIG_H
 #define APP_CONFIG_H
 

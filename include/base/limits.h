@@ -1,5 +1,5 @@
 /* The service's limits: one table of names, defaults, ranges and units, which the configuration
- * is read by and the reference documents. protocol.md section 9, `Limits`. */
+ * is read by and the reference documents. docs/specification.md section 9, `Limits`. */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H
 

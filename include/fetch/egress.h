@@ -1,8 +1,8 @@
-/* Which addresses outgoing requests may go to (protocol.md, section 8, "Outgoing addresses").
- * Pure: rules and an address in, a verdict out. An IPv4-mapped address is its IPv4 address.
- * IPv4-compatible, NAT64 (64:ff9b::/96, 64:ff9b:1::/48), 6to4 and Teredo addresses are judged as
- * what they are and by the IPv4 address inside as well: each must pass by itself, the lists
- * included. */
+/* Which addresses outgoing requests may go to (docs/specification.md, section 8, "Outgoing
+ * addresses"). Pure: rules and an address in, a verdict out. An IPv4-mapped address is its IPv4
+ * address. IPv4-compatible, NAT64 (64:ff9b::/96, 64:ff9b:1::/48), 6to4 and Teredo addresses are
+ * judged as what they are and by the IPv4 address inside as well: each must pass by itself, the
+ * lists included. */
 #ifndef FETCH_EGRESS_H
 #define FETCH_EGRESS_H
 

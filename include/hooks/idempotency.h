@@ -1,6 +1,7 @@
-/* Tells an event that is raised again from a new one (protocol.md, section 7, "Svc.Event";
- * docs/decisions.md, "Repeated events"): by its own Id, or by the request's Idempotency-Key and its
- * place in the request. Either is kept, together with what was sent, as digests: store/once.h. */
+/* Tells an event that is raised again from a new one (docs/specification.md, section 7,
+ * "Svc.Event"; docs/design/decisions.md, "Repeated events"): by its own Id, or by the request's
+ * Idempotency-Key and its place in the request. Either is kept, together with what was sent, as
+ * digests: store/once.h. */
 #ifndef HOOKS_IDEMPOTENCY_H
 #define HOOKS_IDEMPOTENCY_H
 

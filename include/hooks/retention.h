@@ -1,5 +1,6 @@
 /* What is kept for a while only: errors, log entries, ended deliveries, events, idempotency keys.
- * Looked at a little at a time, soon after something was stored (protocol.md, section 9). */
+ * Looked at a little at a time, soon after something was stored (docs/specification.md, section 9).
+ */
 #ifndef HOOKS_RETENTION_H
 #define HOOKS_RETENTION_H
 

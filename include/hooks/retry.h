@@ -1,5 +1,5 @@
-/* When to send again: a pure function of policy, history, answer, time and chance (protocol.md,
- * section 8, "Outcome"). */
+/* When to send again: a pure function of policy, history, answer, time and chance
+ * (docs/specification.md, section 8, "Outcome"). */
 #ifndef HOOKS_RETRY_H
 #define HOOKS_RETRY_H
 

@@ -1,4 +1,4 @@
-/* Event selectors (service.md, "Event selector"; protocol.md, section 8): `/<event resource>`
+/* Event selectors (docs/specification.md, section 8): `/<event resource>`
  * alone, or with conditions on the payload, `/Shop.PersonCreated/Name.Length>10&Email!=null`. */
 #ifndef HOOKS_SELECTOR_H
 #define HOOKS_SELECTOR_H

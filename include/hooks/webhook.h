@@ -1,5 +1,5 @@
-/* Webhooks: the checks at every write, and what is derived from a stored one (protocol.md, section
- * 8; service.md, "Webhook entity"). */
+/* Webhooks: the checks at every write, and what is derived from a stored one
+ * (docs/specification.md, section 8). */
 #ifndef HOOKS_WEBHOOK_H
 #define HOOKS_WEBHOOK_H
 

@@ -1,4 +1,4 @@
-/* Svc.Admin.WebhookLog: one entry an attempt (protocol.md, section 8). */
+/* Svc.Admin.WebhookLog: one entry an attempt (docs/specification.md, section 8). */
 #ifndef HOOKS_WEBHOOK_LOG_H
 #define HOOKS_WEBHOOK_LOG_H
 

@@ -1,7 +1,7 @@
-/* Runs conditions and meta-conditions over a source of entities, in the order of protocol.md
- * section 3: conditions, add, rename, select, distinct, search, order, offset, limit. Pure: nothing
- * here knows where the entities come from. A plain query with a limit stops at it; an ordered one
- * with a limit keeps only that many. */
+/* Runs conditions and meta-conditions over a source of entities, in the order of
+ * docs/specification.md section 3: conditions, add, rename, select, distinct, search, order,
+ * offset, limit. Pure: nothing here knows where the entities come from. A plain query with a limit
+ * stops at it; an ordered one with a limit keeps only that many. */
 #ifndef QUERY_QUERY_H
 #define QUERY_QUERY_H
 

@@ -1,5 +1,6 @@
-/* Request targets: /resource/conditions/meta-conditions (protocol.md, section 1). The target is
- * split before it is decoded, so encoded delimiters are data. Pure functions over spans. */
+/* Request targets: /resource/conditions/meta-conditions (docs/specification.md, section 1). The
+ * target is split before it is decoded, so encoded delimiters are data. Pure functions over spans.
+ */
 #ifndef QUERY_URI_H
 #define QUERY_URI_H
 

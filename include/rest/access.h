@@ -1,5 +1,5 @@
-/* API keys and their rights (protocol.md, section 6). Keys are kept as SHA-256 only and compared in
- * constant time. */
+/* API keys and their rights (docs/specification.md, section 6). Keys are kept as SHA-256 only and
+ * compared in constant time. */
 #ifndef REST_ACCESS_H
 #define REST_ACCESS_H
 

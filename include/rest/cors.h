@@ -1,5 +1,5 @@
-/* OPTIONS, and cross-origin requests of browsers (protocol.md, sections 4 and 6; the Fetch
- * standard, "CORS protocol"). */
+/* OPTIONS, and cross-origin requests of browsers (docs/specification.md, sections 4 and 6; the
+ * Fetch standard, "CORS protocol"). */
 #ifndef REST_CORS_H
 #define REST_CORS_H
 

@@ -1,5 +1,5 @@
 /* The seven methods on entities in a collection, or from a resource's own source: what every
- * resource does that does not do it its own way (protocol.md, sections 3 and 4). */
+ * resource does that does not do it its own way (docs/specification.md, sections 3 and 4). */
 #ifndef REST_CRUD_H
 #define REST_CRUD_H
 

@@ -1,6 +1,6 @@
-/* Declarations of resources (protocol.md, section 7): the entities of Svc.Admin.Resource, whether
- * they came from the configuration or at run time. The collection is the truth; the registry
- * follows it, live and after a replay alike. */
+/* Declarations of resources (docs/specification.md, section 7): the entities of Svc.Admin.Resource,
+ * whether they came from the configuration or at run time. The collection is the truth; the
+ * registry follows it, live and after a replay alike. */
 #ifndef REST_DECLARATION_H
 #define REST_DECLARATION_H
 

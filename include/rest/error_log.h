@@ -1,5 +1,4 @@
-/* Svc.Admin.Error: the record of every aborted operation (service.md, "Error entity"; protocol.md,
- * section 5). */
+/* Svc.Admin.Error: the record of every aborted operation (docs/specification.md, section 5). */
 #ifndef REST_ERROR_LOG_H
 #define REST_ERROR_LOG_H
 

@@ -1,4 +1,5 @@
-/* Request methods, in the order that every listing of the service uses (protocol.md, section 4). */
+/* Request methods, in the order that every listing of the service uses (docs/specification.md,
+ * section 4). */
 #ifndef REST_METHOD_H
 #define REST_METHOD_H
 

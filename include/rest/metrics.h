@@ -1,7 +1,7 @@
-/* What the service counts, and Svc.Metrics says (protocol.md, section 8). Counting is an increment
- * of a plain field where the thing happens; gauges that somebody else keeps are read when they are
- * asked for. Nothing here grows: every label has a fixed set of values, but for the resources of
- * svc_store_entities, of which METRICS_MAX_RESOURCES are told apart. */
+/* What the service counts, and Svc.Metrics says (docs/specification.md, section 8). Counting is an
+ * increment of a plain field where the thing happens; gauges that somebody else keeps are read when
+ * they are asked for. Nothing here grows: every label has a fixed set of values, but for the
+ * resources of svc_store_entities, of which METRICS_MAX_RESOURCES are told apart. */
 #ifndef ADMIN_METRICS_H
 #define ADMIN_METRICS_H
 
@@ -9,7 +9,7 @@
 #include "base/metric.h"
 #include "rest/method.h"
 
-/* member, form, type, name, labels, help. docs/metrics.md has the same table. */
+/* member, form, type, name, labels, help. docs/reference/metrics.md has the same table. */
 #define METRICS(X)                                                                                 \
     X(requests, requests, "counter", "svc_requests_total", "method,status",                        \
       "HTTP requests answered")                                                                    \

@@ -47,8 +47,8 @@ uint8_t request_depth(const struct request *r);
 
 /* Evaluates; `response` is emptied first and always filled, but for one with a `scan`, which says
  * that nothing has happened yet. Errors become problem answers, are stored as Svc.Admin.Error
- * (protocol.md, section 5), and nothing else has changed. Check order: protocol.md, section 4, last
- * line. */
+ * (docs/specification.md, section 5), and nothing else has changed. Check order:
+ * docs/specification.md, section 4, last line. */
 void request_run(struct rest *rest, const struct request *request, struct response *response);
 /* The answer to bytes that are no request, or that the server refuses to evaluate: a problem
  * answer, not stored. */

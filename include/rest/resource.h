@@ -1,5 +1,6 @@
-/* The registry of resources: built-in ones, and those that the application declares (protocol.md,
- * sections 1 and 7). Names are found in full or by any dot-delimited suffix that belongs to one.
+/* The registry of resources: built-in ones, and those that the application declares
+ * (docs/specification.md, sections 1 and 7). Names are found in full or by any dot-delimited suffix
+ * that belongs to one.
  *
  * Declarations are the entities of Svc.Admin.Resource (declaration.h); what is here is derived from
  * them. Resources refer to one another by name, so that they may be put in any order. */

@@ -1,5 +1,5 @@
 /* Entities in and out, driven by a resource's shape: what a client sends becomes a draft, a draft
- * becomes the stored text (protocol.md, sections 4 and 7). Pure. */
+ * becomes the stored text (docs/specification.md, sections 4 and 7). Pure. */
 #ifndef REST_SCHEMA_H
 #define REST_SCHEMA_H
 

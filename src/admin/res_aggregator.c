@@ -1,5 +1,5 @@
 /* Svc.Aggregator: a JSON template whose strings of the form `GET /…` and `REPORT /…` are replaced
- * by what these requests give (protocol.md, section 7; docs/decisions.md, "Svc.Aggregator").
+ * by what these requests give (docs/specification.md, section 7; docs/reference/resources.md).
  *
  * The template is walked once and written out compactly, everything as it stands in it, and each
  * request is evaluated where its string stands. All of that happens in one turn, so that the

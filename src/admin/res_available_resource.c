@@ -1,4 +1,5 @@
-/* Svc.AvailableResource: the resources that the key may use, sorted by name (protocol.md, 7). */
+/* Svc.AvailableResource: the resources that the key may use, sorted by name (docs/specification.md,
+ * section 7). */
 #include "admin/builtin.h"
 #include "base/json.h"
 #include "query/shape.h"

@@ -1,4 +1,5 @@
-/* Svc.Admin.Delivery: where each event stands on its way to each webhook (protocol.md, section 8).
+/* Svc.Admin.Delivery: where each event stands on its way to each webhook (docs/specification.md,
+ * section 8).
  */
 #include "admin/builtin.h"
 #include "admin/service.h"

@@ -1,4 +1,4 @@
-/* Svc.Echo: answers with its own conditions as one object (protocol.md, section 7). */
+/* Svc.Echo: answers with its own conditions as one object (docs/specification.md, section 7). */
 #include "admin/builtin.h"
 #include "base/json.h"
 #include "query/literal.h"

@@ -1,5 +1,5 @@
-/* Svc.Admin.Error: stored records of failed operations, written by error_log (service.md, "Error
- * entity"). */
+/* Svc.Admin.Error: stored records of failed operations, written by error_log
+ * (docs/specification.md, section 5). */
 #include "admin/builtin.h"
 #include "rest/error_log.h"
 

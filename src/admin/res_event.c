@@ -1,4 +1,5 @@
-/* Svc.Event: applications raise events here, and read back those that are kept (protocol.md, 7). */
+/* Svc.Event: applications raise events here, and read back those that are kept
+ * (docs/specification.md, section 7). */
 #include "admin/builtin.h"
 #include "admin/service.h"
 #include "hooks/event.h"

@@ -1,5 +1,5 @@
 /* Svc.Health: for load balancers. 200 as long as the service does all of its work; 503 with the
- * reasons when it does not, or is about to end (protocol.md, section 8). */
+ * reasons when it does not, or is about to end (docs/specification.md, section 8). */
 #include "admin/builtin.h"
 #include "admin/service.h"
 #include "base/json.h"

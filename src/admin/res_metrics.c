@@ -1,6 +1,6 @@
-/* Svc.Metrics: what the service counts, as Prometheus reads it (protocol.md, section 8). The text
- * follows the table in rest/metrics.h: of each row its head, then the samples in the way of its
- * form. */
+/* Svc.Metrics: what the service counts, as Prometheus reads it (docs/specification.md, section 8).
+ * The text follows the table in rest/metrics.h: of each row its head, then the samples in the way
+ * of its form. */
 #include "admin/builtin.h"
 
 #include "admin/service.h"

@@ -1,5 +1,5 @@
-/* Svc.Admin.Resource: what is declared, changed at run time (protocol.md, section 7). The requests
- * of one call are checked together, before anything takes effect; see declaration.h. */
+/* Svc.Admin.Resource: what is declared, changed at run time (docs/specification.md, section 7). The
+ * requests of one call are checked together, before anything takes effect; see declaration.h. */
 #include "admin/builtin.h"
 #include "query/query.h"
 #include "rest/declaration.h"

@@ -1,5 +1,6 @@
-/* Svc.Admin.Webhook: the stored definitions that turn events into outgoing requests (service.md,
- * "Webhook entity"). The table of properties is in webhook_shape.c, the checks in webhook_check.c.
+/* Svc.Admin.Webhook: the stored definitions that turn events into outgoing requests
+ * (docs/specification.md, section 8). The table of properties is in webhook_shape.c, the checks in
+ * webhook_check.c.
  */
 #include "admin/builtin.h"
 #include "admin/service.h"

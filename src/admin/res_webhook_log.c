@@ -1,4 +1,5 @@
-/* Svc.Admin.WebhookLog: one entry an attempt, written by webhook_log (protocol.md, section 8). */
+/* Svc.Admin.WebhookLog: one entry an attempt, written by webhook_log (docs/specification.md,
+ * section 8). */
 #include "admin/builtin.h"
 #include "hooks/webhook_log.h"
 

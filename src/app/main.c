@@ -1,5 +1,5 @@
 /* The command line: `svcd [--config FILE] [--data DIR] [--listen ADDR]... [--check] [--version]`
- * and `svcd hash-key` (protocol.md, section 9). */
+ * and `svcd hash-key` (docs/specification.md, section 9). */
 #include "app/server.h"
 
 #include "base/fault.h"

@@ -238,7 +238,7 @@ static struct span error_of_response(struct attempt *attempt)
     return arena_copy(&attempt->arena, info.p == NULL ? SPAN("unknown error") : info);
 }
 
-/* service.md, "Errors", rule 6. */
+/* docs/specification.md, section 8. */
 static void body_of_custom_request(struct attempt *attempt, bool *out_ready)
 {
     const struct webhook_settings *settings = &attempt->settings->webhook;

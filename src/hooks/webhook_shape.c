@@ -1,4 +1,4 @@
-/* The table of a webhook's properties (service.md, "Webhook entity"; protocol.md, section 8). */
+/* The table of a webhook's properties (docs/specification.md, section 8). */
 #include "hooks/webhook.h"
 #include "query/shape.h"
 

@@ -1,6 +1,6 @@
-/* The steps of an evaluation, in the order in which protocol.md section 4 wants them checked:
- * key, URI, resource, method, rights, conditions, negotiation; then the resource's own work. The
- * first error ends it and becomes the answer. */
+/* The steps of an evaluation, in the order in which docs/specification.md section 4 wants them
+ * checked: key, URI, resource, method, rights, conditions, negotiation; then the resource's own
+ * work. The first error ends it and becomes the answer. */
 #include "rest/request.h"
 
 #include "base/limits.h"
