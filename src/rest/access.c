@@ -2,13 +2,11 @@
  * AllowAccess. */
 #include "rest/access.h"
 
+#include "base/digest.h"
 #include "base/macros.h"
 #include "base/text.h"
-#include "hooks/sign.h"
 
 #include <string.h>
-
-enum { SHA256_BYTES = 32 };
 
 void access_init(struct access *access)
 {
@@ -242,7 +240,7 @@ static struct err *check_unlike_others(const struct access *access, const struct
         if (span_eq(other->name, key->name))
             return ERR(ERR_UNKNOWN, "Name: there is an API key '%.*s' already.",
                        SPAN_FMT(key->name));
-        if (memcmp(other->sha256, key->sha256, SHA256_BYTES) == 0)
+        if (memcmp(other->sha256, key->sha256, DIGEST_BYTES) == 0)
             return ERR(ERR_UNKNOWN, "KeySha256: the key '%.*s' is the same as '%.*s'.",
                        SPAN_FMT(key->name), SPAN_FMT(other->name));
     }
@@ -292,11 +290,11 @@ static struct span presented_key(struct span authorization, struct arena *a)
 static const struct access_key *find_key(const struct access *access, struct span presented)
 {
     const struct access_key *found = NULL;
-    uint8_t digest[SHA256_BYTES];
+    uint8_t digest[DIGEST_BYTES];
 
-    sign_sha256(presented, digest);
+    digest_sha256(presented, digest);
     for (size_t i = 0; i < access->key_count; i++)
-        if (sign_equal(access->keys[i].sha256, digest, sizeof(digest)))
+        if (digest_equal(access->keys[i].sha256, digest, sizeof(digest)))
             found = &access->keys[i];
     return found;
 }

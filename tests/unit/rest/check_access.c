@@ -1,7 +1,6 @@
 #include "testing.h"
 
 #include "base/text.h"
-#include "hooks/sign.h"
 #include "rest/access.h"
 
 /* SHA-256 of "alpha" and "beta". */
