@@ -151,7 +151,6 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     prepare_process();
-    config_init(&config);
     e = config_read(&config, &arguments.config);
     if (e != NULL) {
         fprintf(stderr, "svcd: %.*s\n", SPAN_FMT(err_message(e)));
