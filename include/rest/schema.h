@@ -51,10 +51,15 @@ struct err *schema_check(const struct shape *shape, struct json_value object,
                          struct arena *a) MUST_USE;
 
 /* Reads an object that is no entity: *out_values are its members by the places of their properties,
- * with the default where one is missing or null, or null. Same errors as schema_decode. Objects
- * inside are not looked into: whoever reads them puts their path before the message. */
+ * with the default where one is missing or null; absent or null where there is none. Same errors as
+ * schema_decode. Objects inside are not looked into: whoever reads them puts their path before the
+ * message. */
 struct err *schema_read(const struct shape *shape, struct json_value object, struct arena *a,
                         struct json_value **out_values) MUST_USE;
+/* The same of an object that is stored, and so was checked; it may be absent or null. What another
+ * version declared otherwise is left out. */
+struct json_value *schema_stored(const struct shape *shape, struct json_value stored,
+                                 struct arena *a);
 
 /* Appends a stored text that an older shape made, in the form of this one: its properties in
  * declared order, `null` for those that are missing, others left out. Values are kept as written.

@@ -320,6 +320,14 @@ static struct err *decode_object(const struct shape *shape, struct json_value in
 }
 
 /* Objects that are no entities: keys, the configuration, members of stored entities. */
+
+static void fill_in(const struct shape *shape, struct json_value *values, struct arena *a)
+{
+    for (size_t i = 0; i < shape->count; i++)
+        if (json_type(values[i]) == JSON_NULL && shape->properties[i].default_json.p != NULL)
+            values[i] = entity_parse(shape->properties[i].default_json, a);
+}
+
 struct err *schema_read(const struct shape *shape, struct json_value object, struct arena *a,
                         struct json_value **out_values)
 {
@@ -332,16 +340,24 @@ struct err *schema_read(const struct shape *shape, struct json_value object, str
     for (size_t i = 0; i < shape->count; i++) {
         const struct property *p = &shape->properties[i];
 
-        if (json_type(values[i]) == JSON_NULL) {
+        if (json_type(values[i]) == JSON_NULL)
             TRY(check_required(p, default_of(p), NULL, a));
-            values[i] = entity_parse(default_of(p), a);
-        }
         TRY(check_value(p, values[i], NULL, a));
         if (p->values != NULL && json_type(values[i]) == JSON_STRING)
             TRY(spell_enumerated(p, values[i], NULL, a, &declared));
     }
+    fill_in(shape, values, a);
     *out_values = values;
     return NULL;
+}
+
+struct json_value *schema_stored(const struct shape *shape, struct json_value stored,
+                                 struct arena *a)
+{
+    struct json_value *values = place_stored(shape, stored, a);
+
+    fill_in(shape, values, a);
+    return values;
 }
 
 /* Entities. --------------------------------------------------------------------------------- */
