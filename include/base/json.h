@@ -2,8 +2,8 @@
  * of nodes that point into it. Numbers, member order, escapes and Unicode stay exactly as written,
  * because they are never converted: a value's text is what was received.
  *
- * Why not a cJSON tree for data: cJSON keeps numbers as doubles, refuses those of more than 63
- * characters, and ends strings at an escaped NUL. It reads the configuration (app/config). */
+ * Why not a cJSON tree: cJSON keeps numbers as doubles, refuses those of more than 63 characters,
+ * and ends strings at an escaped NUL. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 

@@ -8,7 +8,15 @@
 
 #include "io/ip.h"
 
-enum egress_preset { EGRESS_LOCAL_NETWORK, EGRESS_PUBLIC_ONLY };
+#define EGRESS_PRESETS(X)                                                                          \
+    X(EGRESS_LOCAL_NETWORK, "local-network")                                                       \
+    X(EGRESS_PUBLIC_ONLY, "public-only")
+
+enum egress_preset {
+#define EGRESS_AS_ENUM(symbol, text) symbol,
+    EGRESS_PRESETS(EGRESS_AS_ENUM)
+#undef EGRESS_AS_ENUM
+};
 
 struct egress_rules {
     enum egress_preset preset;
@@ -17,9 +25,6 @@ struct egress_rules {
 
 void egress_init(struct egress_rules *rules); /* local-network, no lists */
 void egress_done(struct egress_rules *rules);
-/* Errors of ip_ranges_add. */
-struct err *egress_add(struct egress_rules *rules, bool allow, struct span cidr) MUST_USE;
-bool egress_preset_parse(struct span name, enum egress_preset *out_preset);
 
 #define EGRESS_WHY_BYTES 128u
 

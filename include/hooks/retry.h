@@ -13,8 +13,6 @@ struct retry_policy {
     unsigned delay_count;
 };
 
-/* 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h. */
-void retry_default(struct retry_policy *policy);
 /* From a JSON array of seconds (0 to 604 800, decimals allowed, at most 32). ERR_INVALID_ENTITY. */
 struct err *retry_parse(struct json_value array, struct retry_policy *out_policy) MUST_USE;
 

@@ -22,11 +22,4 @@ void signer_free(struct signer *signer);
 struct err *signer_add(struct signer *signer, struct buf *b, struct span id, int64_t timestamp_s,
                        struct span body) MUST_USE;
 
-/* Lower-case hex of SHA-256: API keys are stored so. */
-void sign_sha256_hex(struct span text, char out_hex[65]);
-/* 32 bytes. */
-void sign_sha256(struct span text, uint8_t out_digest[32]);
-/* Takes the same time wherever the bytes differ. */
-bool sign_equal(const void *a, const void *b, size_t n);
-
 #endif

@@ -23,7 +23,7 @@ enum journal_fsync {
 };
 
 /* Size of a segment file when the options do not say. */
-#define JOURNAL_SEGMENT_BYTES ((uint64_t)16 << 20)
+#define JOURNAL_SEGMENT_BYTES 16777216
 
 struct journal_options {
     const char *directory; /* made, mode 0700, when it does not exist */

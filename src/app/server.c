@@ -148,13 +148,13 @@ static void on_digest_signal(uv_signal_t *signal, int number)
 }
 
 /* Keys are read first and resources declared last: what can fail comes before what changes. */
-static struct err *take_over(struct server *s, const struct config *c)
+static struct err *take_over(struct server *s, struct config *c)
 {
     struct access access;
     struct err *e;
 
     TRY(config_access(c, &access));
-    e = declarations_configure(&s->service->rest, config_resources(c), c->directory, false);
+    e = declarations_configure(&s->service->rest, c->resources, c->directory, false);
     if (e != NULL) {
         access_done(&access);
         return e;
@@ -171,7 +171,6 @@ static void on_reload_signal(uv_signal_t *signal, int number)
 
     (void)number;
     notify_state(&s->notify, NOTIFY_RELOADING, "reading the configuration");
-    config_init(&c);
     e = config_read(&c, s->arguments);
     if (e == NULL) {
         e = take_over(s, &c);
@@ -224,7 +223,7 @@ static void on_service_failed(void *context)
 static void fit_connections(struct config *c)
 {
     uint64_t all = process_descriptors_most();
-    int64_t room = (int64_t)(all - MIN(all / 2, c->max_in_flight + OWN_DESCRIPTORS));
+    int64_t room = (int64_t)(all - MIN(all / 2, (uint64_t)c->max_in_flight + OWN_DESCRIPTORS));
 
     if (c->limits.connections <= room)
         return;
@@ -243,12 +242,12 @@ static struct err *make_service(struct server *s)
         .retention = c->retention,
         .base_path = c->base_path,
         .cors_origins = c->cors_origins,
-        .delivery_in_flight = c->max_in_flight,
-        .connections_per_host = c->max_connections_per_host,
+        .delivery_in_flight = (uint32_t)c->max_in_flight,
+        .connections_per_host = (unsigned)c->max_connections_per_host,
         .fetch =
             {
-                .connect_timeout_ms = c->connect_seconds * 1000,
-                .max_connections = c->max_in_flight,
+                .connect_timeout_ms = (unsigned)c->connect_seconds * 1000,
+                .max_connections = (unsigned)c->max_in_flight,
                 .proxy = c->proxy,
                 .ca_file = c->ca_file,
             },
@@ -269,7 +268,7 @@ static struct err *declare_resources(struct server *s, bool only_check)
 {
     const struct config *c = s->config;
     struct err *e =
-        declarations_configure(&s->service->rest, config_resources(c), c->directory, only_check);
+        declarations_configure(&s->service->rest, c->resources, c->directory, only_check);
 
     return e == NULL ? NULL : in_file(c, e);
 }

@@ -1,7 +1,7 @@
 #include "hooks/idempotency.h"
 
+#include "base/digest.h"
 #include "base/json.h"
-#include "hooks/sign.h"
 #include "query/condition.h"
 #include "query/query.h"
 #include "rest/access.h"
@@ -57,7 +57,7 @@ static void key_of(const struct repeats *r, enum name_kind kind, struct span key
     add_text(&b, r->call->key == NULL ? SPAN("") : r->call->key->name);
     add_text(&b, key);
     buf_add_le64(&b, place);
-    sign_sha256(buf_span(&b), digest);
+    digest_sha256(buf_span(&b), digest);
     memcpy(out_key, digest, RECORD_ONCE_KEY_BYTES);
     buf_done(&b);
 }
@@ -75,9 +75,9 @@ static void digest_request(const struct call *call, uint8_t out_body[RECORD_ONCE
     add_text(&b, resource == NULL ? SPAN("") : resource->text);
     add_text(&b, webhook == NULL ? SPAN("") : webhook->text);
     add_text(&b, request_header(call->request, SPAN("Content-Type")));
-    sign_sha256(call->request->body, body);
+    digest_sha256(call->request->body, body);
     buf_add(&b, span_of((const char *)body, sizeof(body)));
-    sign_sha256(buf_span(&b), out_body);
+    digest_sha256(buf_span(&b), out_body);
     buf_done(&b);
 }
 
@@ -114,7 +114,7 @@ struct err *repeats_name(const struct repeats *r, struct json_value event, size_
 
         TRY(check_key("Id", text));
         key_of(r, NAMES_EVENT, text, 0, name.key);
-        sign_sha256(json_text(event), name.body);
+        digest_sha256(json_text(event), name.body);
     } else {
         name.is_given = false;
     }

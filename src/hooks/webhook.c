@@ -2,11 +2,9 @@
  * collection's observer keeps it, live and after a replay alike. */
 #include "hooks/webhook.h"
 
-#include "base/decimal.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "fetch/fetch.h"
 #include "hooks/delivery.h"
 #include "hooks/hooks.h"
 #include "hooks/selector.h"
@@ -301,85 +299,6 @@ void webhook_mask(struct buf *b, struct span json, struct arena *a)
             buf_add(b, json_text(m.value));
     }
     buf_add_char(b, '}');
-}
-
-/* Settings. -------------------------------------------------------------------------------- */
-
-static void read_headers(struct json_value headers, struct arena *a, struct fetch_header **out,
-                         size_t *out_count)
-{
-    struct fetch_header *list = ARENA_ARRAY(a, struct fetch_header, json_count(headers));
-    size_t count = 0;
-
-    for (struct json_member m = json_first_member(headers); json_exists(m.name);
-         m = json_next_member(headers, m))
-        list[count++] = (struct fetch_header){json_string(m.name, a), json_string(m.value, a)};
-    *out = list;
-    *out_count = count;
-}
-
-static double number_or(struct json_value v, double otherwise)
-{
-    return json_type(v) == JSON_NUMBER ? decimal_to_double(json_text(v)) : otherwise;
-}
-
-static void read_custom(struct json_value custom, struct arena *a, struct webhook_settings *s)
-{
-    struct json_value body = json_member(custom, SPAN("Body"));
-
-    s->has_custom = json_type(custom) == JSON_OBJECT;
-    if (!s->has_custom)
-        return;
-    s->custom_uri = json_string(json_member(custom, SPAN("URI")), a);
-    s->break_on_error = json_is_true(json_member(custom, SPAN("BreakOnError")));
-    s->break_on_no_content = json_is_true(json_member(custom, SPAN("BreakOnNoContent")));
-    read_headers(json_member(custom, SPAN("Headers")), a, &s->custom_headers,
-                 &s->custom_header_count);
-    if (json_type(body) != JSON_NULL)
-        s->custom_body = json_text(body);
-}
-
-static struct err *read_delivery(struct json_value delivery, struct webhook_settings *s)
-{
-    struct json_value schedule = json_member(delivery, SPAN("RetrySchedule"));
-
-    s->timeout_ms = (uint32_t)(number_or(json_member(delivery, SPAN("TimeoutSeconds")), 30) * 1000);
-    s->max_in_flight = (uint32_t)number_or(json_member(delivery, SPAN("MaxInFlight")), 16);
-    s->rate_per_second = number_or(json_member(delivery, SPAN("RatePerSecond")), 0);
-    s->disable_after_days = number_or(json_member(delivery, SPAN("DisableAfterDays")), 5);
-    s->ordered = json_is_true(json_member(delivery, SPAN("Ordered")));
-    retry_default(&s->retry);
-    return json_type(schedule) == JSON_ARRAY ? retry_parse(schedule, &s->retry) : NULL;
-}
-
-static void read_signing(struct json_value signing, struct arena *a, struct webhook_settings *s)
-{
-    struct json_value secrets = json_member(signing, SPAN("Secrets"));
-
-    s->secrets = ARENA_ARRAY(a, struct span, json_count(secrets));
-    for (struct json_value v = json_first(secrets); json_exists(v); v = json_next(secrets, v))
-        s->secrets[s->secret_count++] = json_string(v, a);
-}
-
-struct err *webhook_read(const struct webhook *w, struct arena *a,
-                         struct webhook_settings *out_settings)
-{
-    /* A copy: the entity may change while an attempt goes on with what it began with. */
-    struct json_value json = entity_parse(arena_copy(a, entity_json(w->entity)), a);
-    struct webhook_settings s = {.has_custom = false};
-
-    s.method = json_string(json_member(json, SPAN("Method")), a);
-    s.destination = json_string(json_member(json, SPAN("Destination")), a);
-    s.is_local = span_starts(s.destination, SPAN("/"));
-    read_headers(json_member(json, SPAN("Headers")), a, &s.headers, &s.header_count);
-    for (size_t i = 0; i < s.header_count; i++)
-        if (span_ieq(s.headers[i].name, SPAN("Content-Type")))
-            s.content_type = s.headers[i].value;
-    read_custom(json_member(json, SPAN("CustomPayloadRequest")), a, &s);
-    read_signing(json_member(json, SPAN("Signing")), a, &s);
-    TRY(read_delivery(json_member(json, SPAN("Delivery")), &s));
-    *out_settings = s;
-    return NULL;
 }
 
 void webhook_pause(const struct webhook *w, struct span why, struct change *change)

@@ -86,7 +86,7 @@ static bool add_ranges(struct egress_rules *rules, bool allow, struct span line)
     bool any = false;
 
     for (size_t i = 0; i < RANGES_MOST && line.p != NULL; i++) {
-        struct err *e = egress_add(rules, allow, span_split(&line, ' '));
+        struct err *e = ip_ranges_add(allow ? &rules->allow : &rules->deny, span_split(&line, ' '));
 
         any = any || e == NULL;
         err_free(e);
