@@ -3,6 +3,7 @@
  * with more comments. */
 #include "app/config.h"
 #include "fuzzing.h"
+#include "rest/access.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ static void note_limits(struct buf *b, const struct limits *limits)
 #undef LIMIT_AS_NOTE
 }
 
-static void note_retention(struct buf *b, const struct retention *r)
+static void note_retention(struct buf *b, const struct retention_limits *r)
 {
 #define RETENTION_AS_NOTE(member, name, value, unit)                                               \
     MUST(r->member >= 0);                                                                          \

@@ -4,12 +4,27 @@
  * body, where \v stands for a line break. No answer is 500, each is well-formed, what only reads
  * changes nothing, and what the records say in a new store is what the old one says. */
 #include "admin/service.h"
+#include "admin/service_options.h"
+#include "base/blob.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "fetch/egress.h"
+#include "fetch/fetch.h"
+#include "fetch/resolve.h"
 #include "fuzzing.h"
+#include "io/loop.h"
+#include "journal/journal.h"
+#include "journal/segment.h"
+#include "rest/access.h"
+#include "rest/request.h"
+#include "rest/response.h"
+#include "store/store.h"
+#include "store/turn.h"
 #include "zoo.h"
+
+#include <netinet/in.h>
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)
 
