@@ -7,12 +7,20 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include "journal/place.h"
 #include "store/stored.h"
 
 struct span;
 struct store;
 struct change;
 struct store_digest;
+
+/* Where a record being applied came from. */
+struct store_origin {
+    uint64_t serial;
+    uint32_t bytes;
+    struct journal_place place;
+};
 
 /* A handler of one kind of record. */
 struct store_kind {
