@@ -178,7 +178,7 @@ static struct err *give_way(struct call *call, struct scan *scan, bool objects_o
     if (scan != NULL)
         scan_want_more(scan);
     call->response->scan = scan != NULL ? scan : scan_new(call, objects_only);
-    return ERR(ERR_OVERLOADED, "the evaluation gives way");
+    return ERR(ERR_GIVES_WAY, "there is more to look at than is good for one turn");
 }
 
 /* *out_scanned: what to ask when the query has run; NULL: nothing. */
