@@ -196,8 +196,8 @@ END_TEST
 
 START_TEST(stored_objects_are_taken_as_they_are)
 {
-    static const char *const texts[] = {
-        "null", "{}", "{\"name\":\"a\",\"Newer\":1,\"Size\":null,\"Inner\":{}}"};
+    static const char *const texts[] = {"null", "{}",
+                                        "{\"name\":\"a\",\"Newer\":1,\"Size\":null,\"Inner\":{}}"};
     struct json_value *values;
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
