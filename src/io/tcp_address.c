@@ -1,3 +1,5 @@
+/* Addresses to listen on: their text, checked, and what the kernel takes. localhost stands for both
+ * of its addresses. */
 #include "tcp_private.h"
 
 #include "base/must.h"
