@@ -5,6 +5,7 @@
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "fuzzing.h"
 #include "zoo.h"
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)

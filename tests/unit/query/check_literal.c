@@ -1,6 +1,8 @@
 /* Literals and their comparison with values (protocol.md, section 2, "Literals", "Evaluation"). */
 #include "sample.h"
+#include "testing.h"
 
+#include "base/rng.h"
 #include "query/literal.h"
 
 #include <string.h>
