@@ -26,7 +26,8 @@ static void make_service(void)
         .connections_per_host = 1,
         .fetch = {.connect_timeout_ms = 1000, .max_connections = 1},
     };
-    const struct turn_options turn = {.journal = {.directory = directory}};
+    const struct turn_options turn = {
+        .journal = {.directory = directory, .segment_bytes = 1 << 20}};
 
     limits_init(&options.limits);
     egress_init(&options.egress);
