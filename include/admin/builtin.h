@@ -3,17 +3,10 @@
 #ifndef ADMIN_BUILTIN_H
 #define ADMIN_BUILTIN_H
 
+#include "rest/call.h"
 #include "rest/resource.h"
 
-/* Rows of their tables of properties. */
-#define READ_ONLY_PROPERTY(property_name, property_type, more_flags, text)                         \
-    {                                                                                              \
-        .name = SPAN_INIT(property_name), .type = property_type,                                   \
-        .flags = PROPERTY_READ_ONLY | (more_flags), .meaning = SPAN_INIT(text)                     \
-    }
-#define ID_PROPERTY(text) READ_ONLY_PROPERTY("Id", TYPE_STRING, PROPERTY_ENTITY, text)
-#define OBJECT_NO_PROPERTY                                                                         \
-    READ_ONLY_PROPERTY("ObjectNo", TYPE_INTEGER, PROPERTY_ENTITY, "Serial number in the store")
+struct service;
 
 #define BUILTIN_RESOURCES(X)                                                                       \
     X(res_resource)                                                                                \
@@ -33,8 +26,10 @@
 BUILTIN_RESOURCES(BUILTIN_AS_EXTERN)
 #undef BUILTIN_AS_EXTERN
 
-/* Entity and binary resources that the application declares. */
-extern const struct resource_ops res_declared_ops;
-extern const struct resource_ops res_binary_ops;
+/* Whose resource the call is about: for the ops of built-in ones. */
+static inline struct service *service_of(const struct call *call)
+{
+    return call->resource->context;
+}
 
 #endif

@@ -1,18 +1,22 @@
-/* The configuration file (protocol.md, section 9): read once, whole, or refused with file, member
- * and reason. */
+/* The configuration file (docs/specification.md, section 9): read once, whole, or refused with
+ * file, member and reason. */
 #ifndef APP_CONFIG_H
 #define APP_CONFIG_H
 
 #include "admin/service.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "fetch/egress.h"
 #include "io/tcp.h"
+#include "journal/journal.h"
 
 #define CONFIG_MAX_LISTENERS 16
 #define CONFIG_MAX_BYTES ((size_t)64 << 20)
 
 struct config {
-    struct arena arena;    /* everything below points into it */
-    const char *file;      /* NULL: none was given */
+    struct arena arena;    /* everything below points into it, and into the text */
+    struct buf text;       /* of the file; owned */
+    const char *file;      /* of the command line; NULL: none was given */
     const char *directory; /* of the file: where `File` names of resources are looked up */
     struct tcp_address listeners[CONFIG_MAX_LISTENERS];
     size_t listener_count;
@@ -23,15 +27,12 @@ struct config {
     enum journal_fsync fsync;
     int64_t segment_bytes;
     bool require_api_key;
-    struct ip_ranges trusted_proxies; /* owned */
-    const char **cors_origins;        /* NULL-terminated, or NULL */
-    struct json_doc api_keys;         /* an array; node_count 0: none */
-    struct json_doc resources;
+    struct ip_ranges trusted_proxies;      /* owned */
+    const char **cors_origins;             /* NULL-terminated, or NULL */
+    struct json_value api_keys, resources; /* arrays of objects */
     struct limits limits;
-    struct retention retention;
-    unsigned connect_seconds;
-    uint32_t max_in_flight;
-    unsigned max_connections_per_host;
+    struct retention_limits retention;
+    int64_t connect_seconds, max_in_flight, max_connections_per_host;
     struct egress_rules egress; /* owned */
     const char *proxy, *ca_file;
     const char *hosts_file, *name_servers; /* as in struct resolve_options */
@@ -46,18 +47,14 @@ struct config_arguments {
     size_t listen_count;
 };
 
-/* The defaults. */
-void config_init(struct config *c);
-void config_done(struct config *c);
-/* Reads the file over the defaults, then the arguments, and checks the whole: keys are required on
- * every address that is neither loopback nor a UNIX socket. The message begins with the file's
- * name, then the member. */
+/* Reads the file, with defaults for what it leaves out, then the arguments, and checks the whole:
+ * keys are required on every address that is neither loopback nor a UNIX socket. The message begins
+ * with the file's name, then the member's path. *c is to be done, also after an error. */
 struct err *config_read(struct config *c, const struct config_arguments *arguments) MUST_USE;
+void config_done(struct config *c);
 /* One more address; the error is of the kind that config_read tells. */
 struct err *config_add_listener(struct config *c, const struct tcp_address *address) MUST_USE;
-/* The declared resources; absent when there are none. */
-struct json_value config_resources(const struct config *c);
 /* The keys, as the service takes them. */
-struct err *config_access(const struct config *c, struct access *out_access) MUST_USE;
+struct err *config_access(struct config *c, struct access *out_access) MUST_USE;
 
 #endif

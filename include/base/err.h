@@ -1,6 +1,6 @@
 /* Errors. A function that can fail returns `struct err *`, NULL on success; the compiler makes
  * the caller look. An error carries its ErrorCode, its message and the places it passed, innermost
- * first: that chain is Error.StackTrace (service.md, "Error entity").
+ * first: that chain is Error.StackTrace (docs/specification.md, section 5).
  *
  *     struct err *thing_do(struct span input, struct thing **out_thing) MUST_USE;
  *
@@ -15,8 +15,9 @@
 #include "base/macros.h"
 #include "base/span.h"
 
-/* symbol, ErrorCode name, its number, HTTP status (protocol.md, section 5). Rows of one number are
- * one ErrorCode that means another status in another place: the first is the one listed. */
+/* symbol, ErrorCode name, its number, HTTP status (docs/specification.md, section 5). Rows of one
+ * number are one ErrorCode that means another status in another place: the first is the one listed.
+ */
 #define ERR_CODES(X)                                                                               \
     X(ERR_NO_ERROR, "NoError", -1, 200)                                                            \
     X(ERR_UNKNOWN, "Unknown", 0, 500)                                                              \

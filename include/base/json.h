@@ -2,8 +2,8 @@
  * of nodes that point into it. Numbers, member order, escapes and Unicode stay exactly as written,
  * because they are never converted: a value's text is what was received.
  *
- * Why not a cJSON tree for data: cJSON keeps numbers as doubles, refuses those of more than 63
- * characters, and ends strings at an escaped NUL. It reads the configuration (app/config). */
+ * Why not a cJSON tree: cJSON keeps numbers as doubles, refuses those of more than 63 characters,
+ * and ends strings at an escaped NUL. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -112,8 +112,8 @@ void json_add_compact(struct buf *b, struct json_value v);
 void json_add_indented(struct buf *b, struct json_value v, unsigned indent);
 /* `target` with the members of `patch` laid over it: members of patch replace those of the same
  * name (exact; ASCII case folded when `fold`), in place; two objects merge; new members come last;
- * null stays null (protocol.md, section 4: "null sets null"). Compact. When either is not an
- * object, patch alone. Names are those of target; patch's are unique (json_check_unique). */
+ * null stays null (docs/specification.md, section 4: "null sets null"). Compact. When either is not
+ * an object, patch alone. Names are those of target; patch's are unique (json_check_unique). */
 void json_add_merged(struct buf *b, struct json_value target, struct json_value patch, bool fold,
                      struct arena *a);
 

@@ -1,9 +1,9 @@
 /* The service's limits: one table of names, defaults, ranges and units, which the configuration
- * is read by and the reference documents. protocol.md section 9, `Limits`. */
+ * is read by and the reference documents. docs/specification.md section 9, `Limits`. */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H
 
-#include "base/span.h"
+#include <stdint.h>
 
 /* member of struct limits, configuration name, default, least, most, unit, meaning. JsonDepth is
  * less than JSON_DEPTH_MOST by what the service itself puts around a body: lists, payloads, answers
@@ -62,18 +62,6 @@ struct limits {
     LIMITS(LIMIT_AS_MEMBER)
 #undef LIMIT_AS_MEMBER
 };
-
-struct limit_info {
-    struct span name;
-    size_t offset; /* of the member in struct limits */
-    int64_t value; /* default */
-    int64_t least, most;
-    const char *unit;
-    const char *meaning;
-};
-
-extern const struct limit_info limits_table[];
-extern const size_t limits_count;
 
 void limits_init(struct limits *l); /* the defaults */
 

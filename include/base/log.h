@@ -7,8 +7,19 @@
 
 #include <stdbool.h>
 
-enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
-enum log_format { LOG_TEXT, LOG_JSON };
+#define LOG_LEVELS(X)                                                                              \
+    X(LOG_DEBUG, "debug")                                                                          \
+    X(LOG_INFO, "info")                                                                            \
+    X(LOG_WARN, "warn")                                                                            \
+    X(LOG_ERROR, "error")
+#define LOG_FORMATS(X)                                                                             \
+    X(LOG_TEXT, "text")                                                                            \
+    X(LOG_JSON, "json")
+
+#define LOG_AS_ENUM(symbol, text) symbol,
+enum log_level { LOG_LEVELS(LOG_AS_ENUM) };
+enum log_format { LOG_FORMATS(LOG_AS_ENUM) };
+#undef LOG_AS_ENUM
 
 /* Default: LOG_INFO, LOG_TEXT, standard error. */
 void log_configure(enum log_level level, enum log_format format);

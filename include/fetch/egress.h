@@ -1,14 +1,22 @@
-/* Which addresses outgoing requests may go to (protocol.md, section 8, "Outgoing addresses").
- * Pure: rules and an address in, a verdict out. An IPv4-mapped address is its IPv4 address.
- * IPv4-compatible, NAT64 (64:ff9b::/96, 64:ff9b:1::/48), 6to4 and Teredo addresses are judged as
- * what they are and by the IPv4 address inside as well: each must pass by itself, the lists
- * included. */
+/* Which addresses outgoing requests may go to (docs/specification.md, section 8, "Outgoing
+ * addresses"). Pure: rules and an address in, a verdict out. An IPv4-mapped address is its IPv4
+ * address. IPv4-compatible, NAT64 (64:ff9b::/96, 64:ff9b:1::/48), 6to4 and Teredo addresses are
+ * judged as what they are and by the IPv4 address inside as well: each must pass by itself, the
+ * lists included. */
 #ifndef FETCH_EGRESS_H
 #define FETCH_EGRESS_H
 
 #include "io/ip.h"
 
-enum egress_preset { EGRESS_LOCAL_NETWORK, EGRESS_PUBLIC_ONLY };
+#define EGRESS_PRESETS(X)                                                                          \
+    X(EGRESS_LOCAL_NETWORK, "local-network")                                                       \
+    X(EGRESS_PUBLIC_ONLY, "public-only")
+
+enum egress_preset {
+#define EGRESS_AS_ENUM(symbol, text) symbol,
+    EGRESS_PRESETS(EGRESS_AS_ENUM)
+#undef EGRESS_AS_ENUM
+};
 
 struct egress_rules {
     enum egress_preset preset;
@@ -17,9 +25,6 @@ struct egress_rules {
 
 void egress_init(struct egress_rules *rules); /* local-network, no lists */
 void egress_done(struct egress_rules *rules);
-/* Errors of ip_ranges_add. */
-struct err *egress_add(struct egress_rules *rules, bool allow, struct span cidr) MUST_USE;
-bool egress_preset_parse(struct span name, enum egress_preset *out_preset);
 
 #define EGRESS_WHY_BYTES 128u
 

@@ -19,12 +19,9 @@
 #ifndef FETCH_FETCH_H
 #define FETCH_FETCH_H
 
-#include "fetch/egress.h"
 #include "fetch/resolve.h"
 
-#include "base/arena.h"
-#include "base/blob.h"
-
+struct egress_rules;
 struct fetcher;
 
 struct fetch_options {

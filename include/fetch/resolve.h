@@ -8,7 +8,6 @@
 #ifndef FETCH_RESOLVE_H
 #define FETCH_RESOLVE_H
 
-#include "io/ip.h"
 #include "io/loop.h"
 
 #define RESOLVE_MAX_ADDRESSES 16

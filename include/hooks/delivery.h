@@ -15,8 +15,16 @@
 #define HOOKS_DELIVERY_H
 
 #include "base/heap.h"
-#include "base/sm.h"
-#include "hooks/webhook.h"
+#include "store/stored.h"
+
+struct buf;
+struct attempt;
+struct change;
+struct event;
+struct hooks;
+struct lane;
+struct uuid;
+struct webhook;
 
 #define DELIVERY_STATES(X)                                                                         \
     X(DELIVERY_PENDING, "Pending")                                                                 \
@@ -56,8 +64,9 @@ struct delivery {
     uint8_t state; /* enum delivery_state */
 };
 
+struct store_origin;
 struct deliveries;
-struct deliveries *deliveries_new(struct service *service);
+struct deliveries *deliveries_new(struct hooks *hooks);
 /* Attempts under way are cancelled: they count as not made. */
 void deliveries_free(struct deliveries *d);
 /* Nothing starts before this (after the replay), nor after deliveries_stop. */

@@ -3,13 +3,13 @@
 #ifndef HOOKS_EVENT_H
 #define HOOKS_EVENT_H
 
-#include "base/map.h"
+#include "base/json.h"
+#include "base/uuid.h"
 #include "hooks/payload.h"
-#include "rest/resource.h"
-#include "store/change.h"
-#include "store/turn.h"
 
-struct service;
+struct change;
+struct hooks;
+struct resource;
 struct webhook;
 
 struct event {
@@ -32,7 +32,7 @@ struct event {
 
 struct events;
 
-struct events *events_new(struct service *service);
+struct events *events_new(struct hooks *hooks);
 void events_free(struct events *e);
 
 /* What an application raises. */
@@ -54,8 +54,8 @@ struct event_raised {
 
 /* Adds the event's record to a change: matches, counts, bounds (ERR_OVERLOADED when the deliveries
  * would pass PendingDeliveries, ERR_INFINITE_LOOP for the 17th of a chain). */
-struct err *event_raise(struct service *service, const struct event_draft *draft,
-                        struct change *change, struct event_raised *out_raised) MUST_USE;
+struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, struct change *change,
+                        struct event_raised *out_raised) MUST_USE;
 
 size_t events_count(const struct events *e); /* kept */
 struct event *events_find(const struct events *e, const struct uuid *id);

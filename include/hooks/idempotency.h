@@ -1,11 +1,16 @@
-/* Tells an event that is raised again from a new one (protocol.md, section 7, "Svc.Event";
- * docs/decisions.md, "Repeated events"): by its own Id, or by the request's Idempotency-Key and its
- * place in the request. Either is kept, together with what was sent, as digests: store/once.h. */
+/* Tells an event that is raised again from a new one (docs/specification.md, section 7,
+ * "Svc.Event"; docs/design/decisions.md, "Repeated events"): by its own Id, or by the request's
+ * Idempotency-Key and its place in the request. Either is kept, together with what was sent, as
+ * digests: store/once.h. */
 #ifndef HOOKS_IDEMPOTENCY_H
 #define HOOKS_IDEMPOTENCY_H
 
-#include "rest/request.h"
-#include "store/once.h"
+#include "base/map.h"
+#include "store/record.h"
+
+struct json_value;
+struct call;
+struct once;
 
 /* What an event is remembered by. */
 struct repeat_name {
@@ -17,13 +22,14 @@ struct repeat_name {
 /* Of one request. */
 struct repeats {
     struct call *call;
+    const struct once *once;                      /* what earlier requests raised */
     struct span request_key;                      /* Idempotency-Key, or absent */
     uint8_t request_body[RECORD_ONCE_BODY_BYTES]; /* with it: of the request as a whole */
     struct map added;                             /* struct record_once: of this request itself */
 };
 
 /* ERR_INVALID_ENTITY: the header's value is no key. Call repeats_done, also after an error. */
-struct err *repeats_init(struct repeats *r, struct call *call) MUST_USE;
+struct err *repeats_init(struct repeats *r, const struct once *once, struct call *call) MUST_USE;
 void repeats_done(struct repeats *r);
 
 /* `event` is the object that describes the event, its Id a string if it has one; absent when the

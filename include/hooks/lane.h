@@ -36,8 +36,13 @@
 #ifndef HOOKS_LANE_H
 #define HOOKS_LANE_H
 
-#include "base/sm.h"
-#include "hooks/delivery.h"
+#include "base/span.h"
+
+struct lane;
+struct change;
+struct deliveries;
+struct delivery;
+struct uuid;
 
 /* Symbol, name, and where it may go. */
 #define LANE_STATES(X)                                                                             \

@@ -4,12 +4,15 @@
 #ifndef HOOKS_PAYLOAD_H
 #define HOOKS_PAYLOAD_H
 
-#include "base/blob.h"
-#include "base/list.h"
+#include "base/buf.h"
+#include "store/stored.h"
 #include "store/turn.h"
 
+struct span;
+struct blob;
+
 struct event;
-struct service;
+struct hooks;
 
 /* An event's part in it. */
 struct payload_slot {
@@ -20,7 +23,7 @@ struct payload_slot {
 };
 
 struct payloads {
-    struct service *service;
+    struct hooks *hooks;
     struct list idle;   /* no delivery waits for these */
     struct list needed; /* roughly in the order in which they will be: the last one last */
     size_t bytes;
@@ -28,7 +31,7 @@ struct payloads {
     struct buf scratch;
 };
 
-void payloads_init(struct payloads *p, struct service *service);
+void payloads_init(struct payloads *p, struct hooks *hooks);
 void payloads_done(struct payloads *p);
 
 /* The event was raised, or replayed. */

@@ -1,14 +1,36 @@
-/* Keeps stored errors, log entries, ended deliveries and events within their number and age, oldest
- * out first, in bounded slices and without scanning (protocol.md, sections 5, 7 and 8). */
+/* What is kept for a while only: errors, log entries, ended deliveries, events, idempotency keys.
+ * Looked at a little at a time, soon after something was stored (docs/specification.md, section 9).
+ */
 #ifndef HOOKS_RETENTION_H
 #define HOOKS_RETENTION_H
 
-struct service;
+#include <stdint.h>
 
-/* The timer is ready; nothing is taken out before retention_wake. */
-void retention_init(struct service *s);
-void retention_stop(struct service *s);
-/* Something was stored that may have to go one day, or the service starts. Cheap. */
-void retention_wake(struct service *s);
+/* Retention: member, configuration name, default, unit. */
+#define RETENTIONS(X)                                                                              \
+    X(error_days, "ErrorDays", 30, "days")                                                         \
+    X(errors, "Errors", 10000, "entities")                                                         \
+    X(log_days, "WebhookLogDays", 14, "days")                                                      \
+    X(log_entries, "WebhookLogEntries", 100000, "entities")                                        \
+    X(event_days, "EventDays", 1, "days")                                                          \
+    X(events, "Events", 100000, "events")                                                          \
+    X(idempotency_seconds, "IdempotencySeconds", 86400, "seconds")                                 \
+    X(idempotency_keys, "IdempotencyKeys", 1000000, "keys")
+
+struct retention_limits {
+#define RETENTION_AS_MEMBER(member, name, value, unit) int64_t member;
+    RETENTIONS(RETENTION_AS_MEMBER)
+#undef RETENTION_AS_MEMBER
+};
+
+struct hooks;
+struct retention;
+
+/* Hears of what is stored from the turn. */
+struct retention *retention_new(struct hooks *hooks);
+/* NULL is allowed. */
+void retention_free(struct retention *r);
+/* Takes out what has become due while the service was not running. */
+void retention_start(struct retention *r);
 
 #endif

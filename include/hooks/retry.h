@@ -1,9 +1,8 @@
-/* When to send again: a pure function of policy, history, answer, time and chance (protocol.md,
- * section 8, "Outcome"). */
+/* When to send again: a pure function of policy, history, answer, time and chance
+ * (docs/specification.md, section 8, "Outcome"). */
 #ifndef HOOKS_RETRY_H
 #define HOOKS_RETRY_H
 
-#include "base/err.h"
 #include "base/json.h"
 
 #define RETRY_MAX_DELAYS 32
@@ -14,8 +13,6 @@ struct retry_policy {
     unsigned delay_count;
 };
 
-/* 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h. */
-void retry_default(struct retry_policy *policy);
 /* From a JSON array of seconds (0 to 604 800, decimals allowed, at most 32). ERR_INVALID_ENTITY. */
 struct err *retry_parse(struct json_value array, struct retry_policy *out_policy) MUST_USE;
 

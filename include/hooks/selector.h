@@ -1,9 +1,13 @@
-/* Event selectors (service.md, "Event selector"; protocol.md, section 8): `/<event resource>`
+/* Event selectors (docs/specification.md, section 8): `/<event resource>`
  * alone, or with conditions on the payload, `/Shop.PersonCreated/Name.Length>10&Email!=null`. */
 #ifndef HOOKS_SELECTOR_H
 #define HOOKS_SELECTOR_H
 
-#include "rest/resource.h"
+#include "query/condition.h"
+
+struct access_key;
+struct resource;
+struct resources;
 
 struct selector {
     struct resource *resource; /* of kind event */

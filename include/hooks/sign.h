@@ -4,7 +4,6 @@
 #ifndef HOOKS_SIGN_H
 #define HOOKS_SIGN_H
 
-#include "base/buf.h"
 #include "base/err.h"
 
 /* ERR_INVALID_ENTITY: no known prefix, not base64, a length out of range (whsec_: 24 to 64 bytes,
@@ -22,12 +21,5 @@ void signer_free(struct signer *signer);
  * when libcrypto fails. */
 struct err *signer_add(struct signer *signer, struct buf *b, struct span id, int64_t timestamp_s,
                        struct span body) MUST_USE;
-
-/* Lower-case hex of SHA-256: API keys are stored so. */
-void sign_sha256_hex(struct span text, char out_hex[65]);
-/* 32 bytes. */
-void sign_sha256(struct span text, uint8_t out_digest[32]);
-/* Takes the same time wherever the bytes differ. */
-bool sign_equal(const void *a, const void *b, size_t n);
 
 #endif

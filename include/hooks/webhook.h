@@ -1,13 +1,27 @@
-/* Webhooks: the checks at every write, and what is derived from a stored one (protocol.md, section
- * 8; service.md, "Webhook entity"). */
+/* Webhooks: the checks at every write, and what is derived from a stored one
+ * (docs/specification.md, section 8). */
 #ifndef HOOKS_WEBHOOK_H
 #define HOOKS_WEBHOOK_H
 
-#include "fetch/fetch.h"
-#include "hooks/event.h"
+#include "base/list.h"
 #include "hooks/retry.h"
 #include "match/matcher.h"
-#include "rest/request.h"
+#include "rest/method.h"
+
+struct egress_rules;
+struct access_key;
+struct call;
+struct change;
+struct draft;
+struct entity;
+struct fetch_header;
+struct hooks;
+struct lane;
+struct resource;
+struct resources;
+struct shape;
+struct uri;
+struct uuid;
 
 /* A resource that the webhook's requests go to: a local Destination, a CustomPayloadRequest. */
 struct webhook_target {
@@ -30,7 +44,7 @@ struct webhook {
 };
 
 struct webhooks;
-struct webhooks *webhooks_new(struct service *service);
+struct webhooks *webhooks_new(struct hooks *hooks);
 void webhooks_free(struct webhooks *w);
 struct webhook *webhook_find(const struct webhooks *w, const struct uuid *id);
 
@@ -46,8 +60,8 @@ struct err *webhooks_settle(struct webhooks *w, struct arena *a, uint64_t *out_s
 extern const struct shape webhook_shape;
 /* Of the members of its Status. */
 extern const struct shape webhook_status_shape;
-/* resource_ops.check and .mask of Svc.Admin.Webhook. Each error is 400 and names the member. */
-struct err *webhook_check(struct call *call, struct draft *draft,
+/* For resource_ops.check and .mask of Svc.Admin.Webhook. Each error is 400 and names the member. */
+struct err *webhook_check(const struct egress_rules *egress, struct call *call, struct draft *draft,
                           const struct entity *old) MUST_USE;
 /* The resource that a local target leads to, which must have the method. Errors of uri_parse and
  * resource_find; ERR_INVALID_ENTITY. */
@@ -84,7 +98,7 @@ struct err *webhook_read(const struct webhook *w, struct arena *a,
                          struct webhook_settings *out_settings) MUST_USE;
 
 /* Appends the hidden property Status: how it is doing and why, as webhook_status_shape says. */
-void webhook_add_status(const struct service *service, const struct webhook *w, struct buf *b);
+void webhook_add_status(const struct hooks *hooks, const struct webhook *w, struct buf *b);
 
 /* Adds to a change: pauses the webhook with this ErrorMessage. */
 void webhook_pause(const struct webhook *w, struct span why, struct change *change);

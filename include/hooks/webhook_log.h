@@ -1,9 +1,14 @@
-/* Svc.Admin.WebhookLog: one entry an attempt (protocol.md, section 8). */
+/* Svc.Admin.WebhookLog: one entry an attempt (docs/specification.md, section 8). */
 #ifndef HOOKS_WEBHOOK_LOG_H
 #define HOOKS_WEBHOOK_LOG_H
 
 #include "base/uuid.h"
-#include "store/change.h"
+
+struct change;
+struct shape;
+
+extern const struct span webhook_log_resource;
+extern const struct shape webhook_log_shape;
 
 struct webhook_log_entry {
     struct uuid webhook, delivery, event;

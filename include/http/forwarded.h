@@ -2,8 +2,9 @@
 #ifndef HTTP_FORWARDED_H
 #define HTTP_FORWARDED_H
 
-#include "io/ip.h"
 #include "rest/request.h"
+
+struct ip_ranges;
 
 /* Each proxy appends the address that it was called from: from the right, the first address that is
  * no trusted proxy's is the client's. What stands left of that may be invented. False when there is

@@ -8,7 +8,6 @@
 #ifndef HTTP_H1_H
 #define HTTP_H1_H
 
-#include "base/limits.h"
 #include "rest/request.h"
 
 #define H1_MAX_FIELDS 100 /* header and trailer fields of one request */
@@ -41,6 +40,7 @@ enum h1_result {
 /* Which time limit applies. A complete request leaves its parser idle. */
 enum h1_phase { H1_IDLE, H1_HEAD, H1_BODY };
 
+struct limits;
 struct h1;
 
 /* `limits` is borrowed and does not change. */

@@ -2,7 +2,6 @@
 #ifndef HTTP_REPLY_H
 #define HTTP_REPLY_H
 
-#include "base/buf.h"
 #include "rest/request.h"
 
 struct reply_options {

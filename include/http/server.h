@@ -4,14 +4,13 @@
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 
-#include "admin/service.h"
-#include "io/ip.h"
 #include "io/tcp.h"
 
+struct rest;
 struct http_server;
 
 /* The service and its limits are borrowed and outlive the server. */
-struct http_server *http_server_new(struct loop *loop, struct service *service);
+struct http_server *http_server_new(struct loop *loop, struct rest *rest);
 /* Of requests that come from these, X-Forwarded-For says whose they are. Borrowed. */
 void http_server_trust(struct http_server *s, const struct ip_ranges *proxies);
 /* Takes the address; see tcp_bind. */

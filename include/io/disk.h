@@ -2,7 +2,7 @@
  * two engines stand. DISK_AIO: kernel AIO on O_DIRECT descriptors, completions through an eventfd
  * on the loop. DISK_HELPER: a forked child process that is sent write and sync jobs over a
  * socketpair with the data in shared memory; for file systems and containers that refuse the
- * first. (design: performance.md, "Journal".) */
+ * first. (docs/design/performance.md has the figures.) */
 #ifndef IO_DISK_H
 #define IO_DISK_H
 

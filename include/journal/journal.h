@@ -8,6 +8,7 @@
 #define JOURNAL_JOURNAL_H
 
 #include "io/disk.h"
+#include "journal/place.h"
 #include "journal/segment.h"
 
 #define JOURNAL_FSYNC_POLICIES(X)                                                                  \
@@ -22,18 +23,13 @@ enum journal_fsync {
 };
 
 /* Size of a segment file when the options do not say. */
-#define JOURNAL_SEGMENT_BYTES ((uint64_t)16 << 20)
+#define JOURNAL_SEGMENT_BYTES 16777216
 
 struct journal_options {
     const char *directory; /* made, mode 0700, when it does not exist */
     enum journal_fsync fsync;
     enum disk_engine engine;
     uint64_t segment_bytes; /* multiple of 4096, at least 64 KiB; 0: JOURNAL_SEGMENT_BYTES */
-};
-
-struct journal_place {
-    uint32_t segment; /* its number */
-    uint32_t offset;  /* of the record header, in bytes */
 };
 
 struct journal_callbacks {

@@ -4,8 +4,6 @@
 #ifndef JOURNAL_SEGMENT_H
 #define JOURNAL_SEGMENT_H
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/uuid.h"
 
 #define SEGMENT_HEADER_BYTES 4096u

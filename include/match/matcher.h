@@ -10,6 +10,9 @@
 
 #include "match/predicate.h"
 
+struct arena;
+struct conditions;
+struct json_value;
 struct matcher;
 
 enum { MATCHER_FEW_TESTS = 2 };

@@ -9,7 +9,13 @@
 #ifndef MATCH_PREDICATE_H
 #define MATCH_PREDICATE_H
 
-#include "query/condition.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct conditions;
+struct json_value;
 
 struct predicates;
 

@@ -1,4 +1,5 @@
-/* Conditions: a path, an operator and a literal, joined by AND (protocol.md, section 2). */
+/* Conditions: a path, an operator and a literal, joined by AND (docs/specification.md, section 2).
+ */
 #ifndef QUERY_CONDITION_H
 #define QUERY_CONDITION_H
 

@@ -1,5 +1,5 @@
-/* Literals of conditions, typed by the property they are compared with (protocol.md, section 2,
- * "Literals"), and the comparison ("Evaluation"). */
+/* Literals of conditions, typed by the property they are compared with (docs/specification.md,
+ * section 2, "Literals"), and the comparison ("Evaluation"). */
 #ifndef QUERY_LITERAL_H
 #define QUERY_LITERAL_H
 

@@ -1,9 +1,11 @@
-/* Meta-conditions (protocol.md, section 3): one table of names, value types and setters. */
+/* Meta-conditions (docs/specification.md, section 3): one table of names, value types and setters.
+ */
 #ifndef QUERY_META_H
 #define QUERY_META_H
 
 #include "query/path.h"
-#include "query/uri.h"
+
+struct uri_condition;
 
 /* Most items in one list of paths, and most of a kind in all. */
 #define META_ITEMS_MOST 100
@@ -46,10 +48,10 @@ struct meta {
     size_t safepost_count;
 };
 
-/* Errors as in protocol.md section 3: unknown name (lists the valid ones and the nearest), operator
- * other than '=', wrong value type, bad search form or expression, a path taken away by rename. A
- * name given twice is ERR_INVALID_META_SYNTAX, but for add, rename, order_asc, order_desc, search
- * and search_regex.
+/* Errors as in docs/specification.md section 3: unknown name (lists the valid ones and the
+ * nearest), operator other than '=', wrong value type, bad search form or expression, a path taken
+ * away by rename. A name given twice is ERR_INVALID_META_SYNTAX, but for add, rename, order_asc,
+ * order_desc, search and search_regex.
  *
  * The text of a path is the member name that it has in the result. `select`, `order_*` and `search`
  * know the names that rename made; their paths lead to where the value is in the original entity.

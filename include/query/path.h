@@ -1,11 +1,13 @@
-/* Property paths: `Account.Number`, `Lines.0.Sku`, `Name.Length`, `Born.Year` (protocol.md,
- * section 2, "Keys"). A path is parsed against a shape once and read from many documents. */
+/* Property paths: `Account.Number`, `Lines.0.Sku`, `Name.Length`, `Born.Year`
+ * (docs/specification.md, section 2, "Keys"). A path is parsed against a shape once and read from
+ * many documents. */
 #ifndef QUERY_PATH_H
 #define QUERY_PATH_H
 
 #include "base/datetime.h"
-#include "base/json.h"
 #include "query/shape.h"
+
+struct json_value;
 
 /* The last step, when no real property of that name is there. */
 enum path_part {

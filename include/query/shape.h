@@ -1,5 +1,6 @@
-/* The shape of a resource's entities: a table of properties. The same table drives decoding,
- * validation, encoding, conditions, select, add, listing and the reference documentation. */
+/* The shape of an object: a table of properties. Of a resource's entities it drives decoding,
+ * validation, encoding, conditions, select, add, listing and the reference documentation; keys and
+ * the configuration are read by such tables too. */
 #ifndef QUERY_SHAPE_H
 #define QUERY_SHAPE_H
 
@@ -28,7 +29,9 @@ struct enumeration {
     const struct span *values;
     size_t count;
 };
-/* The declared spelling of `text` (ASCII case folded), or the absent span. */
+/* The place of `text` (ASCII case folded) among the values; their count when it is none of them. */
+size_t enumeration_place(const struct enumeration *e, struct span text);
+/* Its declared spelling, or the absent span. */
 struct span enumeration_find(const struct enumeration *e, struct span text);
 /* Appends all of them, for messages; those that follow one like them are left out. */
 void enumeration_add_list(const struct enumeration *e, struct buf *b);
@@ -53,6 +56,8 @@ struct property {
     const struct shape *members;      /* of an object, or of an array's elements; NULL: any */
     struct span default_json;         /* value when left out; the absent span: null */
     struct span meaning;              /* one sentence for listings and documentation */
+    enum value_type elements;         /* of an array; TYPE_ANY: any */
+    double least, most;               /* of a number; both 0: any */
 };
 
 /* A dynamic shape allows members beyond its properties, of which it often has none. */
@@ -63,6 +68,16 @@ struct shape {
     struct span name;        /* of the resource or member, for messages; may be absent */
     const uint16_t *by_name; /* from shape_sort; NULL: there are few */
 };
+
+/* Rows of the tables of built-in resources. */
+#define READ_ONLY_PROPERTY(property_name, property_type, more_flags, text)                         \
+    {                                                                                              \
+        .name = SPAN_INIT(property_name), .type = property_type,                                   \
+        .flags = PROPERTY_READ_ONLY | (more_flags), .meaning = SPAN_INIT(text)                     \
+    }
+#define ID_PROPERTY(text) READ_ONLY_PROPERTY("Id", TYPE_STRING, PROPERTY_ENTITY, text)
+#define OBJECT_NO_PROPERTY                                                                         \
+    READ_ONLY_PROPERTY("ObjectNo", TYPE_INTEGER, PROPERTY_ENTITY, "Serial number in the store")
 
 /* ASCII case folded; NULL when there is none. */
 const struct property *shape_find(const struct shape *shape, struct span name);

@@ -1,9 +1,9 @@
-/* Request targets: /resource/conditions/meta-conditions (protocol.md, section 1). The target is
- * split before it is decoded, so encoded delimiters are data. Pure functions over spans. */
+/* Request targets: /resource/conditions/meta-conditions (docs/specification.md, section 1). The
+ * target is split before it is decoded, so encoded delimiters are data. Pure functions over spans.
+ */
 #ifndef QUERY_URI_H
 #define QUERY_URI_H
 
-#include "base/arena.h"
 #include "base/err.h"
 
 enum uri_op { URI_EQ, URI_NE, URI_LT, URI_GT, URI_LE, URI_GE };

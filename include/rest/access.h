@@ -1,9 +1,8 @@
-/* API keys and their rights (protocol.md, section 6). Keys are kept as SHA-256 only and compared in
- * constant time. */
+/* API keys and their rights (docs/specification.md, section 6). Keys are kept as SHA-256 only and
+ * compared in constant time. */
 #ifndef REST_ACCESS_H
 #define REST_ACCESS_H
 
-#include "base/err.h"
 #include "base/json.h"
 #include "rest/method.h"
 
@@ -30,9 +29,9 @@ struct access {
 void access_init(struct access *access); /* nothing required, no keys */
 void access_done(struct access *access);
 /* Adds a key from its declaration {"Name","KeySha256","AllowAccess":[{"Resources","Methods"}]}.
- * Members match with ASCII case folded and are all required. ERR_UNKNOWN names the member and what
- * is wrong with it (unknown members too, with the nearest; a Name or a key that is there already);
- * nothing is added then. The scratch arena is used while reading only. */
+ * Members match with ASCII case folded and are all required. Errors of schema_read, and
+ * ERR_INVALID_ENTITY for what is no name, digest or method, or is there already; the message begins
+ * with the member's path, and nothing is added. The scratch arena is used while reading only. */
 struct err *access_add(struct access *access, struct json_value declaration,
                        struct arena *scratch) MUST_USE;
 

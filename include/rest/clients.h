@@ -11,12 +11,11 @@
 #ifndef REST_CLIENTS_H
 #define REST_CLIENTS_H
 
-#include "base/limits.h"
-#include "io/ip.h"
 #include "io/loop.h"
 
 #define CLIENTS_FAILED_MOST 32768u
 
+struct limits;
 struct clients;
 struct client; /* one address */
 

@@ -1,9 +1,11 @@
-/* OPTIONS, and cross-origin requests of browsers (protocol.md, sections 4 and 6; the Fetch
- * standard, "CORS protocol"). */
+/* OPTIONS, and cross-origin requests of browsers (docs/specification.md, sections 4 and 6; the
+ * Fetch standard, "CORS protocol"). */
 #ifndef REST_CORS_H
 #define REST_CORS_H
 
-#include "rest/request.h"
+#include "base/err.h"
+
+struct call;
 
 /* Answers OPTIONS: the resource, its kind and methods; on a preflight of an allowed origin what the
  * browser may send. */

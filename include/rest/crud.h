@@ -1,9 +1,13 @@
 /* The seven methods on entities in a collection, or from a resource's own source: what every
- * resource does that does not do it its own way (protocol.md, sections 3 and 4). */
+ * resource does that does not do it its own way (docs/specification.md, sections 3 and 4). */
 #ifndef REST_CRUD_H
 #define REST_CRUD_H
 
-#include "rest/request.h"
+#include "base/err.h"
+
+struct call;
+struct json_doc;
+struct query_result;
 
 /* GET, HEAD and REPORT; POST; PATCH; PUT; DELETE. */
 struct err *crud_read(struct call *call) MUST_USE;

@@ -1,16 +1,21 @@
-/* Declarations of resources (protocol.md, section 7): the entities of Svc.Admin.Resource, whether
- * they came from the configuration or at run time. The collection is the truth; the registry
- * follows it, live and after a replay alike. */
+/* Declarations of resources (docs/specification.md, section 7): the entities of Svc.Admin.Resource,
+ * whether they came from the configuration or at run time. The collection is the truth; the
+ * registry follows it, live and after a replay alike. */
 #ifndef REST_DECLARATION_H
 #define REST_DECLARATION_H
 
-#include "rest/request.h"
+#include "rest/resource.h"
 
-/* The table of a declaration's properties. */
+struct rest;
+
+/* The table of a declaration's properties, and the resource that declarations are entities of. */
 extern const struct shape declaration_shape;
+extern const struct span declaration_resource;
+/* What declared resources do their own way. */
+extern const struct resource_ops declared_entity_ops, declared_binary_ops;
 
 /* Lets the registry follow the collection. */
-void declarations_observe(struct service *service);
+void declarations_observe(struct rest *rest);
 
 /* What one declaration is about to become, as far as others may refer to it. */
 struct declared {
@@ -45,8 +50,11 @@ struct err *declaration_set_check(const struct declaration_set *set) MUST_USE;
  * changed ones replaced, others of the configuration removed, in one change; nothing happens on an
  * error, whose message begins with the place. `directory` is where File names are looked up. With
  * `only_check` nothing is changed, and the store need not be open. */
-struct err *declarations_configure(struct service *service, struct json_value declarations,
+struct err *declarations_configure(struct rest *rest, struct json_value declarations,
                                    const char *directory, bool only_check) MUST_USE;
+/* To be called when changes of declarations have been applied: tells the observer. *out_serial is
+ * what an answer must wait for. Errors are the observer's. */
+struct err *declarations_changed(struct rest *rest, struct arena *a, uint64_t *out_serial) MUST_USE;
 
 /* The bytes of a binary resource's File. ERR_INVALID_ENTITY names the file. */
 struct err *declaration_read_file(const char *directory, struct span name, struct arena *a,

@@ -1,9 +1,14 @@
-/* Svc.Admin.Error: the record of every aborted operation (service.md, "Error entity"; protocol.md,
- * section 5). */
+/* Svc.Admin.Error: the record of every aborted operation (docs/specification.md, section 5). */
 #ifndef REST_ERROR_LOG_H
 #define REST_ERROR_LOG_H
 
-#include "rest/request.h"
+#include "base/err.h"
+
+struct call;
+struct shape;
+
+extern const struct span error_log_resource;
+extern const struct shape error_log_shape;
 
 /* Is an error of this kind stored? */
 bool error_log_keeps(enum err_code code);

@@ -2,9 +2,9 @@
 #ifndef REST_FORMATS_H
 #define REST_FORMATS_H
 
-#include "base/blob.h"
-#include "base/json.h"
 #include "rest/negotiate.h"
+
+struct json_value;
 
 /* Entities as a JSON array: an object gets brackets around its text, an array stays byte for byte.
  * ERR_INVALID_ENTITY when it is neither, or an element is no object; the index is named. */

@@ -1,10 +1,9 @@
-/* Header values that hold secrets, and what is shown instead (protocol.md, sections 5 and 6). One
- * list of names, used for stored errors, for webhooks shown to keys that may only read, and for the
- * log. */
+/* Header values that hold secrets, and what is shown instead (docs/specification.md, sections 5 and
+ * 6). One list of names, used for stored errors, for webhooks shown to keys that may only read, and
+ * for the log. */
 #ifndef REST_MASK_H
 #define REST_MASK_H
 
-#include "base/arena.h"
 #include "base/json.h"
 
 #define MASK "*******"

@@ -1,9 +1,10 @@
-/* Request methods, in the order that every listing of the service uses (protocol.md, section 4). */
+/* Request methods, in the order that every listing of the service uses (docs/specification.md,
+ * section 4). */
 #ifndef REST_METHOD_H
 #define REST_METHOD_H
 
-#include "base/buf.h"
-#include "query/shape.h"
+struct buf;
+struct enumeration;
 
 #define METHODS(X)                                                                                 \
     X(METHOD_GET, "GET")                                                                           \

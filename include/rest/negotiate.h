@@ -1,5 +1,5 @@
-/* Content negotiation (RFC 9110, section 12; protocol.md, section 4): which format comes in, which
- * goes out. Pure. One table of formats. */
+/* Content negotiation (RFC 9110, section 12; docs/specification.md, section 4): which format comes
+ * in, which goes out. Pure. One table of formats. */
 #ifndef REST_NEGOTIATE_H
 #define REST_NEGOTIATE_H
 

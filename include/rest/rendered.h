@@ -3,7 +3,12 @@
 #ifndef REST_RENDERED_H
 #define REST_RENDERED_H
 
-#include "rest/request.h"
+#include "query/source.h"
+
+struct buf;
+
+struct call;
+struct uuid;
 
 struct rendered {
     struct query_source source;

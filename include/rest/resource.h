@@ -1,23 +1,30 @@
-/* The registry of resources: built-in ones, and those that the application declares (protocol.md,
- * sections 1 and 7). Names are found in full or by any dot-delimited suffix that belongs to one.
+/* The registry of resources: built-in ones, and those that the application declares
+ * (docs/specification.md, sections 1 and 7). Names are found in full or by any dot-delimited suffix
+ * that belongs to one.
  *
  * Declarations are the entities of Svc.Admin.Resource (declaration.h); what is here is derived from
  * them. Resources refer to one another by name, so that they may be put in any order. */
 #ifndef REST_RESOURCE_H
 #define REST_RESOURCE_H
 
-#include "base/arena.h"
-#include "base/blob.h"
+#include "base/json.h"
+#include "base/list.h"
 #include "base/map.h"
-#include "match/matcher.h"
-#include "query/query.h"
 #include "rest/method.h"
-#include "rest/schema.h"
-#include "store/collection.h"
 
 struct access_key;
+struct blob;
 struct call;
-struct service;
+struct change;
+struct collection;
+struct draft;
+struct entity;
+struct matcher;
+struct property;
+struct query;
+struct shape;
+struct store;
+struct uri;
 
 enum resource_kind { KIND_ENTITY, KIND_EVENT, KIND_BINARY, KIND_COUNT };
 extern const struct enumeration resource_kind_names; /* EntityResource, EventResource, ... */
@@ -55,7 +62,7 @@ struct resource_ops {
                    const struct property *property, struct buf *b);
 };
 
-/* A built-in resource: one of these in one res_<name>.c file, and one line in res_table.h. */
+/* A built-in resource. */
 struct resource_definition {
     struct span name;
     struct span description;
@@ -66,10 +73,10 @@ struct resource_definition {
     bool is_stored; /* has a collection */
 };
 
-/* Who has to be looked at again when the resource changes or goes; see webhook.h. */
+/* Who has to be looked at again when the resource changes or goes: see rest_observer. */
 struct referrers {
-    struct list webhooks; /* struct webhook: their selectors are on this event resource */
-    struct list targets;  /* struct webhook_target: requests that webhooks make to it */
+    struct list selectors; /* of its events */
+    struct list targets;   /* requests that will be made to it */
 };
 
 struct resource {
@@ -80,6 +87,7 @@ struct resource {
     unsigned methods; /* closed under "GET brings REPORT and HEAD"; 0 for event resources */
     const struct shape *shape;
     const struct resource_ops *ops;
+    void *context;                 /* what the ops of a built-in one work on */
     struct collection *collection; /* NULL when it stores nothing */
     struct referrers *referrers;
     /* Declared ones. */
@@ -104,7 +112,6 @@ enum resource_event { EVENT_INSERTED, EVENT_UPDATED, EVENT_DELETED };
 
 struct resources {
     struct map by_suffix;     /* struct suffix: of full names, or such a name */
-    struct resource *asked;   /* what resource_ask found last by its full name; NULL: none */
     struct resource **sorted; /* by name */
     size_t count;
 };
@@ -114,7 +121,7 @@ void resources_init(struct resources *r);
 void resources_done(struct resources *r);
 /* Adds a built-in one. */
 struct resource *resources_add_builtin(struct resources *r, struct store *store,
-                                       const struct resource_definition *definition);
+                                       const struct resource_definition *definition, void *context);
 /* Adds what resource_make made, or replaces the declared resource of that name and kind, which
  * keeps its identity, its matcher, its referrers and its collection. Takes `made` over. */
 struct resource *resources_put(struct resources *r, struct resource *made);
@@ -136,9 +143,6 @@ struct err *resource_make(struct json_value declaration, struct arena *scratch,
  * lists the candidates that `key` may see. */
 struct err *resource_find(const struct resources *r, struct span name, const struct access_key *key,
                           struct resource **out_resource) MUST_USE;
-/* The same for a request, sooner when the one before named the same resource in full. */
-struct err *resource_ask(struct resources *r, struct span name, const struct access_key *key,
-                         struct resource **out_resource) MUST_USE;
 /* May the key use it for anything? NULL: everything. */
 bool resource_is_visible(const struct resource *resource, const struct access_key *key);
 /* query_parse of what is asked of the resource. A binary one is bytes, of which nothing can be

@@ -11,7 +11,12 @@
 #ifndef REST_SCAN_H
 #define REST_SCAN_H
 
-#include "rest/request.h"
+#include "io/loop.h"
+
+struct arena;
+struct call;
+struct collection;
+struct entity;
 
 #define SCANS_MOST 16u
 

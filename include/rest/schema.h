@@ -1,11 +1,11 @@
-/* Entities in and out, driven by a resource's shape: what a client sends becomes a draft, a draft
- * becomes the stored text (protocol.md, sections 4 and 7). Pure. */
+/* Objects in, and entities in and out, driven by a shape: what a client sends becomes a draft, a
+ * draft becomes the stored text (docs/specification.md, sections 4 and 7). Pure. */
 #ifndef REST_SCHEMA_H
 #define REST_SCHEMA_H
 
-#include "base/json.h"
 #include "base/uuid.h"
-#include "query/shape.h"
+
+struct json_value;
 
 /* An entity that is being made: one JSON text per property of the shape, in its order; for a
  * dynamic shape one text, the object without Id and ObjectNo. Texts are compact, numbers and
@@ -28,7 +28,7 @@ enum schema_mode {
  * spelling; null for a property with a default is that default. The draft's texts are in the arena
  * or those of `input` and `old`.
  * Errors: ERR_FAILED_JSON (duplicate members), ERR_UNKNOWN_MEMBER (names the nearest),
- * ERR_INVALID_ENTITY (not an object, required member missing or null, wrong type),
+ * ERR_INVALID_ENTITY (not an object, required member missing or null, wrong type, out of range),
  * ERR_INVALID_ENUM_VALUE. Messages name the member by its path: `Delivery.RetrySchedule`. */
 struct err *schema_decode(const struct shape *shape, struct json_value input, struct json_value old,
                           enum schema_mode mode, struct arena *a, struct draft *out_draft) MUST_USE;
@@ -49,6 +49,17 @@ void schema_encode(struct buf *b, const struct draft *d, const struct uuid *id, 
  * are not required (`null` and missing are the same). */
 struct err *schema_check(const struct shape *shape, struct json_value object,
                          struct arena *a) MUST_USE;
+
+/* Reads an object that is no entity: *out_values are its members by the places of their properties,
+ * with the default where one is missing or null; absent or null where there is none. Same errors as
+ * schema_decode. Objects inside are not looked into: whoever reads them puts their path before the
+ * message. */
+struct err *schema_read(const struct shape *shape, struct json_value object, struct arena *a,
+                        struct json_value **out_values) MUST_USE;
+/* The same of an object that is stored, and so was checked; it may be absent or null. What another
+ * version declared otherwise is left out. */
+struct json_value *schema_stored(const struct shape *shape, struct json_value stored,
+                                 struct arena *a);
 
 /* Appends a stored text that an older shape made, in the form of this one: its properties in
  * declared order, `null` for those that are missing, others left out. Values are kept as written.

@@ -7,10 +7,10 @@
 #ifndef STORE_CHANGE_H
 #define STORE_CHANGE_H
 
-#include "base/arena.h"
-#include "store/entity.h"
+#include "base/buf.h"
 
 struct turn;
+struct uuid;
 
 struct change_record {
     unsigned kind;

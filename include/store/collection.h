@@ -3,8 +3,13 @@
 #ifndef STORE_COLLECTION_H
 #define STORE_COLLECTION_H
 
-#include "query/condition.h"
-#include "store/entity.h"
+#include "base/err.h"
+
+struct conditions;
+struct entity;
+struct index_bucket;
+struct shape;
+struct uuid;
 
 /* Told of every change: live at once, and after a replay once for each entity in order. */
 struct collection_observer {

@@ -4,7 +4,10 @@
 #ifndef STORE_CURSOR_H
 #define STORE_CURSOR_H
 
-#include "store/entity.h"
+#include "base/list.h"
+
+struct collection;
+struct entity;
 
 /* Embedded in its owner. */
 struct cursor {

@@ -2,9 +2,12 @@
 #ifndef STORE_ENTITY_H
 #define STORE_ENTITY_H
 
-#include "base/blob.h"
-#include "base/json.h"
-#include "store/store.h"
+#include "base/uuid.h"
+#include "store/stored.h"
+
+struct blob;
+struct collection;
+struct index_node;
 
 struct entity {
     struct stored stored;

@@ -4,9 +4,10 @@
 #ifndef STORE_INDEX_H
 #define STORE_INDEX_H
 
-#include "query/condition.h"
 #include "store/entity.h"
 
+struct conditions;
+struct shape;
 struct index;
 
 /* An entity's place in one index. */

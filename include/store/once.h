@@ -1,6 +1,6 @@
 /* What is remembered so that nothing is done twice: for each key that a client gave, a digest of
- * what was sent with it, and what it was answered (protocol.md, section 7, "Svc.Event"). Keys are
- * digests too, made above: see service/repeat.h.
+ * what was sent with it, and what it was answered (docs/specification.md, section 7, "Svc.Event").
+ * Keys are digests too, made above: see service/repeat.h.
  *
  * An entry is a record in the journal like any other object: written in the change that it belongs
  * to, moved by cleaning, gone with a record of its own. In the order of raising they are a queue,
@@ -8,7 +8,11 @@
 #ifndef STORE_ONCE_H
 #define STORE_ONCE_H
 
-#include "store/change.h"
+#include "store/record.h"
+#include "store/stored.h"
+
+struct change;
+struct store;
 
 struct once;
 

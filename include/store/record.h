@@ -8,8 +8,6 @@
 #ifndef STORE_RECORD_H
 #define STORE_RECORD_H
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/uuid.h"
 
 /* symbol, number, name in dumps */

@@ -3,13 +3,22 @@
 #ifndef STORE_TURN_H
 #define STORE_TURN_H
 
-#include "store/change.h"
-#include "store/store.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/heap.h"
+#include "base/macros.h"
+
+struct change;
+struct journal;
+struct journal_options;
+struct loop;
+struct store;
 
 struct turn;
 
 struct turn_options {
-    struct journal_options journal;
+    const struct journal_options *journal;
     uint32_t clean_slice_bytes; /* moved a turn at most; 0: 64 KiB */
 };
 
@@ -39,6 +48,8 @@ struct turn_wait {
 void turn_wait(struct turn *t, struct turn_wait *wait, uint64_t serial);
 void turn_unwait(struct turn *t, struct turn_wait *wait);
 
+/* Called after every change that was carried out, once applied. */
+void turn_on_applied(struct turn *t, void (*on_applied)(void *context), void *context);
 /* Called once, when the journal has failed: nothing is acknowledged from then on. */
 void turn_on_failed(struct turn *t, void (*on_failed)(void *context, const char *why),
                     void *context);

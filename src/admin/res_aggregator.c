@@ -1,5 +1,5 @@
 /* Svc.Aggregator: a JSON template whose strings of the form `GET /…` and `REPORT /…` are replaced
- * by what these requests give (protocol.md, section 7; docs/decisions.md, "Svc.Aggregator").
+ * by what these requests give (docs/specification.md, section 7; docs/reference/resources.md).
  *
  * The template is walked once and written out compactly, everything as it stands in it, and each
  * request is evaluated where its string stands. All of that happens in one turn, so that the
@@ -7,7 +7,12 @@
 #include "admin/builtin.h"
 #include "admin/service.h"
 #include "base/json.h"
+#include "query/query.h"
+#include "query/uri.h"
 #include "rest/crud.h"
+#include "rest/request.h"
+#include "rest/response.h"
+#include "rest/schema.h"
 
 /* A place in the template, for messages: `People.0.Count`. */
 struct place {
@@ -57,14 +62,13 @@ static bool is_request(struct span text, struct local_request *out_request)
 /* Only what entities are made of can stand in JSON. */
 static struct err *check_kind(const struct call *call, struct span target)
 {
-    const struct service *s = call->service;
     struct resource *resource;
     struct uri uri;
 
-    TRY(uri_parse(target, SPAN("/"), (size_t)s->limits.conditions, call->arena, &uri));
+    TRY(uri_parse(target, SPAN("/"), (size_t)call->rest->limits->conditions, call->arena, &uri));
     if (uri.resource.p == NULL)
         return NULL;
-    TRY(resource_find(&s->resources, uri.resource, call->key, &resource));
+    TRY(resource_find(call->rest->resources, uri.resource, call->key, &resource));
     if (resource->kind != KIND_BINARY)
         return NULL;
     return ERR(ERR_WRONG_SELECTOR_KIND, "'%.*s' is a binary resource, it has no entities",
@@ -90,9 +94,9 @@ static struct err *run(struct aggregation *g, const struct local_request *local)
     if (g->requests_left-- == 0)
         return ERR(ERR_PAYLOAD_TOO_LARGE,
                    "there are more requests than the limit AggregatedRequests (%lld)",
-                   (long long)g->call->service->limits.aggregated_requests);
+                   (long long)g->call->rest->limits->aggregated_requests);
     TRY(check_kind(g->call, local->target));
-    request_run(g->call->service, &request, &g->inner);
+    request_run(g->call->rest, &request, &g->inner);
     call_shows(g->call, g->inner.serial);
     if (g->inner.status >= 400)
         return ERR(g->inner.error, "%.*s", SPAN_FMT(response_header(&g->inner, SPAN("Svc-info"))));
@@ -284,7 +288,7 @@ static struct err *read_template(struct call *call, struct json_doc *out_doc)
 
 static struct err *fill(struct call *call, struct json_value template, struct results *results)
 {
-    const struct limits *limits = &call->service->limits;
+    const struct limits *limits = call->rest->limits;
     struct aggregation g = {.call = call, .requests_left = limits->aggregated_requests};
     struct err *e = NULL;
 

@@ -1,8 +1,14 @@
-/* Svc.AvailableResource: the resources that the key may use, sorted by name (protocol.md, 7). */
+/* Svc.AvailableResource: the resources that the key may use, sorted by name (docs/specification.md,
+ * section 7). */
 #include "admin/builtin.h"
-#include "admin/service.h"
 #include "base/json.h"
+#include "query/shape.h"
+#include "rest/access.h"
+#include "rest/declaration.h"
 #include "rest/rendered.h"
+#include "rest/rest.h"
+#include "store/collection.h"
+#include "store/store.h"
 
 static const struct property properties[] = {
     READ_ONLY_PROPERTY("Name", TYPE_STRING, 0, "Full resource name"),
@@ -32,7 +38,7 @@ static unsigned methods_of(const struct call *call, const struct resource *resou
 
 static void *next(struct rendered *r)
 {
-    const struct resources *resources = &r->call->service->resources;
+    const struct resources *resources = r->call->rest->resources;
     size_t *place = r->cursor;
     struct line *line = ARENA_NEW(r->call->arena, struct line);
 
@@ -68,7 +74,7 @@ static struct err *open_source(struct call *call)
     struct rendered *r = rendered_open(call, next, add_json);
 
     r->cursor = ARENA_NEW(call->arena, size_t);
-    call_shows(call, collection_version(store_collection(call->service->store, res_resource.name)));
+    call_shows(call, collection_version(store_collection(call->rest->store, declaration_resource)));
     return NULL;
 }
 

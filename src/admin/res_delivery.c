@@ -1,11 +1,20 @@
-/* Svc.Admin.Delivery: where each event stands on its way to each webhook (protocol.md, section 8).
+/* Svc.Admin.Delivery: where each event stands on its way to each webhook (docs/specification.md,
+ * section 8).
  */
 #include "admin/builtin.h"
 #include "admin/service.h"
 #include "base/json.h"
+#include "base/sm.h"
+#include "hooks/delivery.h"
+#include "hooks/event.h"
 #include "hooks/lane.h"
+#include "query/condition.h"
+#include "query/query.h"
+#include "query/shape.h"
 #include "rest/crud.h"
 #include "rest/rendered.h"
+#include "rest/schema.h"
+#include "store/entity.h"
 
 static const struct property properties[] = {
     ID_PROPERTY("ID of the delivery"),
@@ -37,7 +46,7 @@ struct cursor {
  * found out. */
 static void *next_in_lanes(struct rendered *r)
 {
-    const struct deliveries *d = r->call->service->deliveries;
+    const struct deliveries *d = service_of(r->call)->hooks.deliveries;
     struct cursor *at = r->cursor;
 
     while (at->lane != NULL) {
@@ -59,7 +68,7 @@ struct event_cursor {
 /* Deliveries have the numbers behind their event's. */
 static void *next_of_event(struct rendered *r)
 {
-    const struct deliveries *d = r->call->service->deliveries;
+    const struct deliveries *d = service_of(r->call)->hooks.deliveries;
     struct event_cursor *at = r->cursor;
 
     while (at->place < at->event->webhooks) {
@@ -84,7 +93,7 @@ static void add_json(struct rendered *r, void *object, struct buf *b)
 
 static struct conditions conditions_on_state(const struct call *call)
 {
-    const struct conditions *all = &call->query.conditions;
+    const struct conditions *all = &call->query->conditions;
     struct conditions found = {ARENA_ARRAY(call->arena, struct condition, all->count), 0};
 
     for (size_t i = 0; i < all->count; i++)
@@ -110,7 +119,7 @@ static unsigned states_that_hold(const struct call *call, const struct condition
 
 static void open_lanes(struct call *call)
 {
-    const struct deliveries *d = call->service->deliveries;
+    const struct deliveries *d = service_of(call)->hooks.deliveries;
     const struct conditions on_state = conditions_on_state(call);
     struct cursor *cursor = ARENA_NEW(call->arena, struct cursor);
     struct uuid id;
@@ -131,7 +140,7 @@ static void open_event(struct call *call, const struct event *event)
 
 static struct err *open_source(struct call *call)
 {
-    const struct deliveries *d = call->service->deliveries;
+    const struct deliveries *d = service_of(call)->hooks.deliveries;
     const struct event *event = NULL;
     struct uuid id;
 
@@ -141,7 +150,7 @@ static struct err *open_source(struct call *call)
         return NULL;
     }
     if (rendered_wanted_id(call, SPAN("EventId"), &id))
-        event = events_find(call->service->events, &id);
+        event = events_find(service_of(call)->hooks.events, &id);
     if (event != NULL)
         open_event(call, event);
     else
@@ -151,12 +160,12 @@ static struct err *open_source(struct call *call)
 
 static bool count(struct call *call, size_t *out_count)
 {
-    const struct deliveries *d = call->service->deliveries;
+    const struct deliveries *d = service_of(call)->hooks.deliveries;
     const struct conditions on_state = conditions_on_state(call);
     unsigned states;
     size_t found = 0;
 
-    if (on_state.count < call->query.conditions.count || deliveries_are_dropped(d))
+    if (on_state.count < call->query->conditions.count || deliveries_are_dropped(d))
         return false;
     states = states_that_hold(call, &on_state);
     for (unsigned i = 0; i < DELIVERY_STATE_COUNT; i++)
@@ -200,8 +209,8 @@ static struct err *resend_all(struct call *call, const struct query_result *foun
             return ERR(ERR_CONFLICT, "delivery %llu is in flight: its attempt has to end first",
                        (unsigned long long)delivery->object_no);
         if (delivery_has_ended(delivery))
-            TRY(deliveries_check_room(call->service->deliveries, &call->change, 1));
-        resent = delivery_resend(&call->change, delivery);
+            TRY(deliveries_check_room(service_of(call)->hooks.deliveries, call->change, 1));
+        resent = delivery_resend(call->change, delivery);
         out_texts[i] = text_of(&resent, call->arena);
     }
     return NULL;

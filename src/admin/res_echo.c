@@ -1,7 +1,9 @@
-/* Svc.Echo: answers with its own conditions as one object (protocol.md, section 7). */
+/* Svc.Echo: answers with its own conditions as one object (docs/specification.md, section 7). */
 #include "admin/builtin.h"
 #include "base/json.h"
-#include "rest/crud.h"
+#include "query/literal.h"
+#include "query/query.h"
+#include "query/uri.h"
 #include "store/entity.h"
 
 /* As written, but for a plus sign and zeros in front, which numbers in conditions may have. */
@@ -87,7 +89,7 @@ static struct err *open_source(struct call *call)
     struct err *e;
 
     buf_init(&b, BUF_NO_CAP);
-    e = echo(&call->query.conditions, &b);
+    e = echo(&call->query->conditions, &b);
     s->json = arena_copy(call->arena, buf_span(&b));
     buf_done(&b);
     TRY(e);

@@ -1,6 +1,7 @@
-/* Svc.Admin.ErrorCode: the names and numbers of error codes (protocol.md, section 5). */
+/* Svc.Admin.ErrorCode: the names and numbers of error codes (docs/specification.md, section 5). */
 #include "admin/builtin.h"
 #include "base/json.h"
+#include "query/shape.h"
 #include "rest/rendered.h"
 
 static const struct property properties[] = {

@@ -1,7 +1,10 @@
-/* Svc.Event: applications raise events here, and read back those that are kept (protocol.md, 7). */
+/* Svc.Event: applications raise events here, and read back those that are kept
+ * (docs/specification.md, section 7). */
 #include "admin/builtin.h"
 #include "admin/service.h"
+#include "hooks/event.h"
 #include "hooks/event_post.h"
+#include "query/shape.h"
 #include "rest/rendered.h"
 
 static const struct property properties[] = {
@@ -28,7 +31,7 @@ static const struct shape shape = {properties, ARRAY_LEN(properties), false};
 
 static void *next_kept(struct rendered *r)
 {
-    struct events *events = r->call->service->events;
+    struct events *events = service_of(r->call)->hooks.events;
 
     r->cursor = r->cursor == NULL ? events_first(events) : events_next(events, r->cursor);
     return r->cursor;
@@ -41,12 +44,12 @@ static void *next_single(struct rendered *r)
 
 static void add_json(struct rendered *r, void *object, struct buf *b)
 {
-    event_add_json(r->call->service->events, object, b);
+    event_add_json(service_of(r->call)->hooks.events, object, b);
 }
 
 static struct err *open_source(struct call *call)
 {
-    struct events *events = call->service->events;
+    struct events *events = service_of(call)->hooks.events;
     struct uuid id;
 
     call_shows(call, events_version(events));
@@ -62,9 +65,14 @@ static void forget(struct change *change, const void *object)
     event_forget(change, object);
 }
 
+static struct err *post(struct call *call)
+{
+    return event_post(&service_of(call)->hooks, call);
+}
+
 static const struct resource_ops ops = {
     .open = open_source,
-    .post = event_post,
+    .post = post,
     .forget = forget,
     .reads_raw_body = true,
 };

@@ -1,9 +1,13 @@
 /* Svc.Health: for load balancers. 200 as long as the service does all of its work; 503 with the
- * reasons when it does not, or is about to end (protocol.md, section 8). */
+ * reasons when it does not, or is about to end (docs/specification.md, section 8). */
 #include "admin/builtin.h"
 #include "admin/service.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "journal/journal.h"
+#include "rest/response.h"
+#include "rest/schema.h"
+#include "store/turn.h"
 
 enum { REASONS_MOST = 4 };
 
@@ -47,7 +51,7 @@ static struct err *get(struct call *call)
     struct response *response = call->response;
     struct buf *b = &response->body;
     struct span reasons[REASONS_MOST];
-    size_t count = find_reasons(call->service, reasons);
+    size_t count = find_reasons(service_of(call), reasons);
 
     response->status = count == 0 ? 200 : 503;
     response->content_type = SPAN("application/json");

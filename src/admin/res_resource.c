@@ -1,8 +1,13 @@
-/* Svc.Admin.Resource: what is declared, changed at run time (protocol.md, section 7). The requests
- * of one call are checked together, before anything takes effect; see declaration.h. */
+/* Svc.Admin.Resource: what is declared, changed at run time (docs/specification.md, section 7). The
+ * requests of one call are checked together, before anything takes effect; see declaration.h. */
 #include "admin/builtin.h"
-#include "admin/service.h"
+#include "query/query.h"
 #include "rest/declaration.h"
+#include "rest/rest.h"
+#include "rest/schema.h"
+#include "store/change.h"
+#include "store/collection.h"
+#include "store/entity.h"
 
 static struct span member_of(struct json_value json, struct span name, struct arena *a)
 {
@@ -36,7 +41,7 @@ static struct declaration_set *set_of(struct call *call)
 {
     if (call->own == NULL) {
         call->own = ARENA_NEW(call->arena, struct declaration_set);
-        declaration_set_init(call->own, &call->service->resources, call->arena);
+        declaration_set_init(call->own, call->rest->resources, call->arena);
     }
     return call->own;
 }
@@ -55,18 +60,18 @@ static struct err *stored(struct call *call, enum method verb, struct span json)
 /* What is deleted takes its entities along, when that is what was asked for. */
 static struct err *empty(struct call *call, const struct declared *gone)
 {
-    const struct resource *resource = resource_named(&call->service->resources, gone->name);
+    const struct resource *resource = resource_named(call->rest->resources, gone->name);
     const struct collection *c = resource->collection;
 
     if (c == NULL || collection_count(c) == 0)
         return NULL;
-    if (!call->query.meta.is_unsafe)
+    if (!call->query->meta.is_unsafe)
         return ERR(ERR_CONFLICT,
                    "'%.*s' holds %zu entities, which would be deleted too: that needs the "
                    "meta-condition unsafe=true",
                    SPAN_FMT(resource->name), collection_count(c));
     for (const struct entity *e = collection_first(c); e != NULL; e = collection_next(c, e))
-        change_delete_entity(&call->change, resource->name, &e->id);
+        change_delete_entity(call->change, resource->name, &e->id);
     return NULL;
 }
 
@@ -80,7 +85,7 @@ static struct err *apply(struct call *call)
         if (d->verb == METHOD_DELETE)
             TRY(empty(call, d));
     TRY(call_apply(call));
-    TRY(webhooks_settle(call->service->webhooks, call->arena, &serial));
+    TRY(declarations_changed(call->rest, call->arena, &serial));
     call_shows(call, serial);
     return NULL;
 }

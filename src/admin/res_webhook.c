@@ -1,19 +1,27 @@
-/* Svc.Admin.Webhook: the stored definitions that turn events into outgoing requests (service.md,
- * "Webhook entity"). The table of properties is in webhook_shape.c, the checks in webhook_check.c.
+/* Svc.Admin.Webhook: the stored definitions that turn events into outgoing requests
+ * (docs/specification.md, section 8). The table of properties is in webhook_shape.c, the checks in
+ * webhook_check.c.
  */
 #include "admin/builtin.h"
 #include "admin/service.h"
+#include "hooks/webhook.h"
+#include "store/entity.h"
 
 /* Status, the only one. */
 static void add_hidden(const struct call *call, const struct entity *entity,
                        const struct property *property, struct buf *b)
 {
     (void)property;
-    webhook_add_status(call->service, entity->attached, b);
+    webhook_add_status(&service_of(call)->hooks, entity->attached, b);
+}
+
+static struct err *check(struct call *call, struct draft *draft, const struct entity *old)
+{
+    return webhook_check(service_of(call)->hooks.egress, call, draft, old);
 }
 
 static const struct resource_ops ops = {
-    .check = webhook_check,
+    .check = check,
     .mask = webhook_mask,
     .hidden = add_hidden,
 };

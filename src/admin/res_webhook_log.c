@@ -1,35 +1,8 @@
-/* Svc.Admin.WebhookLog: one entry an attempt (protocol.md, section 8). */
+/* Svc.Admin.WebhookLog: one entry an attempt, written by webhook_log (docs/specification.md,
+ * section 8). */
 #include "admin/builtin.h"
-#include "base/member.h"
 #include "hooks/webhook_log.h"
-#include "rest/status.h"
 
-static const struct property properties[] = {
-    ID_PROPERTY("ID of the entry"),
-    READ_ONLY_PROPERTY("WebhookId", TYPE_STRING, PROPERTY_INDEXED, "The webhook"),
-    READ_ONLY_PROPERTY("DeliveryId", TYPE_STRING, PROPERTY_INDEXED, "The delivery"),
-    READ_ONLY_PROPERTY("EventId", TYPE_STRING, PROPERTY_INDEXED, "The event"),
-    READ_ONLY_PROPERTY("Attempt", TYPE_INTEGER, 0, "Number of the attempt, from 1"),
-    READ_ONLY_PROPERTY("Method", TYPE_STRING, 0, "Method of the request"),
-    READ_ONLY_PROPERTY("Destination", TYPE_STRING, 0, "Where it was sent"),
-    READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When the attempt began"),
-    READ_ONLY_PROPERTY("IsSuccess", TYPE_BOOLEAN, 0, "Was it answered with a 2xx status?"),
-    READ_ONLY_PROPERTY("ResponseStatus", TYPE_STRING, 0, "Status of the answer in words"),
-    READ_ONLY_PROPERTY("StatusCode", TYPE_INTEGER, 0, "Status of the answer, null without one"),
-    READ_ONLY_PROPERTY("Error", TYPE_STRING, 0, "What went wrong, in words"),
-    READ_ONLY_PROPERTY("BodyByteCount", TYPE_INTEGER, 0, "Bytes of the body sent"),
-    READ_ONLY_PROPERTY("DurationMs", TYPE_INTEGER, 0, "Milliseconds of the whole attempt"),
-    READ_ONLY_PROPERTY("DnsMs", TYPE_INTEGER, 0, "Milliseconds until the name was resolved"),
-    READ_ONLY_PROPERTY("ConnectMs", TYPE_INTEGER, 0, "Milliseconds until connected"),
-    READ_ONLY_PROPERTY("TlsMs", TYPE_INTEGER, 0, "Milliseconds until TLS was set up"),
-    READ_ONLY_PROPERTY("FirstByteMs", TYPE_INTEGER, 0, "Milliseconds until the answer began"),
-    READ_ONLY_PROPERTY("ResponseBody", TYPE_STRING, 0, "The first 4 KiB of the answer's body"),
-    OBJECT_NO_PROPERTY,
-};
-
-enum { USUAL_BYTES = 1023 }; /* of an entry; most are shorter */
-
-static const struct shape shape = {properties, ARRAY_LEN(properties), false};
 static const struct resource_ops ops = {.open = NULL};
 
 const struct resource_definition res_webhook_log = {
@@ -37,48 +10,7 @@ const struct resource_definition res_webhook_log = {
     .description = SPAN_INIT("Attempts to deliver events, and how they went"),
     .kind = KIND_ENTITY,
     .methods = METHOD_BIT(METHOD_GET) | METHOD_BIT(METHOD_DELETE),
-    .shape = &shape,
+    .shape = &webhook_log_shape,
     .ops = &ops,
     .is_stored = true,
 };
-
-static void add_json(struct buf *b, const struct webhook_log_entry *entry, const struct uuid *id,
-                     uint64_t object_no)
-{
-    const char *reason = entry->status == 0 ? NULL : status_reason(entry->status);
-
-    buf_add_char(b, '{');
-    member_add_uuid(b, SPAN("Id"), id);
-    member_add_uuid(b, SPAN("WebhookId"), &entry->webhook);
-    member_add_uuid(b, SPAN("DeliveryId"), &entry->delivery);
-    member_add_uuid(b, SPAN("EventId"), &entry->event);
-    member_add_u64(b, SPAN("Attempt"), entry->attempt);
-    member_add_text(b, SPAN("Method"), entry->method);
-    member_add_text(b, SPAN("Destination"), entry->destination);
-    member_add_time(b, SPAN("Time"), entry->time_unix_ns);
-    member_add_bool(b, SPAN("IsSuccess"), entry->is_success);
-    member_add_text_or_null(b, SPAN("ResponseStatus"), span_str(reason));
-    member_add_u64_or_null(b, SPAN("StatusCode"), (uint64_t)entry->status);
-    member_add_text_or_null(b, SPAN("Error"), entry->error);
-    member_add_u64(b, SPAN("BodyByteCount"), entry->body_bytes);
-    member_add_u64(b, SPAN("DurationMs"), entry->duration_ms);
-    member_add_u64(b, SPAN("DnsMs"), entry->dns_ms);
-    member_add_u64(b, SPAN("ConnectMs"), entry->connect_ms);
-    member_add_u64(b, SPAN("TlsMs"), entry->tls_ms);
-    member_add_u64(b, SPAN("FirstByteMs"), entry->first_byte_ms);
-    member_add_text_or_null(b, SPAN("ResponseBody"), entry->response_body);
-    member_add_u64(b, SPAN("ObjectNo"), object_no);
-    buf_add_char(b, '}');
-}
-
-void webhook_log_add(struct change *change, const struct webhook_log_entry *entry)
-{
-    struct uuid id = uuid_new();
-    uint64_t object_no = change_next_serial(change);
-    struct buf json;
-
-    buf_init_arena(&json, change->arena);
-    buf_reserve(&json, USUAL_BYTES);
-    add_json(&json, entry, &id, object_no);
-    change_put_entity(change, res_webhook_log.name, &id, object_no, buf_span(&json));
-}

@@ -2,10 +2,18 @@
  * goes through the same code as live changes. */
 #include "admin/service.h"
 
+#include "admin/service_options.h"
+
 #include "admin/builtin.h"
 #include "base/mem.h"
-#include "hooks/retention.h"
+#include "hooks/delivery.h"
+#include "journal/journal.h"
+#include "query/shape.h"
 #include "rest/declaration.h"
+#include "rest/metrics.h"
+#include "store/collection.h"
+#include "store/store.h"
+#include "store/turn.h"
 
 static struct err *index_builtin(const struct resource_definition *definition,
                                  struct resource *resource)
@@ -32,14 +40,8 @@ static struct err *add_builtins(struct service *s)
 
     for (size_t i = 0; i < ARRAY_LEN(definitions); i++)
         TRY(index_builtin(definitions[i],
-                          resources_add_builtin(&s->resources, s->store, definitions[i])));
+                          resources_add_builtin(s->rest.resources, s->store, definitions[i], s)));
     return NULL;
-}
-
-static struct err *make_outgoing(struct service *s, const struct service_options *options)
-{
-    TRY(resolver_new(s->loop, &options->resolve, &s->resolver));
-    return fetcher_new(s->loop, s->resolver, &s->egress, &options->fetch, &s->fetcher);
 }
 
 static void on_journal_failed(void *context, const char *why)
@@ -48,9 +50,40 @@ static void on_journal_failed(void *context, const char *why)
 
     mem_free(s->failed);
     s->failed = mem_string(span_str(why));
-    deliveries_stop(s->deliveries);
+    deliveries_stop(s->hooks.deliveries);
     if (s->on_failed != NULL)
         s->on_failed(s->on_failed_context);
+}
+
+static void make_rest(struct service *s, struct loop *loop, struct service_options *options)
+{
+    rest_init(&s->rest, &(struct rest_options){
+                            .loop = loop,
+                            .store = s->store,
+                            .turn = s->turn,
+                            .limits = &s->limits,
+                            .metrics = s->metrics,
+                            .base_path = span_str(options->base_path),
+                            .cors_origins = options->cors_origins,
+                        });
+    rest_set_access(&s->rest, &options->access);
+}
+
+static struct err *make_hooks(struct service *s, const struct service_options *options)
+{
+    struct loop *loop = s->rest.loop;
+
+    TRY(resolver_new(loop, &options->resolve, &s->resolver));
+    TRY(fetcher_new(loop, s->resolver, s->egress, &options->fetch, &s->fetcher));
+    hooks_init(&s->hooks, &(struct hooks_options){
+                              .rest = &s->rest,
+                              .fetcher = s->fetcher,
+                              .egress = s->egress,
+                              .retention = &s->retention,
+                              .in_flight_most = options->delivery_in_flight,
+                              .connections_per_host = options->connections_per_host,
+                          });
+    return NULL;
 }
 
 struct err *service_new(struct loop *loop, struct service_options *options,
@@ -59,33 +92,21 @@ struct err *service_new(struct loop *loop, struct service_options *options,
     struct service *s = NEW(struct service);
     struct err *e;
 
-    s->loop = loop;
     s->limits = options->limits;
     s->retention = options->retention;
-    s->base_path = span_str(options->base_path);
-    s->cors_origins = options->cors_origins;
-    s->delivery_in_flight = options->delivery_in_flight;
-    s->connections_per_host =
-        options->connections_per_host != 0 ? options->connections_per_host : CONNECTIONS_PER_HOST;
-    s->access = options->access;
-    s->egress = options->egress;
-    access_init(&options->access);
+    s->egress = NEW(struct egress_rules);
+    *s->egress = options->egress;
     egress_init(&options->egress);
-    metrics_init(&s->metrics);
-    s->clients = clients_new(loop, &s->limits);
+    s->metrics = NEW(struct metrics);
+    metrics_init(s->metrics);
     s->store = store_new();
     s->turn = turn_new(loop, s->store);
     turn_on_failed(s->turn, on_journal_failed, s);
-    scans_init(&s->scans, loop);
-    resources_init(&s->resources);
-    s->events = events_new(s);
-    s->once = once_new(s->store, s->retention.idempotency_seconds);
-    s->deliveries = deliveries_new(s);
-    retention_init(s);
+    make_rest(s, loop, options);
+    TRY_GOTO(e, make_hooks(s, options), failed);
     TRY_GOTO(e, add_builtins(s), failed);
-    s->webhooks = webhooks_new(s);
-    declarations_observe(s);
-    TRY_GOTO(e, make_outgoing(s, options), failed);
+    hooks_observe(&s->hooks);
+    declarations_observe(&s->rest);
     *out_service = s;
     return NULL;
 
@@ -98,7 +119,7 @@ static void on_commit_time(void *context, uint64_t ns)
 {
     struct service *s = context;
 
-    histogram_add(&s->metrics.journal_sync, ns);
+    histogram_add(&s->metrics->journal_sync, ns);
 }
 
 struct err *service_open(struct service *s, const struct turn_options *options)
@@ -110,33 +131,29 @@ struct err *service_open(struct service *s, const struct turn_options *options)
 
 void service_start(struct service *s)
 {
-    retention_wake(s);
-    deliveries_start(s->deliveries);
+    hooks_start(&s->hooks);
 }
 
 void service_drain(struct service *s)
 {
     s->is_draining = true;
-    deliveries_stop(s->deliveries);
+    deliveries_stop(s->hooks.deliveries);
 }
 
 void service_free(struct service *s)
 {
     if (s == NULL)
         return;
-    retention_stop(s);
-    deliveries_free(s->deliveries);
+    hooks_stop(&s->hooks);
     fetcher_free(s->fetcher);
     resolver_free(s->resolver);
-    once_free(s->once);
-    events_free(s->events);
-    webhooks_free(s->webhooks);
-    resources_done(&s->resources);
+    hooks_done(&s->hooks);
+    rest_done(&s->rest);
     turn_free(s->turn);
     store_free(s->store);
-    clients_free(s->clients);
-    egress_done(&s->egress);
-    access_done(&s->access);
+    mem_free(s->metrics);
+    egress_done(s->egress);
+    mem_free(s->egress);
     mem_free(s->failed);
     mem_free(s);
 }

@@ -1,29 +1,29 @@
-/* One table a section: member, kind, where it goes, range. cJSON reads the file, after the strict
- * scan that all JSON goes through, which knows lines and columns. */
+/* One table of options a section: how a member is checked, its default, and where it goes. The file
+ * is parsed once; sections are read like all other objects (rest/schema). Without a file all is
+ * read from an empty object: what is left out has the table's default. */
 #include "app/config.h"
 
+#include "base/decimal.h"
 #include "base/mem.h"
-#include "base/must.h"
-#include "base/text.h"
+#include "query/shape.h"
+#include "rest/access.h"
+#include "rest/schema.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* One member of an object in the file. */
 struct option {
-    struct span name;
-    struct err *(*read)(struct config *c, const struct option *o, const cJSON *value);
-    size_t offset; /* in struct config */
-    double least, most;
-    const struct span *names; /* of an enumeration's values */
-    size_t name_count;
+    struct property property;
+    /* `v` is of the property's type, or null when there is no default. */
+    struct err *(*read)(struct config *c, const struct option *o, struct json_value v);
+    size_t offset;                /* in struct config */
+    const struct option *members; /* of a section */
+    size_t member_count;
 };
 
 static void *target_of(struct config *c, const struct option *o)
@@ -31,424 +31,251 @@ static void *target_of(struct config *c, const struct option *o)
     return (char *)c + o->offset;
 }
 
-static struct err *wrong_kind(const struct option *o, const char *wanted)
-{
-    return ERR(ERR_INVALID_ENTITY, "%.*s: must be %s", SPAN_FMT(o->name), wanted);
-}
+/* ---- values ---- */
 
-static struct err *check_integer(const struct option *o, const cJSON *value)
+static struct err *read_integer(struct config *c, const struct option *o, struct json_value v)
 {
-    double number = value->valuedouble;
+    double number = decimal_to_double(json_text(v));
 
-    if (!cJSON_IsNumber(value) || number != floor(number))
-        return wrong_kind(o, "a whole number");
-    if (number < o->least || number > o->most)
-        return ERR(ERR_INVALID_ENTITY, "%.*s: is %.0f, it must be between %.0f and %.0f",
-                   SPAN_FMT(o->name), number, o->least, o->most);
-    return NULL;
-}
-
-static struct err *read_i64(struct config *c, const struct option *o, const cJSON *value)
-{
-    TRY(check_integer(o, value));
     /* A double next to the greatest integer is one more than it. */
-    *(int64_t *)target_of(c, o) =
-        value->valuedouble >= 0x1p63 ? INT64_MAX : (int64_t)value->valuedouble;
+    *(int64_t *)target_of(c, o) = number >= 0x1p63 ? INT64_MAX : (int64_t)number;
     return NULL;
 }
 
-static struct err *read_unsigned(struct config *c, const struct option *o, const cJSON *value)
+static struct err *read_boolean(struct config *c, const struct option *o, struct json_value v)
 {
-    TRY(check_integer(o, value));
-    *(unsigned *)target_of(c, o) = (unsigned)value->valuedouble;
+    *(bool *)target_of(c, o) = json_is_true(v);
     return NULL;
 }
 
-static struct err *read_boolean(struct config *c, const struct option *o, const cJSON *value)
+static struct err *read_enum(struct config *c, const struct option *o, struct json_value v)
 {
-    if (!cJSON_IsBool(value))
-        return wrong_kind(o, "true or false");
-    *(bool *)target_of(c, o) = cJSON_IsTrue(value);
+    *(unsigned *)target_of(c, o) =
+        (unsigned)enumeration_place(o->property.values, json_string(v, &c->arena));
     return NULL;
 }
 
-static struct err *read_string(struct config *c, const struct option *o, const cJSON *value)
+static struct err *read_document(struct config *c, const struct option *o, struct json_value v)
 {
-    const char **target = target_of(c, o);
+    *(struct json_value *)target_of(c, o) = v;
+    return NULL;
+}
 
-    if (cJSON_IsNull(value) && o->least < 0) { /* may be null */
-        *target = NULL;
+/* NULL for null. */
+static struct err *read_text(struct config *c, const struct option *o, struct json_value v)
+{
+    struct span text = json_string(v, &c->arena);
+
+    if (json_type(v) == JSON_NULL)
         return NULL;
-    }
-    if (!cJSON_IsString(value) || value->valuestring[0] == '\0')
-        return wrong_kind(o, "a string that is not empty");
-    *target = arena_copy(&c->arena, span_str(value->valuestring)).p;
+    if (text.n == 0 || span_find_char(text, '\0', 0) < text.n)
+        return ERR(ERR_INVALID_ENTITY, "%.*s: must neither be empty nor hold a NUL character",
+                   SPAN_FMT(o->property.name));
+    *(const char **)target_of(c, o) = arena_copy(&c->arena, text).p;
     return NULL;
 }
 
-static struct err *read_enum(struct config *c, const struct option *o, const cJSON *value)
+static struct err *read_base_path(struct config *c, const struct option *o, struct json_value v)
 {
-    struct span list = SPAN("");
+    struct span path = json_string(v, &c->arena);
 
-    for (size_t i = 0; i < o->name_count; i++) {
-        if (cJSON_IsString(value) && span_ieq(span_str(value->valuestring), o->names[i])) {
-            *(unsigned *)target_of(c, o) = (unsigned)i;
-            return NULL;
-        }
-        list = arena_printf(&c->arena, "%.*s%s%.*s", SPAN_FMT(list), i == 0 ? "" : ", ",
-                            SPAN_FMT(o->names[i]));
-    }
-    return ERR(ERR_INVALID_ENTITY, "%.*s: must be one of %.*s", SPAN_FMT(o->name), SPAN_FMT(list));
+    if (!span_starts(path, SPAN("/")) || (path.n > 1 && span_ends(path, SPAN("/"))))
+        return ERR(ERR_INVALID_ENTITY, "BasePath: must begin with '/' and not end with it");
+    return read_text(c, o, v);
 }
 
-static struct err *check_strings(const struct option *o, const cJSON *value)
+/* Ends with NULL; NULL itself for an empty array. */
+static struct err *read_texts(struct config *c, const struct option *o, struct json_value v)
 {
-    const cJSON *element;
-
-    if (!cJSON_IsArray(value))
-        return wrong_kind(o, "an array of strings");
-    cJSON_ArrayForEach(element, value) if (!cJSON_IsString(element)) return wrong_kind(
-        o, "an array of strings");
-    return NULL;
-}
-
-static struct err *read_origins(struct config *c, const struct option *o, const cJSON *value)
-{
-    const cJSON *element;
+    const char **texts = ARENA_ARRAY(&c->arena, const char *, (size_t)json_count(v) + 1);
     size_t count = 0;
-    const char **origins;
 
-    TRY(check_strings(o, value));
-    if (cJSON_GetArraySize(value) == 0)
-        return NULL;
-    origins = ARENA_ARRAY(&c->arena, const char *, (size_t)cJSON_GetArraySize(value) + 1);
-    cJSON_ArrayForEach(element, value) origins[count++] =
-        arena_copy(&c->arena, span_str(element->valuestring)).p;
-    c->cors_origins = origins;
+    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at))
+        texts[count++] = arena_copy(&c->arena, json_string(at, &c->arena)).p;
+    *(const char ***)target_of(c, o) = count > 0 ? texts : NULL;
     return NULL;
 }
 
 /* One text, with commas between; NULL for an empty array. */
-static struct err *read_list(struct config *c, const struct option *o, const cJSON *value)
+static struct err *read_list(struct config *c, const struct option *o, struct json_value v)
 {
-    const cJSON *element;
     struct buf list;
 
-    TRY(check_strings(o, value));
-    if (cJSON_GetArraySize(value) == 0) {
-        *(const char **)target_of(c, o) = NULL;
-        return NULL;
+    buf_init_arena(&list, &c->arena);
+    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at)) {
+        buf_add_str(&list, list.n > 0 ? "," : "");
+        buf_add(&list, json_string(at, &c->arena));
     }
-    buf_init(&list, BUF_NO_CAP);
-    cJSON_ArrayForEach(element, value)
-    {
-        if (element != value->child)
-            buf_add_char(&list, ',');
-        buf_add_str(&list, element->valuestring);
-    }
-    *(const char **)target_of(c, o) = arena_copy(&c->arena, buf_span(&list)).p;
-    buf_done(&list);
+    *(const char **)target_of(c, o) = json_count(v) > 0 ? buf_text(&list) : NULL;
     return NULL;
 }
 
-/* Arrays that other modules decode keep their text. */
-static struct err *read_document(struct config *c, const struct option *o, const cJSON *value)
-{
-    static const struct json_limits limits = {JSON_DEPTH_MOST, 1u << 27};
-    char *printed;
-    struct span text;
-
-    if (!cJSON_IsArray(value))
-        return wrong_kind(o, "an array of objects");
-    printed = cJSON_PrintUnformatted(value);
-    if (printed == NULL)
-        return ERR(ERR_UNKNOWN, "%.*s: out of memory", SPAN_FMT(o->name));
-    text = arena_copy(&c->arena, span_str(printed));
-    cJSON_free(printed);
-    return json_parse(text, &limits, &c->arena, target_of(c, o));
-}
-
-/* The list takes the place of the default. */
-static struct err *read_ranges(struct config *c, const struct option *o, const cJSON *value)
+static struct err *read_ranges(struct config *c, const struct option *o, struct json_value v)
 {
     struct ip_ranges *ranges = target_of(c, o);
-    const cJSON *element;
 
-    TRY(check_strings(o, value));
-    ip_ranges_done(ranges);
-    cJSON_ArrayForEach(element, value)
-    {
-        struct err *e = ip_ranges_add(ranges, span_str(element->valuestring));
+    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at)) {
+        struct err *e = ip_ranges_add(ranges, json_string(at, &c->arena));
 
         if (e != NULL)
-            return err_prefix(e, "%.*s: ", SPAN_FMT(o->name));
+            return err_prefix(e, "%.*s[%zu]: ", SPAN_FMT(o->property.name), ranges->count);
     }
     return NULL;
 }
 
-static struct err *read_preset(struct config *c, const struct option *o, const cJSON *value)
+enum { LISTENER_ADDRESS, LISTENER_PROXIED };
+
+static const struct property listener_properties[] = {
+    {SPAN_INIT("Address"), TYPE_STRING, PROPERTY_REQUIRED},
+    {SPAN_INIT("ProxyProtocol"), TYPE_BOOLEAN, .default_json = SPAN_INIT("false")},
+};
+static const struct shape listener_shape = {listener_properties, ARRAY_LEN(listener_properties)};
+
+/* An address, or an object with one. */
+static struct err *read_listener(struct config *c, struct json_value v, struct tcp_address *out)
 {
-    if (cJSON_IsString(value) &&
-        egress_preset_parse(span_str(value->valuestring), &c->egress.preset))
-        return NULL;
-    return wrong_kind(o, "\"local-network\" or \"public-only\"");
-}
-
-/* Reads every member of an object by the table. */
-static struct err *read_object(struct config *c, const struct option *options, size_t count,
-                               const cJSON *object)
-{
-    const cJSON *member;
-
-    cJSON_ArrayForEach(member, object)
-    {
-        const struct option *found = NULL;
-        struct span names[64], name = span_str(member->string), nearest;
-
-        MUST(count <= ARRAY_LEN(names));
-        for (size_t i = 0; i < count; i++) {
-            names[i] = options[i].name;
-            if (span_ieq(options[i].name, name))
-                found = &options[i];
-        }
-        if (found != NULL) {
-            TRY(found->read(c, found, member));
-            continue;
-        }
-        nearest = text_nearest(name, names, count);
-        if (nearest.p == NULL)
-            return ERR(ERR_UNKNOWN_MEMBER, "%.*s: there is no such member", SPAN_FMT(name));
-        return ERR(ERR_UNKNOWN_MEMBER, "%.*s: there is no such member, is '%.*s' meant?",
-                   SPAN_FMT(name), SPAN_FMT(nearest));
-    }
-    return NULL;
-}
-
-static struct err *read_section(struct config *c, const struct option *o, const cJSON *value,
-                                const struct option *options, size_t count)
-{
+    struct json_value *values;
     struct err *e;
 
-    if (!cJSON_IsObject(value))
-        return wrong_kind(o, "an object");
-    e = read_object(c, options, count, value);
-    return e == NULL ? NULL : err_prefix(e, "%.*s.", SPAN_FMT(o->name));
+    if (json_type(v) != JSON_OBJECT)
+        return tcp_parse_address(
+            json_type(v) == JSON_STRING ? json_string(v, &c->arena) : json_text(v), out);
+    TRY(schema_read(&listener_shape, v, &c->arena, &values));
+    e = tcp_parse_address(json_string(values[LISTENER_ADDRESS], &c->arena), out);
+    out->is_proxied = json_is_true(values[LISTENER_PROXIED]);
+    return e == NULL ? NULL : err_prefix(e, "Address: ");
 }
 
-/* One of Listen, behind those that were read already. */
-static struct tcp_address *next_listener(struct config *c)
+static struct err *read_listeners(struct config *c, const struct option *o, struct json_value v)
 {
-    return &c->listeners[c->listener_count];
-}
-
-static struct err *read_address(struct config *c, const struct option *o, const cJSON *value)
-{
-    struct tcp_address *listener = next_listener(c);
-    bool is_proxied = listener->is_proxied; /* the members come in any order */
-
-    if (!cJSON_IsString(value))
-        return wrong_kind(o, "a string");
-    TRY(tcp_parse_address(span_str(value->valuestring), listener));
-    listener->is_proxied = is_proxied;
-    return NULL;
-}
-
-static struct err *read_proxied(struct config *c, const struct option *o, const cJSON *value)
-{
-    if (!cJSON_IsBool(value))
-        return wrong_kind(o, "true or false");
-    next_listener(c)->is_proxied = cJSON_IsTrue(value);
-    return NULL;
-}
-
-static const struct option listener_options[] = {
-    {.name = SPAN_INIT("Address"), .read = read_address},
-    {.name = SPAN_INIT("ProxyProtocol"), .read = read_proxied},
-};
-
-static struct err *read_listener(struct config *c, const cJSON *value)
-{
-    struct tcp_address *listener = next_listener(c);
-
-    *listener = (struct tcp_address){.port = 0};
-    if (!cJSON_IsObject(value))
-        return read_address(c, &listener_options[0], value);
-    TRY(read_object(c, listener_options, ARRAY_LEN(listener_options), value));
-    return listener->text[0] != '\0' ? NULL : wrong_kind(&listener_options[0], "there");
-}
-
-static struct err *read_listeners(struct config *c, const struct option *o, const cJSON *value)
-{
-    const cJSON *element;
-
-    if (!cJSON_IsArray(value))
-        return wrong_kind(o, "an array of addresses");
-    if (cJSON_GetArraySize(value) == 0 || cJSON_GetArraySize(value) > CONFIG_MAX_LISTENERS)
-        return ERR(ERR_INVALID_ENTITY, "%.*s: must have 1 to %d addresses", SPAN_FMT(o->name),
-                   CONFIG_MAX_LISTENERS);
-    c->listener_count = 0;
-    c->listens_by_default = false;
-    cJSON_ArrayForEach(element, value)
-    {
-        struct err *e = read_listener(c, element);
+    if (json_count(v) == 0 || json_count(v) > CONFIG_MAX_LISTENERS)
+        return ERR(ERR_INVALID_ENTITY, "%.*s: must have 1 to %d addresses",
+                   SPAN_FMT(o->property.name), CONFIG_MAX_LISTENERS);
+    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at)) {
+        struct err *e = read_listener(c, at, &c->listeners[c->listener_count]);
 
         if (e != NULL)
-            return err_prefix(e, "%.*s: ", SPAN_FMT(o->name));
+            return err_prefix(e, "%.*s[%zu]%s", SPAN_FMT(o->property.name), c->listener_count,
+                              json_type(at) == JSON_OBJECT ? "." : ": ");
         c->listener_count++;
     }
     return NULL;
 }
 
-static struct err *read_limits(struct config *c, const struct option *o, const cJSON *value)
+static struct err *read_object(struct config *c, const struct option *options, size_t count,
+                               struct json_value object)
 {
-    struct option options[64];
+    struct property *properties = ARENA_ARRAY(&c->arena, struct property, count);
+    const struct shape shape = {.properties = properties, .count = count};
+    struct json_value *values;
 
-    MUST(limits_count <= ARRAY_LEN(options));
-    for (size_t i = 0; i < limits_count; i++)
-        options[i] = (struct option){
-            .name = limits_table[i].name,
-            .read = read_i64,
-            .offset = offsetof(struct config, limits) + limits_table[i].offset,
-            .least = (double)limits_table[i].least,
-            .most = (double)limits_table[i].most,
-        };
-    return read_section(c, o, value, options, limits_count);
+    for (size_t i = 0; i < count; i++)
+        properties[i] = options[i].property;
+    TRY(schema_read(&shape, object, &c->arena, &values));
+    for (size_t i = 0; i < count; i++)
+        TRY(options[i].read(c, &options[i], values[i]));
+    return NULL;
 }
+
+static struct err *read_section(struct config *c, const struct option *o, struct json_value v)
+{
+    struct err *e = read_object(c, o->members, o->member_count, v);
+
+    return e == NULL ? NULL : err_prefix(e, "%.*s.", SPAN_FMT(o->property.name));
+}
+
+/* ---- options ---- */
+
+/* `otherwise`: the default, in JSON. What follows is what else its property has. */
+#define OPTION(text, kind, member, reader, otherwise, ...)                                         \
+    {                                                                                              \
+        {SPAN_INIT(text), (kind), .default_json = SPAN_INIT(otherwise), __VA_ARGS__}, (reader),    \
+            offsetof(struct config, member)                                                        \
+    }
+#define TEXT(text, member, otherwise) OPTION(text, TYPE_STRING, member, read_text, otherwise)
+#define INTEGER(text, member, otherwise, from, to)                                                 \
+    OPTION(text, TYPE_INTEGER, member, read_integer, otherwise, .least = from, .most = to)
+#define ONE_OF(text, member, names, otherwise)                                                     \
+    OPTION(text, TYPE_STRING, member, read_enum, otherwise,                                        \
+           .values = &(const struct enumeration){text, names, ARRAY_LEN(names)})
+#define ARRAY(text, member, reader, kind, otherwise)                                               \
+    OPTION(text, TYPE_ARRAY, member, reader, otherwise, .elements = (kind))
+#define SECTION(text, options)                                                                     \
+    {                                                                                              \
+        {SPAN_INIT(text), TYPE_OBJECT, .default_json = SPAN_INIT("{}")}, read_section, 0,          \
+            (options), ARRAY_LEN(options)                                                          \
+    }
+#define DIGITS_OF(number) #number
+#define DIGITS(macro) DIGITS_OF(macro)
+
+#define AS_NAME(symbol, text) SPAN_INIT(text),
+static const struct span fsync_names[] = {JOURNAL_FSYNC_POLICIES(AS_NAME)};
+static const struct span preset_names[] = {EGRESS_PRESETS(AS_NAME)};
+static const struct span level_names[] = {LOG_LEVELS(AS_NAME)};
+static const struct span format_names[] = {LOG_FORMATS(AS_NAME)};
+
+static const struct option limit_options[] = {
+#define LIMIT_AS_OPTION(member, text, value, least, most, unit, meaning)                           \
+    INTEGER(text, limits.member, #value, least, (double)most),
+    LIMITS(LIMIT_AS_OPTION)};
 
 static const struct option retention_options[] = {
 #define RETENTION_AS_OPTION(member, text, value, unit)                                             \
-    {.name = SPAN_INIT(text),                                                                      \
-     .read = read_i64,                                                                             \
-     .offset = offsetof(struct config, retention) + offsetof(struct retention, member),            \
-     .least = 0,                                                                                   \
-     .most = 1e9},
-    RETENTIONS(RETENTION_AS_OPTION)
-#undef RETENTION_AS_OPTION
-};
-
-static struct err *read_retention(struct config *c, const struct option *o, const cJSON *value)
-{
-    return read_section(c, o, value, retention_options, ARRAY_LEN(retention_options));
-}
-
-#define INTO(member) .offset = offsetof(struct config, member)
-#define MAY_BE_NULL .least = -1
+    INTEGER(text, retention.member, #value, 0, 1000000000),
+    RETENTIONS(RETENTION_AS_OPTION)};
 
 static const struct option egress_options[] = {
-    {.name = SPAN_INIT("Preset"), .read = read_preset},
-    {SPAN_INIT("Allow"), read_ranges, INTO(egress.allow)},
-    {SPAN_INIT("Deny"), read_ranges, INTO(egress.deny)},
+    ONE_OF("Preset", egress.preset, preset_names, "\"local-network\""),
+    ARRAY("Allow", egress.allow, read_ranges, TYPE_STRING, "[]"),
+    ARRAY("Deny", egress.deny, read_ranges, TYPE_STRING, "[]"),
 };
-
-static struct err *read_egress(struct config *c, const struct option *o, const cJSON *value)
-{
-    return read_section(c, o, value, egress_options, ARRAY_LEN(egress_options));
-}
 
 static const struct option delivery_options[] = {
-    {SPAN_INIT("ConnectSeconds"), read_unsigned, INTO(connect_seconds), .least = 1, .most = 300},
-    {SPAN_INIT("MaxInFlight"), read_unsigned, INTO(max_in_flight), .least = 1, .most = 100000},
-    {SPAN_INIT("MaxConnectionsPerHost"), read_unsigned, INTO(max_connections_per_host), .least = 1,
-     .most = 10000},
-    {.name = SPAN_INIT("Egress"), .read = read_egress},
-    {SPAN_INIT("Proxy"), read_string, INTO(proxy), MAY_BE_NULL},
-    {SPAN_INIT("CaFile"), read_string, INTO(ca_file), MAY_BE_NULL},
-    {SPAN_INIT("HostsFile"), read_string, INTO(hosts_file), MAY_BE_NULL},
-    {SPAN_INIT("NameServers"), read_list, INTO(name_servers)},
+    INTEGER("ConnectSeconds", connect_seconds, "5", 1, 300),
+    INTEGER("MaxInFlight", max_in_flight, "1024", 1, 100000),
+    INTEGER("MaxConnectionsPerHost", max_connections_per_host, "32", 1, 10000),
+    SECTION("Egress", egress_options),
+    TEXT("Proxy", proxy, "null"),
+    TEXT("CaFile", ca_file, "null"),
+    TEXT("HostsFile", hosts_file, "null"),
+    ARRAY("NameServers", name_servers, read_list, TYPE_STRING, "[]"),
 };
-
-static struct err *read_delivery(struct config *c, const struct option *o, const cJSON *value)
-{
-    return read_section(c, o, value, delivery_options, ARRAY_LEN(delivery_options));
-}
-
-/* In the order of enum log_level, enum log_format, enum journal_fsync. */
-static const struct span level_names[] = {SPAN_INIT("debug"), SPAN_INIT("info"), SPAN_INIT("warn"),
-                                          SPAN_INIT("error")};
-static const struct span format_names[] = {SPAN_INIT("text"), SPAN_INIT("json")};
-static const struct span fsync_names[] = {
-#define FSYNC_AS_NAME(symbol, text) SPAN_INIT(text),
-    JOURNAL_FSYNC_POLICIES(FSYNC_AS_NAME)
-#undef FSYNC_AS_NAME
-};
-
-#define ONE_OF(list) .names = list, .name_count = ARRAY_LEN(list)
 
 static const struct option log_options[] = {
-    {SPAN_INIT("Level"), read_enum, INTO(log_level), ONE_OF(level_names)},
-    {SPAN_INIT("Format"), read_enum, INTO(log_format), ONE_OF(format_names)},
+    ONE_OF("Level", log_level, level_names, "\"info\""),
+    ONE_OF("Format", log_format, format_names, "\"text\""),
 };
-
-static struct err *read_log(struct config *c, const struct option *o, const cJSON *value)
-{
-    return read_section(c, o, value, log_options, ARRAY_LEN(log_options));
-}
 
 static const struct option top_options[] = {
-    {.name = SPAN_INIT("Listen"), .read = read_listeners},
-    {SPAN_INIT("BasePath"), read_string, INTO(base_path)},
-    {SPAN_INIT("DataDirectory"), read_string, INTO(data_directory)},
-    {SPAN_INIT("User"), read_string, INTO(user), MAY_BE_NULL},
-    {SPAN_INIT("Fsync"), read_enum, INTO(fsync), ONE_OF(fsync_names)},
-    {SPAN_INIT("SegmentBytes"), read_i64, INTO(segment_bytes), .least = 65536, .most = 1073741824},
-    {SPAN_INIT("RequireApiKey"), read_boolean, INTO(require_api_key)},
-    {SPAN_INIT("ApiKeys"), read_document, INTO(api_keys)},
-    {.name = SPAN_INIT("AllowedCorsOrigins"), .read = read_origins},
-    {SPAN_INIT("TrustedProxies"), read_ranges, INTO(trusted_proxies)},
-    {SPAN_INIT("Resources"), read_document, INTO(resources)},
-    {.name = SPAN_INIT("Limits"), .read = read_limits},
-    {.name = SPAN_INIT("Retention"), .read = read_retention},
-    {.name = SPAN_INIT("Delivery"), .read = read_delivery},
-    {.name = SPAN_INIT("Log"), .read = read_log},
+    ARRAY("Listen", listeners, read_listeners, TYPE_ANY, "[\"127.0.0.1:8080\"]"),
+    OPTION("BasePath", TYPE_STRING, base_path, read_base_path, "\"/\""),
+    TEXT("DataDirectory", data_directory, "\"svc-data\""),
+    TEXT("User", user, "null"),
+    ONE_OF("Fsync", fsync, fsync_names, "\"always\""),
+    INTEGER("SegmentBytes", segment_bytes, DIGITS(JOURNAL_SEGMENT_BYTES), 65536, 1073741824),
+    OPTION("RequireApiKey", TYPE_BOOLEAN, require_api_key, read_boolean, "false"),
+    ARRAY("ApiKeys", api_keys, read_document, TYPE_OBJECT, "[]"),
+    ARRAY("AllowedCorsOrigins", cors_origins, read_texts, TYPE_STRING, "[]"),
+    ARRAY("TrustedProxies", trusted_proxies, read_ranges, TYPE_STRING, "[\"127.0.0.0/8\",\"::1\"]"),
+    ARRAY("Resources", resources, read_document, TYPE_OBJECT, "[]"),
+    SECTION("Limits", limit_options),
+    SECTION("Retention", retention_options),
+    SECTION("Delivery", delivery_options),
+    SECTION("Log", log_options),
 };
 
-void config_init(struct config *c)
+/* ---- the file ---- */
+
+/* Until the end, or the cap. False: errno says why. */
+static bool read_all(int fd, struct buf *b)
 {
-    memset(c, 0, sizeof(*c));
-    arena_init(&c->arena);
-    egress_init(&c->egress);
-    limits_init(&c->limits);
-    c->retention = (struct retention){
-#define RETENTION_AS_DEFAULT(member, name, value, unit) .member = value,
-        RETENTIONS(RETENTION_AS_DEFAULT)
-#undef RETENTION_AS_DEFAULT
-    };
-    MUST(tcp_parse_address(SPAN("127.0.0.1:8080"), &c->listeners[0]) == NULL);
-    c->listener_count = 1;
-    c->listens_by_default = true;
-    MUST(ip_ranges_add(&c->trusted_proxies, SPAN("127.0.0.0/8")) == NULL);
-    MUST(ip_ranges_add(&c->trusted_proxies, SPAN("::1")) == NULL);
-    c->base_path = "/";
-    c->data_directory = "svc-data";
-    c->segment_bytes = JOURNAL_SEGMENT_BYTES;
-    c->connect_seconds = 5;
-    c->max_in_flight = 1024;
-    c->max_connections_per_host = 32;
-    c->log_level = LOG_INFO;
-}
+    ssize_t n = 1;
 
-void config_done(struct config *c)
-{
-    ip_ranges_done(&c->trusted_proxies);
-    egress_done(&c->egress);
-    arena_done(&c->arena);
-}
-
-static struct err *read_all(int fd, struct buf *b)
-{
-    ssize_t n;
-
-    do {
-        char *room = buf_reserve(b, 65536);
-
-        if (room == NULL)
-            return ERR(ERR_UNKNOWN, "larger than %zu bytes", CONFIG_MAX_BYTES);
+    for (char *room; n > 0 && (room = buf_reserve(b, 65536)) != NULL;) {
         n = read(fd, room, 65536);
-        if (n < 0)
-            return ERR(ERR_UNKNOWN, "%s", strerror(errno));
-        buf_commit(b, (size_t)n);
-    } while (n > 0);
-    return NULL;
+        buf_commit(b, n > 0 ? (size_t)n : 0);
+    }
+    return n >= 0;
 }
 
 /* out_mode: the file's permissions; a pipe has none that matter. */
@@ -456,14 +283,16 @@ static struct err *read_file(const char *file, struct buf *b, mode_t *out_mode)
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC);
     struct stat status;
-    struct err *e;
+    struct err *e = NULL;
 
-    if (fd < 0)
-        return ERR(ERR_UNKNOWN, "%s", strerror(errno));
-    e = fstat(fd, &status) == 0 ? read_all(fd, b) : ERR(ERR_UNKNOWN, "%s", strerror(errno));
-    if (e == NULL)
+    if (fd < 0 || fstat(fd, &status) != 0 || !read_all(fd, b))
+        e = ERR(ERR_UNKNOWN, "%s", strerror(errno));
+    else if (buf_over(b))
+        e = ERR(ERR_UNKNOWN, "larger than %zu bytes", CONFIG_MAX_BYTES);
+    else
         *out_mode = S_ISREG(status.st_mode) ? status.st_mode & 07777 : 0;
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     return e;
 }
 
@@ -481,48 +310,24 @@ static void blank_comments(struct buf *b)
     }
 }
 
-static struct err *read_text(struct config *c, struct buf *b)
+static struct err *parse(struct config *c, struct span text)
 {
     static const struct json_limits limits = {JSON_DEPTH_MOST, 1u << 27};
-    struct json_doc doc;
-    struct err *e;
-    cJSON *tree;
+    struct json_doc *doc = ARENA_NEW(&c->arena, struct json_doc);
 
-    blank_comments(b);
-    TRY(json_parse(buf_span(b), &limits, &c->arena, &doc));
-    TRY(json_check_unique(json_root(&doc), true, &c->arena));
-    if (json_type(json_root(&doc)) != JSON_OBJECT)
-        return ERR(ERR_INVALID_ENTITY, "it is not a JSON object");
-    tree = cJSON_ParseWithLength(buf_text(b), b->n);
-    if (tree == NULL)
-        return ERR(ERR_FAILED_JSON, "a number is too long, or memory ran out");
-    e = read_object(c, top_options, ARRAY_LEN(top_options), tree);
-    cJSON_Delete(tree);
-    return e;
-}
-
-static struct err *check_base_path(const struct config *c)
-{
-    struct span path = span_str(c->base_path);
-
-    if (!span_starts(path, SPAN("/")) || (path.n > 1 && span_ends(path, SPAN("/"))))
-        return ERR(ERR_INVALID_ENTITY, "BasePath: must begin with '/' and not end with it");
-    return NULL;
-}
-
-static bool holds_secrets(const struct config *c)
-{
-    bool has_keys = c->api_keys.node_count > 0 && json_exists(json_first(json_root(&c->api_keys)));
-
-    return has_keys || (c->proxy != NULL && strchr(c->proxy, '@') != NULL);
+    TRY(json_parse(text, &limits, &c->arena, doc));
+    c->listens_by_default =
+        json_type(json_member_fold(json_root(doc), SPAN("Listen"))) == JSON_NULL;
+    return read_object(c, top_options, ARRAY_LEN(top_options), json_root(doc));
 }
 
 /* The group may read: root then owns the file that the server's user reads at SIGHUP. */
 static struct err *check_mode(const struct config *c, mode_t mode)
 {
-    const mode_t too_much = S_IROTH | S_IWOTH | S_IWGRP;
+    bool has_password = c->proxy != NULL && strchr(c->proxy, '@') != NULL;
 
-    if (!holds_secrets(c) || (mode & too_much) == 0)
+    if ((mode & (S_IROTH | S_IWOTH | S_IWGRP)) == 0 ||
+        (json_count(c->api_keys) == 0 && !has_password))
         return NULL;
     return ERR(ERR_UNKNOWN,
                "it holds keys or a password, so nobody but its owner may write it, and nobody but "
@@ -530,49 +335,31 @@ static struct err *check_mode(const struct config *c, mode_t mode)
                (unsigned)mode, c->file);
 }
 
-static const char *directory_of(struct config *c, const char *file)
+static struct err *read_configuration(struct config *c)
 {
-    char *copy = arena_alloc(&c->arena, strlen(file) + 1);
+    mode_t mode;
 
-    memcpy(copy, file, strlen(file) + 1);
-    return dirname(copy);
-}
-
-static struct err *read_configuration(struct config *c, const char *file)
-{
-    struct buf b;
-    struct err *e;
-    mode_t mode = 0;
-
-    buf_init(&b, CONFIG_MAX_BYTES);
-    c->file = arena_copy(&c->arena, span_str(file)).p;
-    c->directory = directory_of(c, file);
-    e = read_file(file, &b, &mode);
-    if (e == NULL)
-        e = read_text(c, &b);
-    if (e == NULL)
-        e = check_base_path(c);
-    if (e == NULL)
-        e = check_mode(c, mode);
-    mem_wipe(b.p, b.n); /* it may hold what others must not see */
-    buf_done(&b);
-    return e == NULL ? NULL : err_prefix(e, "%s: ", file);
+    /* dirname writes into what it is given: a copy. */
+    c->directory = dirname((char *)(uintptr_t)arena_copy(&c->arena, span_str(c->file)).p);
+    TRY(read_file(c->file, &c->text, &mode));
+    blank_comments(&c->text);
+    TRY(parse(c, buf_span(&c->text)));
+    return check_mode(c, mode);
 }
 
 static struct err *apply_arguments(struct config *c, const struct config_arguments *arguments)
 {
     if (arguments->data_directory != NULL)
         c->data_directory = arguments->data_directory;
-    if (arguments->listen_count > 0) {
-        c->listener_count = 0;
-        c->listens_by_default = false;
-    }
     for (size_t i = 0; i < arguments->listen_count; i++) {
-        struct err *e =
-            tcp_parse_address(span_str(arguments->listen[i]), &c->listeners[c->listener_count++]);
+        struct err *e = tcp_parse_address(span_str(arguments->listen[i]), &c->listeners[i]);
 
         if (e != NULL)
             return err_prefix(e, "--listen: ");
+    }
+    if (arguments->listen_count > 0) {
+        c->listener_count = arguments->listen_count;
+        c->listens_by_default = false;
     }
     return NULL;
 }
@@ -597,44 +384,39 @@ struct err *config_add_listener(struct config *c, const struct tcp_address *addr
 
 struct err *config_read(struct config *c, const struct config_arguments *arguments)
 {
-    if (arguments->file != NULL)
-        TRY(read_configuration(c, arguments->file));
-    TRY(apply_arguments(c, arguments));
-    for (size_t i = 0; i < c->listener_count; i++) {
-        struct err *e = check_listener(c, &c->listeners[i]);
+    struct err *e;
 
-        if (e != NULL)
-            return c->file == NULL ? e : err_prefix(e, "%s: ", c->file);
-    }
-    return NULL;
+    *c = (struct config){.file = arguments->file, .text.max = CONFIG_MAX_BYTES};
+    e = c->file != NULL ? read_configuration(c) : parse(c, SPAN("{}"));
+    if (e == NULL)
+        TRY(apply_arguments(c, arguments));
+    for (size_t i = 0; i < c->listener_count && e == NULL; i++)
+        e = check_listener(c, &c->listeners[i]);
+    return e == NULL || c->file == NULL ? e : err_prefix(e, "%s: ", c->file);
 }
 
-struct json_value config_resources(const struct config *c)
+void config_done(struct config *c)
 {
-    return c->resources.node_count > 0 ? json_root(&c->resources) : (struct json_value){NULL, NULL};
+    mem_wipe(c->text.p, c->text.n); /* it may hold what others must not see */
+    buf_done(&c->text);
+    ip_ranges_done(&c->trusted_proxies);
+    egress_done(&c->egress);
+    arena_done(&c->arena);
 }
 
-struct err *config_access(const struct config *c, struct access *out_access)
+struct err *config_access(struct config *c, struct access *out_access)
 {
-    struct json_value keys;
-    struct arena a;
-    struct err *e = NULL;
-    size_t place = 0;
-
     access_init(out_access);
     out_access->required = c->require_api_key;
-    if (c->api_keys.node_count == 0)
-        return NULL;
-    arena_init(&a);
-    keys = json_root(&c->api_keys);
-    for (struct json_value v = json_first(keys); json_exists(v) && e == NULL;
-         v = json_next(keys, v), place++) {
-        e = access_add(out_access, v, &a);
-        if (e != NULL)
-            e = err_prefix(e, "ApiKeys[%zu]: ", place);
+    for (struct json_value v = json_first(c->api_keys); json_exists(v);
+         v = json_next(c->api_keys, v)) {
+        struct err *e = access_add(out_access, v, &c->arena);
+
+        if (e != NULL) {
+            e = err_prefix(e, "ApiKeys[%zu].", out_access->key_count);
+            access_done(out_access);
+            return e;
+        }
     }
-    arena_done(&a);
-    if (e != NULL)
-        access_done(out_access);
-    return e;
+    return NULL;
 }

@@ -1,10 +1,10 @@
 /* The command line: `svcd [--config FILE] [--data DIR] [--listen ADDR]... [--check] [--version]`
- * and `svcd hash-key` (protocol.md, section 9). */
+ * and `svcd hash-key` (docs/specification.md, section 9). */
 #include "app/server.h"
 
+#include "base/digest.h"
 #include "base/fault.h"
 #include "base/mem.h"
-#include "hooks/sign.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -43,7 +43,7 @@ static int hash_key(void)
     enum { MOST = 4096 };
     char key[MOST + 1];
     size_t n = fread(key, 1, sizeof(key), stdin);
-    char hex[65];
+    uint8_t digest[DIGEST_BYTES];
 
     while (n > 0 && (key[n - 1] == '\n' || key[n - 1] == '\r'))
         n--;
@@ -51,9 +51,11 @@ static int hash_key(void)
         fprintf(stderr, "svcd: hash-key: the key must have 1 to %d bytes\n", MOST);
         return SERVER_BAD_CONFIG;
     }
-    sign_sha256_hex(span_of(key, n), hex);
+    digest_sha256(span_of(key, n), digest);
     mem_wipe(key, sizeof(key));
-    puts(hex);
+    for (size_t i = 0; i < sizeof(digest); i++)
+        printf("%02x", digest[i]);
+    puts("");
     return 0;
 }
 
@@ -149,7 +151,6 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     prepare_process();
-    config_init(&config);
     e = config_read(&config, &arguments.config);
     if (e != NULL) {
         fprintf(stderr, "svcd: %.*s\n", SPAN_FMT(err_message(e)));

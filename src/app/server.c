@@ -1,14 +1,18 @@
 #include "app/server.h"
 
+#include "admin/service_options.h"
 #include "app/activation.h"
 #include "app/notify.h"
 #include "app/privileges.h"
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/must.h"
+#include "hooks/delivery.h"
 #include "http/server.h"
 #include "io/process.h"
+#include "rest/access.h"
 #include "rest/declaration.h"
+#include "store/store.h"
+#include "store/turn.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -78,7 +82,7 @@ static void close_all(struct server *s)
 
 static bool is_done(const struct server *s)
 {
-    return s->http_is_drained && deliveries_in_flight(s->service->deliveries) == 0 &&
+    return s->http_is_drained && deliveries_in_flight(s->service->hooks.deliveries) == 0 &&
            journal_idle(turn_journal(s->service->turn));
 }
 
@@ -93,7 +97,7 @@ static void on_drain_time(struct timer *timer)
         log_warn("server",
                  "not drained within ShutdownSeconds: %zu attempts are cut off and will "
                  "be made again",
-                 deliveries_in_flight(s->service->deliveries));
+                 deliveries_in_flight(s->service->hooks.deliveries));
         close_all(s);
     } else {
         timer_start(&s->loop, &s->drain_timer, DRAIN_CHECK_MS);
@@ -144,19 +148,18 @@ static void on_digest_signal(uv_signal_t *signal, int number)
 }
 
 /* Keys are read first and resources declared last: what can fail comes before what changes. */
-static struct err *take_over(struct server *s, const struct config *c)
+static struct err *take_over(struct server *s, struct config *c)
 {
     struct access access;
     struct err *e;
 
     TRY(config_access(c, &access));
-    e = declarations_configure(s->service, config_resources(c), c->directory, false);
+    e = declarations_configure(&s->service->rest, c->resources, c->directory, false);
     if (e != NULL) {
         access_done(&access);
         return e;
     }
-    access_done(&s->service->access);
-    s->service->access = access;
+    rest_set_access(&s->service->rest, &access);
     return NULL;
 }
 
@@ -168,7 +171,6 @@ static void on_reload_signal(uv_signal_t *signal, int number)
 
     (void)number;
     notify_state(&s->notify, NOTIFY_RELOADING, "reading the configuration");
-    config_init(&c);
     e = config_read(&c, s->arguments);
     if (e == NULL) {
         e = take_over(s, &c);
@@ -221,7 +223,7 @@ static void on_service_failed(void *context)
 static void fit_connections(struct config *c)
 {
     uint64_t all = process_descriptors_most();
-    int64_t room = (int64_t)(all - MIN(all / 2, c->max_in_flight + OWN_DESCRIPTORS));
+    int64_t room = (int64_t)(all - MIN(all / 2, (uint64_t)c->max_in_flight + OWN_DESCRIPTORS));
 
     if (c->limits.connections <= room)
         return;
@@ -240,12 +242,12 @@ static struct err *make_service(struct server *s)
         .retention = c->retention,
         .base_path = c->base_path,
         .cors_origins = c->cors_origins,
-        .delivery_in_flight = c->max_in_flight,
-        .connections_per_host = c->max_connections_per_host,
+        .delivery_in_flight = (uint32_t)c->max_in_flight,
+        .connections_per_host = (unsigned)c->max_connections_per_host,
         .fetch =
             {
-                .connect_timeout_ms = c->connect_seconds * 1000,
-                .max_connections = c->max_in_flight,
+                .connect_timeout_ms = (unsigned)c->connect_seconds * 1000,
+                .max_connections = (unsigned)c->max_in_flight,
                 .proxy = c->proxy,
                 .ca_file = c->ca_file,
             },
@@ -266,21 +268,19 @@ static struct err *declare_resources(struct server *s, bool only_check)
 {
     const struct config *c = s->config;
     struct err *e =
-        declarations_configure(s->service, config_resources(c), c->directory, only_check);
+        declarations_configure(&s->service->rest, c->resources, c->directory, only_check);
 
     return e == NULL ? NULL : in_file(c, e);
 }
 
 static struct err *open_journal(struct server *s)
 {
-    const struct turn_options options = {
-        .journal =
-            {
-                .directory = s->config->data_directory,
-                .fsync = s->config->fsync,
-                .segment_bytes = (uint64_t)s->config->segment_bytes,
-            },
+    const struct journal_options journal = {
+        .directory = s->config->data_directory,
+        .fsync = s->config->fsync,
+        .segment_bytes = (uint64_t)s->config->segment_bytes,
     };
+    const struct turn_options options = {.journal = &journal};
     uint64_t started_ns = clock_mono_ns();
     struct journal_stats stats;
     struct err *e;
@@ -399,7 +399,7 @@ static struct err *set_up(struct server *s, bool check_only)
     TRY(make_service(s));
     if (check_only)
         return check(s);
-    s->http = http_server_new(&s->loop, s->service);
+    s->http = http_server_new(&s->loop, &s->service->rest);
     http_server_trust(s->http, &s->config->trusted_proxies);
     TRY(take_passed(s));
     TRY(bind_all(s, false));

@@ -22,8 +22,9 @@ static struct {
     int fd;
 } settings = {LOG_INFO, LOG_TEXT, STDERR_FILENO};
 
-static const char *const level_names[] = {
-    [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error"};
+#define LEVEL_AS_NAME(symbol, text) text,
+static const char *const level_names[] = {LOG_LEVELS(LEVEL_AS_NAME)};
+#undef LEVEL_AS_NAME
 
 static const struct log_form {
     const char *time, *level, *area, *message; /* what stands in front of each */

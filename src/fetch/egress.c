@@ -4,8 +4,6 @@
  * a table that can be read is what matters here. */
 #include "fetch/egress.h"
 
-#include "base/macros.h"
-
 #include <stdio.h>
 
 #define MAPPED_BITS 96 /* of ::ffff:0:0/96 */
@@ -207,24 +205,4 @@ void egress_done(struct egress_rules *rules)
     ip_ranges_done(&rules->allow);
     ip_ranges_done(&rules->deny);
     egress_init(rules);
-}
-
-bool egress_preset_parse(struct span name, enum egress_preset *out_preset)
-{
-    static const struct span names[] = {
-        [EGRESS_LOCAL_NETWORK] = SPAN_INIT("local-network"),
-        [EGRESS_PUBLIC_ONLY] = SPAN_INIT("public-only"),
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (span_eq(name, names[i])) {
-            *out_preset = (enum egress_preset)i;
-            return true;
-        }
-    return false;
-}
-
-struct err *egress_add(struct egress_rules *rules, bool allow, struct span cidr)
-{
-    return ip_ranges_add(allow ? &rules->allow : &rules->deny, cidr);
 }

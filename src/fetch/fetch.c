@@ -15,6 +15,7 @@
  * (fetch_exchange.c), the time is up. */
 #include "fetch_private.h"
 
+#include "base/blob.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/must.h"

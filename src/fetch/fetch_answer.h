@@ -5,8 +5,6 @@
 
 #include "fetch/fetch.h"
 
-#include "base/buf.h"
-
 #include <llhttp.h>
 
 #define FETCH_HEAD_BYTES ((size_t)64 * 1024) /* of all heads of an answer; of its trailers */

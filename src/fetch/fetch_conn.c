@@ -18,7 +18,6 @@
 #include "fetch_private.h"
 
 #include "base/mem.h"
-#include "base/must.h"
 #include "base/sm.h"
 
 enum { LIFE_MS = 300000, SWEEP_MS = 60000, SPARE_MOST = 64 };

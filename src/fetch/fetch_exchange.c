@@ -7,6 +7,7 @@
  * on a new one. */
 #include "fetch_private.h"
 
+#include "base/blob.h"
 #include "base/clock.h"
 
 #include <errno.h>

@@ -16,10 +16,10 @@
 
 #include "fetch_answer.h"
 
-#include "fetch/fetch.h"
 #include "io/timer.h"
 
 #include "base/map.h"
+#include "fetch/egress.h"
 
 #include <curl/curl.h>
 #include <openssl/ssl.h>

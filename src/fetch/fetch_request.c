@@ -1,6 +1,7 @@
 /* The head of a request, as RFC 9112 has it: the line, then Host, User-Agent and Accept unless the
  * caller brings its own, then the caller's fields in their order, then the body's length. An http
  * proxy that makes no tunnel is asked by the whole URL, and shown who asks. */
+#include "base/blob.h"
 #include "fetch_private.h"
 
 #include <string.h>

@@ -25,6 +25,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/text.h"
+#include "io/ip.h"
 
 #include <ares.h>
 #include <stdlib.h>

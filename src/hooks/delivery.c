@@ -2,10 +2,23 @@
  * alike. */
 #include "hooks/delivery.h"
 
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/must.h"
+#include "base/sm.h"
+#include "hooks/attempt.h"
 #include "hooks/delivery_inner.h"
+#include "hooks/event.h"
+#include "hooks/hooks.h"
+#include "hooks/lane_record.h"
+#include "hooks/payload.h"
+#include "query/shape.h"
+#include "rest/metrics.h"
+#include "rest/response.h"
+#include "store/change.h"
+#include "store/record.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -58,7 +71,7 @@ static void stop_aging(struct deliveries *d, struct delivery *delivery)
     if (!list_linked(&delivery->age_link))
         return;
     list_remove(&d->not_ended, &delivery->age_link);
-    payload_unneeded(events_payloads(d->service->events), delivery->event);
+    payload_unneeded(events_payloads(d->hooks->events), delivery->event);
 }
 
 /* Puts it into the list of its state. */
@@ -72,7 +85,7 @@ static void enter_state(struct deliveries *d, struct delivery *delivery)
     }
     if (!list_linked(&delivery->age_link)) {
         list_push_back(&d->not_ended, &delivery->age_link);
-        payload_needed(events_payloads(d->service->events), delivery->event);
+        payload_needed(events_payloads(d->hooks->events), delivery->event);
     }
     lane_enter(delivery->lane, delivery);
 }
@@ -96,7 +109,7 @@ static void catch_up(struct delivery *delivery, enum delivery_state next)
 void delivery_move(struct deliveries *d, struct delivery *delivery, enum delivery_state next)
 {
     leave_state(d, delivery);
-    if (!store_is_loaded(d->service->store))
+    if (!store_is_loaded(d->hooks->store))
         catch_up(delivery, next);
     sm_move(&delivery_machine, &delivery->state, next);
     enter_state(d, delivery);
@@ -123,8 +136,8 @@ void delivery_drop(struct deliveries *d, struct delivery *delivery)
     stop_aging(d, delivery);
     lane_remove(delivery->lane, delivery);
     map_remove(&d->by_no, no_key(delivery));
-    store_forget(d->service->store, &delivery->stored);
-    event_unref(d->service->events, delivery->event);
+    store_forget(d->hooks->store, &delivery->stored);
+    event_unref(d->hooks->events, delivery->event);
     mem_free(delivery->last_error);
     mem_free(delivery);
 }
@@ -134,12 +147,12 @@ void delivery_create(struct deliveries *d, const struct uuid *webhook_id, struct
 {
     struct lane *lane = lane_get(d, webhook_id);
     struct delivery *delivery =
-        delivery_new(d, lane, event_ref(d->service->events, event->object_no), object_no);
+        delivery_new(d, lane, event_ref(d->hooks->events, event->object_no), object_no);
     struct store_origin within = *origin;
 
     within.bytes = 0; /* the event's record holds it */
     delivery->version = origin->serial;
-    store_track(d->service->store, &delivery->stored, RECORD_DELIVERY, &within);
+    store_track(d->hooks->store, &delivery->stored, RECORD_DELIVERY, &within);
     d->version = MAX(d->version, origin->serial);
     enter_state(d, delivery);
     lane_update(lane);
@@ -168,8 +181,8 @@ static struct err *apply_delivery(void *context, struct span body,
                    (unsigned long long)origin->serial, r.state);
     delivery = delivery_find_no(d, r.object_no);
     if (delivery == NULL) { /* the record that made it was cleaned away */
-        delivery = delivery_new(d, lane_get(d, &r.webhook),
-                                event_ref(d->service->events, r.event_no), r.object_no);
+        delivery = delivery_new(d, lane_get(d, &r.webhook), event_ref(d->hooks->events, r.event_no),
+                                r.object_no);
         delivery->state = r.state;
         take_fields(delivery, &r);
         enter_state(d, delivery);
@@ -177,7 +190,7 @@ static struct err *apply_delivery(void *context, struct span body,
         take_fields(delivery, &r);
         delivery_move(d, delivery, r.state);
     }
-    store_track(d->service->store, &delivery->stored, RECORD_DELIVERY, origin);
+    store_track(d->hooks->store, &delivery->stored, RECORD_DELIVERY, origin);
     d->version = MAX(d->version, r.version);
     lane_update(delivery->lane);
     return NULL;
@@ -297,21 +310,22 @@ static const struct store_kind delivery_gone_kind = {
     .apply = apply_delivery_gone,
 };
 
-struct deliveries *deliveries_new(struct service *service)
+struct deliveries *deliveries_new(struct hooks *hooks)
 {
     struct deliveries *d = NEW(struct deliveries);
 
-    d->service = service;
+    d->hooks = hooks;
     map_init_own(&d->by_no, no_key);
     list_init(&d->ended);
     list_init(&d->not_ended);
     list_init(&d->idle_attempts);
     list_init(&d->stopped_attempts);
-    response_init(&d->response, (size_t)service->limits.answer_bytes);
+    d->response = NEW(struct response);
+    response_init(d->response, (size_t)hooks->limits->answer_bytes);
     lanes_init(d);
-    store_register(service->store, &delivery_kind, d);
-    store_register(service->store, &delivery_gone_kind, d);
-    store_register(service->store, &lane_kind, d);
+    store_register(hooks->store, &delivery_kind, d);
+    store_register(hooks->store, &delivery_gone_kind, d);
+    store_register(hooks->store, &lane_kind, d);
     return d;
 }
 
@@ -323,7 +337,8 @@ void deliveries_free(struct deliveries *d)
     attempts_done(d);
     MUST(map_count(&d->by_no) == 0);
     map_done(&d->by_no);
-    response_done(&d->response);
+    response_done(d->response);
+    mem_free(d->response);
     mem_free(d);
 }
 
@@ -399,15 +414,15 @@ struct delivery *deliveries_oldest_pending(const struct deliveries *d)
 
 struct err *deliveries_check_room(const struct deliveries *d, struct change *change, size_t more)
 {
-    struct service *s = d->service;
-    int64_t most = s->limits.pending_deliveries;
+    struct hooks *hooks = d->hooks;
+    int64_t most = hooks->limits->pending_deliveries;
     struct err *e;
 
     if (deliveries_pending(d) + change->deliveries + more <= (size_t)most) {
         change->deliveries += more;
         return NULL;
     }
-    s->metrics.limit_hits[METRIC_PENDING_DELIVERIES]++;
+    hooks->metrics->limit_hits[METRIC_PENDING_DELIVERIES]++;
     e = ERR(ERR_OVERLOADED, "the limit PendingDeliveries (%lld) is reached", (long long)most);
     err_set_retry_after(e, 5);
     return e;

@@ -6,20 +6,31 @@
  * may come before its event. event_ref then makes a stub that the event's own record fills. */
 #include "hooks/event.h"
 
-#include "admin/service.h"
+#include "base/blob.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/must.h"
 #include "base/text.h"
+#include "hooks/delivery.h"
+#include "hooks/hooks.h"
+#include "hooks/webhook.h"
+#include "match/matcher.h"
+#include "rest/metrics.h"
+#include "rest/resource.h"
+#include "store/change.h"
+#include "store/entity.h"
+#include "store/record.h"
+#include "store/store.h"
 
 #include <string.h>
 
 enum { LONGEST_CHAIN = 16 };
 
 struct events {
-    struct service *service;
+    struct hooks *hooks;
     struct map by_id; /* kept ones */
     struct map by_no; /* all */
     struct list kept; /* by object_no once loaded */
@@ -48,7 +59,7 @@ static struct span no_key(const void *item)
 
 static void event_free(struct events *e, struct event *event)
 {
-    store_forget(e->service->store, &event->stored);
+    store_forget(e->hooks->store, &event->stored);
     map_remove(&e->by_no, no_key(event));
     payload_remove(&e->payloads, event);
     mem_free(event->owned);
@@ -68,7 +79,7 @@ static void stop_keeping(struct events *e, struct event *event)
  * delivery may come after the one by which its event was hidden. */
 static void release(struct events *e, struct event *event)
 {
-    if (!event->is_kept && event->deliveries == 0 && store_is_loaded(e->service->store))
+    if (!event->is_kept && event->deliveries == 0 && store_is_loaded(e->hooks->store))
         event_free(e, event);
 }
 
@@ -114,20 +125,20 @@ static struct err *apply_event(void *context, struct span body, const struct sto
     event = events_find_no(e, r.object_no);
     if (event == NULL)
         event = stub_new(e, r.object_no);
-    store_track(e->service->store, &event->stored, RECORD_EVENT, origin);
+    store_track(e->hooks->store, &event->stored, RECORD_EVENT, origin);
     if (event->is_known) { /* it only moved */
         payload_moved(event, origin);
         return NULL;
     }
     fill(e, event, &r, origin);
-    if (store_is_loaded(e->service->store)) {
-        e->service->metrics.events++;
-        e->service->metrics.matches += r.matched;
+    if (store_is_loaded(e->hooks->store)) {
+        e->hooks->metrics->events++;
+        e->hooks->metrics->matches += r.matched;
     }
     e->version = MAX(e->version, origin->serial);
     for (size_t at = 0; at < r.webhooks.n; at += sizeof(webhook)) {
         memcpy(&webhook, r.webhooks.p + at, sizeof(webhook));
-        delivery_create(e->service->deliveries, &webhook, event,
+        delivery_create(e->hooks->deliveries, &webhook, event,
                         r.object_no + 1 + at / sizeof(webhook), origin);
     }
     return NULL;
@@ -259,17 +270,17 @@ static const struct store_kind event_gone_kind = {
     .apply = apply_event_gone,
 };
 
-struct events *events_new(struct service *service)
+struct events *events_new(struct hooks *hooks)
 {
     struct events *e = NEW(struct events);
 
-    e->service = service;
+    e->hooks = hooks;
     map_init(&e->by_id, id_key);
     map_init_own(&e->by_no, no_key);
     list_init(&e->kept);
-    payloads_init(&e->payloads, service);
-    store_register(service->store, &event_kind, e);
-    store_register(service->store, &event_gone_kind, e);
+    payloads_init(&e->payloads, hooks);
+    store_register(hooks->store, &event_kind, e);
+    store_register(hooks->store, &event_gone_kind, e);
     return e;
 }
 
@@ -305,11 +316,11 @@ static void on_found(void *context, struct matcher_entry *entry)
     matched->count++;
 }
 
-static void match(struct service *service, const struct event_draft *draft, struct arena *a,
+static void match(struct hooks *hooks, const struct event_draft *draft, struct arena *a,
                   struct matched *matched)
 {
     struct matcher *matcher = draft->resource->matcher;
-    struct metrics *m = &service->metrics;
+    struct metrics *m = hooks->metrics;
     struct matcher_stats before, after;
 
     matcher_stats(matcher, &before);
@@ -339,8 +350,8 @@ static void add_record(struct change *change, const struct event_draft *draft,
     change_end(change, RECORD_EVENT, 1 + matched->count);
 }
 
-struct err *event_raise(struct service *service, const struct event_draft *draft,
-                        struct change *change, struct event_raised *out_raised)
+struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, struct change *change,
+                        struct event_raised *out_raised)
 {
     struct matched matched = {.only = draft->only};
     struct event_raised raised = {
@@ -355,9 +366,9 @@ struct err *event_raise(struct service *service, const struct event_draft *draft
                    "'%.*s' would be the %uth event in a chain of events that cause one another",
                    SPAN_FMT(draft->resource->name), draft->depth + 1u);
     buf_init(&matched.ids, BUF_NO_CAP);
-    match(service, draft, change->arena, &matched);
+    match(hooks, draft, change->arena, &matched);
     raised.webhooks = matched.count;
-    e = deliveries_check_room(service->deliveries, change, matched.count);
+    e = deliveries_check_room(hooks->deliveries, change, matched.count);
     if (e == NULL) {
         add_record(change, draft, &matched, &raised);
         change->frees_space = false;

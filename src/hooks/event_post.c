@@ -1,16 +1,26 @@
 #include "hooks/event_post.h"
 
-#include "admin/service.h"
-#include "base/datetime.h"
 #include "base/json.h"
 #include "base/member.h"
+#include "hooks/event.h"
+#include "hooks/hooks.h"
 #include "hooks/idempotency.h"
-#include "hooks/retention.h"
+#include "hooks/webhook.h"
+#include "query/condition.h"
+#include "query/query.h"
+#include "rest/access.h"
+#include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/formats.h"
+#include "rest/method.h"
+#include "rest/request.h"
+#include "rest/resource.h"
+#include "rest/rest.h"
+#include "rest/schema.h"
 
 /* One request: its events are answered in their order. */
 struct posting {
+    struct hooks *hooks;
     struct call *call;
     struct repeats repeats;
     struct span *answers;
@@ -22,7 +32,7 @@ static struct err *find_event_resource(struct call *call, struct span name,
 {
     struct resource *resource;
 
-    TRY(resource_find(&call->service->resources, name, call->key, &resource));
+    TRY(resource_find(call->rest->resources, name, call->key, &resource));
     if (resource->kind != KIND_EVENT)
         return ERR(ERR_WRONG_RESOURCE_KIND, "'%.*s' is of kind %.*s, not EventResource",
                    SPAN_FMT(resource->name), SPAN_FMT(resource_kind_names.values[resource->kind]));
@@ -62,7 +72,7 @@ static struct err *draft_of_entities(struct call *call, struct resource *resourc
                    "'%.*s' has a binary payload: POST its bytes to /Svc.Event/Resource=%.*s",
                    SPAN_FMT(resource->name), SPAN_FMT(resource->name));
     TRY(payload_from_json(payload, call->arena, &draft.payload));
-    TRY(check_entities(resource_payload_shape(&call->service->resources, resource), payload,
+    TRY(check_entities(resource_payload_shape(call->rest->resources, resource), payload,
                        call->arena));
     draft.depth = request_depth(call->request);
     *out_draft = draft;
@@ -123,8 +133,9 @@ static struct err *draft_of_body(struct call *call, struct span name, struct eve
 
 /* The event is for one webhook alone: the way to test it without touching others. It has to match
  * as always; a paused one, whose deliveries would wait, is refused. */
-static struct err *send_to_one(struct call *call, struct span id, struct event_draft *draft)
+static struct err *send_to_one(struct posting *p, struct span id, struct event_draft *draft)
 {
+    struct call *call = p->call;
     static const struct span owner = SPAN_INIT("Svc.Admin.Webhook");
     const struct webhook *w;
     struct uuid uuid;
@@ -132,7 +143,7 @@ static struct err *send_to_one(struct call *call, struct span id, struct event_d
     if (!access_allows(call->key, owner, METHOD_GET))
         return ERR(ERR_NOT_AUTHORIZED, "WebhookId: the API key may not use GET on '%.*s'",
                    SPAN_FMT(owner));
-    w = uuid_parse(id, &uuid) ? webhook_find(call->service->webhooks, &uuid) : NULL;
+    w = uuid_parse(id, &uuid) ? webhook_find(p->hooks->webhooks, &uuid) : NULL;
     if (w == NULL)
         return ERR(ERR_INVALID_ENTITY, "WebhookId: there is no webhook '%.*s'", SPAN_FMT(id));
     if (w->is_paused)
@@ -169,7 +180,7 @@ static struct err *raise_draft(struct posting *p, const struct event_draft *draf
     struct event_raised raised;
     struct record_once answer;
 
-    TRY(event_raise(p->call->service, draft, &p->call->change, &raised));
+    TRY(event_raise(p->hooks, draft, p->call->change, &raised));
     answer = (struct record_once){
         .time_unix_ns = raised.time_unix_ns,
         .event_no = raised.object_no,
@@ -210,7 +221,7 @@ static struct err *post_event(struct posting *p, struct json_value input)
         return NULL;
     TRY(draft_of_description(p->call, input, &draft));
     if (json_type(webhook) == JSON_STRING)
-        TRY(send_to_one(p->call, json_string(webhook, p->call->arena), &draft));
+        TRY(send_to_one(p, json_string(webhook, p->call->arena), &draft));
     return raise_draft(p, &draft, &name);
 }
 
@@ -241,7 +252,7 @@ static struct err *post_described(struct posting *p)
 static struct err *post_payload(struct posting *p, struct span resource)
 {
     const struct literal *webhook =
-        conditions_equal_to(&p->call->query.conditions, SPAN("WebhookId"));
+        conditions_equal_to(&p->call->query->conditions, SPAN("WebhookId"));
     const struct json_value none = {NULL, NULL};
     struct event_draft draft;
     struct repeat_name name;
@@ -253,28 +264,26 @@ static struct err *post_payload(struct posting *p, struct span resource)
         return NULL;
     TRY(draft_of_body(p->call, resource, &draft));
     if (webhook != NULL)
-        TRY(send_to_one(p->call, webhook->text, &draft));
+        TRY(send_to_one(p, webhook->text, &draft));
     return raise_draft(p, &draft, &name);
 }
 
 static struct err *post_all(struct posting *p)
 {
     const struct literal *resource =
-        conditions_equal_to(&p->call->query.conditions, SPAN("Resource"));
+        conditions_equal_to(&p->call->query->conditions, SPAN("Resource"));
 
-    TRY(repeats_init(&p->repeats, p->call));
+    TRY(repeats_init(&p->repeats, p->hooks->once, p->call));
     TRY(resource == NULL ? post_described(p) : post_payload(p, resource->text));
     crud_answer_changed(p->call, p->count > 0 ? 201 : 200, "inserted into", p->answers, p->count);
     return call_apply(p->call);
 }
 
-struct err *event_post(struct call *call)
+struct err *event_post(struct hooks *hooks, struct call *call)
 {
-    struct posting posting = {.call = call};
+    struct posting posting = {.hooks = hooks, .call = call};
     struct err *e = post_all(&posting);
 
     repeats_done(&posting.repeats);
-    if (e == NULL)
-        retention_wake(call->service);
     return e;
 }

@@ -1,8 +1,13 @@
 #include "hooks/idempotency.h"
 
-#include "admin/service.h"
+#include "base/digest.h"
 #include "base/json.h"
-#include "hooks/sign.h"
+#include "query/condition.h"
+#include "query/query.h"
+#include "rest/access.h"
+#include "rest/call.h"
+#include "rest/request.h"
+#include "store/once.h"
 
 #include <string.h>
 
@@ -52,7 +57,7 @@ static void key_of(const struct repeats *r, enum name_kind kind, struct span key
     add_text(&b, r->call->key == NULL ? SPAN("") : r->call->key->name);
     add_text(&b, key);
     buf_add_le64(&b, place);
-    sign_sha256(buf_span(&b), digest);
+    digest_sha256(buf_span(&b), digest);
     memcpy(out_key, digest, RECORD_ONCE_KEY_BYTES);
     buf_done(&b);
 }
@@ -60,7 +65,7 @@ static void key_of(const struct repeats *r, enum name_kind kind, struct span key
 /* Everything that decides what the request raises. */
 static void digest_request(const struct call *call, uint8_t out_body[RECORD_ONCE_BODY_BYTES])
 {
-    const struct conditions *conditions = &call->query.conditions;
+    const struct conditions *conditions = &call->query->conditions;
     const struct literal *resource = conditions_equal_to(conditions, SPAN("Resource"));
     const struct literal *webhook = conditions_equal_to(conditions, SPAN("WebhookId"));
     uint8_t body[RECORD_ONCE_BODY_BYTES];
@@ -70,15 +75,15 @@ static void digest_request(const struct call *call, uint8_t out_body[RECORD_ONCE
     add_text(&b, resource == NULL ? SPAN("") : resource->text);
     add_text(&b, webhook == NULL ? SPAN("") : webhook->text);
     add_text(&b, request_header(call->request, SPAN("Content-Type")));
-    sign_sha256(call->request->body, body);
+    digest_sha256(call->request->body, body);
     buf_add(&b, span_of((const char *)body, sizeof(body)));
-    sign_sha256(buf_span(&b), out_body);
+    digest_sha256(buf_span(&b), out_body);
     buf_done(&b);
 }
 
-struct err *repeats_init(struct repeats *r, struct call *call)
+struct err *repeats_init(struct repeats *r, const struct once *once, struct call *call)
 {
-    *r = (struct repeats){.call = call};
+    *r = (struct repeats){.call = call, .once = once};
     map_init(&r->added, added_key);
     r->request_key = request_header_all(call->request, SPAN(KEY_HEADER), call->arena);
     if (r->request_key.p == NULL)
@@ -109,7 +114,7 @@ struct err *repeats_name(const struct repeats *r, struct json_value event, size_
 
         TRY(check_key("Id", text));
         key_of(r, NAMES_EVENT, text, 0, name.key);
-        sign_sha256(json_text(event), name.body);
+        digest_sha256(json_text(event), name.body);
     } else {
         name.is_given = false;
     }
@@ -126,7 +131,7 @@ static const struct record_once *find(const struct repeats *r,
 
     if (added != NULL)
         return added;
-    entry = once_find(r->call->service->once, key);
+    entry = once_find(r->once, key);
     if (entry == NULL)
         return NULL;
     call_shows(r->call, entry->stored.serial);
@@ -161,6 +166,6 @@ void repeats_remember(struct repeats *r, const struct repeat_name *name,
     *added = *answer;
     memcpy(added->key, name->key, sizeof(added->key));
     memcpy(added->body, name->body, sizeof(added->body));
-    once_remember(&r->call->change, added);
+    once_remember(r->call->change, added);
     map_add(&r->added, added);
 }

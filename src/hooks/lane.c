@@ -10,7 +10,14 @@
 #include "hooks/lane.h"
 
 #include "base/clock.h"
+#include "base/sm.h"
+#include "hooks/attempt.h"
+#include "hooks/event.h"
+#include "hooks/hooks.h"
+#include "hooks/lane_host.h"
 #include "hooks/lane_inner.h"
+#include "hooks/payload.h"
+#include "hooks/webhook.h"
 
 enum { STARTS_PER_TURN = 32, STARTS_NS = 2000000, READ_AGAIN_MS = 1 };
 
@@ -53,7 +60,7 @@ static enum lane_reason why_full(const struct lane *lane)
 /* Of the slots, may a lane of this pace have another? */
 static bool has_slot(const struct deliveries *d, enum pace pace)
 {
-    return d->not_prompt_in_flight < pacing_slots(pace, d->service->delivery_in_flight);
+    return d->not_prompt_in_flight < pacing_slots(pace, d->hooks->in_flight_most);
 }
 
 /* The admission: its host, what is left for receivers like it (a request to ourselves counts for
@@ -66,7 +73,7 @@ static struct lane_block blocked_by_others(const struct lane *lane, uint64_t now
         return never(LANE_AT_HOST);
     if (lane->origin != NULL && !has_slot(d, lane->pacing.pace))
         return never(lane->pacing.pace == PACE_SLOW ? LANE_AS_SLOW : LANE_AS_UNPROVED);
-    if (d->count[DELIVERY_IN_FLIGHT] >= d->service->delivery_in_flight)
+    if (d->count[DELIVERY_IN_FLIGHT] >= d->hooks->in_flight_most)
         return never(LANE_AT_ALL_SLOTS);
     return (struct lane_block){LANE_FREE, now_ms};
 }
@@ -100,7 +107,7 @@ struct lane_block lane_blocked_by(const struct lane *lane)
     block = blocked_by_time(lane, next);
     if (block.reason != LANE_FREE)
         return block;
-    if (!turn_is_committed(d->service->turn, next->version))
+    if (!turn_is_committed(d->hooks->turn, next->version))
         return never(LANE_NOT_ON_DISK);
     if (!payload_is_held(next->event))
         return (struct lane_block){LANE_NOT_READ, block.at_ms + READ_AGAIN_MS};
@@ -111,7 +118,7 @@ struct lane_block lane_blocked_by(const struct lane *lane)
  * that cannot be read is no reason to wait: the attempt will tell. */
 static struct lane_block look(struct lane *lane)
 {
-    struct payloads *payloads = events_payloads(lane->deliveries->service->events);
+    struct payloads *payloads = events_payloads(lane->deliveries->hooks->events);
     struct lane_block block;
 
     lane_promote(lane);
@@ -132,7 +139,7 @@ static struct list *list_of(struct lane *lane)
 
 static void set_timer(struct lane *lane, uint64_t at_ms)
 {
-    struct loop *loop = lane->deliveries->service->loop;
+    struct loop *loop = lane->deliveries->hooks->loop;
 
     if ((SM_TO(lane->state) & TIMED) == 0)
         timer_stop(loop, &lane->timer);
@@ -154,7 +161,7 @@ void lane_move(struct lane *lane, enum lane_state next, uint64_t at_ms)
     if (was == LANE_CALLED && next != LANE_STARTING)
         lane_origin_leave(lane->origin);
     if (next == LANE_UNCOMMITTED && !heap_holds(&d->commit.node))
-        turn_wait(d->service->turn, &d->commit, lane_head(lane)->version);
+        turn_wait(d->hooks->turn, &d->commit, lane_head(lane)->version);
     if (next == LANE_READY || next == LANE_CALLED)
         lanes_wake(d);
 }
@@ -230,7 +237,7 @@ static struct lane *next_lane(const struct deliveries *d)
         enum pace pace;
     } lines[] = {{LANE_UNPROVED, PACE_UNPROVED}, {LANE_SLOW, PACE_SLOW}, {LANE_READY, PACE_PROMPT}};
 
-    if (!d->is_started || d->count[DELIVERY_IN_FLIGHT] >= d->service->delivery_in_flight)
+    if (!d->is_started || d->count[DELIVERY_IN_FLIGHT] >= d->hooks->in_flight_most)
         return NULL;
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         struct list_link *first = list_first(&d->lanes_in[lines[i].state]);
@@ -244,7 +251,7 @@ static struct lane *next_lane(const struct deliveries *d)
 void lanes_wake(struct deliveries *d)
 {
     if (!d->is_starting && !loop_posted(&d->starter) && next_lane(d) != NULL)
-        loop_post(d->service->loop, &d->starter);
+        loop_post(d->hooks->loop, &d->starter);
 }
 
 /* True when it started one. */
@@ -286,5 +293,5 @@ void lanes_on_start(struct loop_task *starter)
     if (list_empty(&d->stopped_attempts))
         lanes_wake(d);
     else
-        loop_post(d->service->loop, starter);
+        loop_post(d->hooks->loop, starter);
 }

@@ -9,7 +9,10 @@
  * host of its own. Parked lanes are its own list, and the origins of a host that have such take
  * turns: so one that turns out to lead to another address moves there in one step, with its
  * attempts under way and the lanes that wait. The map by origin is the fetcher's. */
+#include "hooks/lane_host.h"
 #include "base/mem.h"
+#include "fetch/fetch.h"
+#include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
 
 struct span lane_host_key(const void *item)
@@ -35,7 +38,7 @@ static struct lane_host *host_get(struct deliveries *d, const struct in6_addr *a
 
 static size_t places(const struct lane_host *host)
 {
-    return host->deliveries->service->connections_per_host;
+    return host->deliveries->hooks->connections_per_host;
 }
 
 /* Origins that have just come together in one host may have taken more than there are: then a place
@@ -140,7 +143,7 @@ static struct lane_origin *origin_new(struct deliveries *d, struct fetch_origin 
 
 struct lane_origin *lane_origin_get(struct deliveries *d, struct span url)
 {
-    struct fetch_origin *fetch = fetch_origin_get(d->service->fetcher, url);
+    struct fetch_origin *fetch = fetch_origin_get(d->hooks->fetcher, url);
     void **user = fetch_origin_user(fetch);
     struct lane_origin *origin = *user;
 

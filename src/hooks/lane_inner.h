@@ -5,8 +5,13 @@
 #ifndef HOOKS_LANE_INNER_H
 #define HOOKS_LANE_INNER_H
 
+#include "base/map.h"
+#include "base/uuid.h"
 #include "hooks/delivery_inner.h"
+#include "hooks/pacing.h"
 #include "io/timer.h"
+
+struct pacing_outcome;
 
 /* What counts attempts to one address, or, until that is known, to one origin. */
 struct lane_host {

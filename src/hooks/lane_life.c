@@ -5,7 +5,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "hooks/event.h"
+#include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
+#include "hooks/webhook.h"
+#include "journal/journal.h"
+#include "store/entity.h"
+#include "store/store.h"
 
 enum { DROPS_PER_TURN = 1000 };
 
@@ -52,7 +58,7 @@ static void configure(struct lane *lane)
 
 static void find_webhook(struct lane *lane)
 {
-    lane->webhook = webhook_find(lane->deliveries->service->webhooks, &lane->webhook_id);
+    lane->webhook = webhook_find(lane->deliveries->hooks->webhooks, &lane->webhook_id);
     if (lane->webhook == NULL)
         return;
     lane->webhook->lane = lane;
@@ -88,7 +94,7 @@ struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id)
     list_push_back(&d->lanes, &lane->link);
     list_push_back(&d->lanes_in[LANE_IDLE], &lane->state_link);
     map_add(&d->lanes_by_id, lane);
-    if (store_is_loaded(d->service->store)) {
+    if (store_is_loaded(d->hooks->store)) {
         find_webhook(lane);
         MUST(lane->webhook != NULL);
         begin_rate(lane);
@@ -116,7 +122,7 @@ static void lane_free(struct lane *lane)
     list_remove(&d->lanes_in[LANE_DYING], &lane->state_link);
     lane_origin_put(lane->origin);
     lane_settings_forget(lane);
-    store_forget(d->service->store, &lane->stored);
+    store_forget(d->hooks->store, &lane->stored);
     map_remove(&d->lanes_by_id, lane_key(lane));
     heap_done(&lane->pending);
     heap_done(&lane->waiting);
@@ -149,7 +155,7 @@ static void on_reap(struct loop_task *reaper)
     if (first == NULL)
         return;
     drop_some(CONTAINER_OF(first, struct lane, state_link), DROPS_PER_TURN);
-    loop_post(d->service->loop, reaper);
+    loop_post(d->hooks->loop, reaper);
 }
 
 void deliveries_webhook_gone(struct deliveries *d, struct webhook *w)
@@ -157,7 +163,7 @@ void deliveries_webhook_gone(struct deliveries *d, struct webhook *w)
     if (w->lane == NULL)
         return;
     kill_lane(w->lane);
-    loop_post(d->service->loop, &d->reaper);
+    loop_post(d->hooks->loop, &d->reaper);
 }
 
 void deliveries_webhook_changed(struct deliveries *d, struct webhook *w)
@@ -251,8 +257,8 @@ void lanes_done(struct deliveries *d)
         kill_lane(lane_at(at));
     LIST_EACH(&d->lanes_in[LANE_DYING], at)
         drop_some(CONTAINER_OF(at, struct lane, state_link), SIZE_MAX);
-    loop_unpost(d->service->loop, &d->starter);
-    loop_unpost(d->service->loop, &d->reaper);
+    loop_unpost(d->hooks->loop, &d->starter);
+    loop_unpost(d->hooks->loop, &d->reaper);
     map_done(&d->lanes_by_id);
     map_done(&d->hosts);
 }
@@ -260,8 +266,8 @@ void lanes_done(struct deliveries *d)
 void deliveries_start(struct deliveries *d)
 {
     d->is_started = true;
-    d->started_ms = loop_now_ms(d->service->loop);
-    d->first_no = journal_next_serial(turn_journal(d->service->turn));
+    d->started_ms = loop_now_ms(d->hooks->loop);
+    d->first_no = journal_next_serial(turn_journal(d->hooks->turn));
     LIST_EACH(&d->lanes, at) {
         begin_rate(lane_at(at));
         lane_settle(lane_at(at));
@@ -272,7 +278,7 @@ void deliveries_start(struct deliveries *d)
 void deliveries_stop(struct deliveries *d)
 {
     d->is_started = false;
-    turn_unwait(d->service->turn, &d->commit);
+    turn_unwait(d->hooks->turn, &d->commit);
     LIST_EACH(&d->lanes, at)
         if (lane_at(at)->state != LANE_IDLE)
             lane_move(lane_at(at), LANE_IDLE, LANE_NEVER);

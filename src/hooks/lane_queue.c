@@ -5,7 +5,11 @@
  * clock is read once, what it does then moves nothing. In an ordered lane both heaps are in the
  * order of events, and only when the first is due matters. */
 #include "base/clock.h"
+#include "hooks/event.h"
+#include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
+#include "journal/journal.h"
+#include "store/store.h"
 
 static struct delivery *first_of(const struct heap *heap)
 {
@@ -37,7 +41,7 @@ void lane_remove(struct lane *lane, struct delivery *delivery)
 
 uint64_t lane_now_ms(const struct lane *lane)
 {
-    return loop_now_ms(lane->deliveries->service->loop);
+    return loop_now_ms(lane->deliveries->hooks->loop);
 }
 
 /* The loop clock's time at a time of the wall clock, when that is at `now_unix_ns`: not a moment
@@ -72,12 +76,12 @@ void lane_count_waits_from(struct lane *lane, int64_t now_unix_ns)
 
 /* Order. ----------------------------------------------------------------------------------- */
 
-static uint64_t place_in_queue(const struct delivery *delivery, struct service *s)
+static uint64_t place_in_queue(const struct delivery *delivery, struct hooks *hooks)
 {
     if (delivery->version == delivery->event->object_no)
         return delivery->object_no;
-    return store_is_loaded(s->store) ? journal_next_serial(turn_journal(s->turn))
-                                     : delivery->version;
+    return store_is_loaded(hooks->store) ? journal_next_serial(turn_journal(hooks->turn))
+                                         : delivery->version;
 }
 
 /* NULL: it is in none. */
@@ -97,7 +101,7 @@ void lane_enter(struct lane *lane, struct delivery *delivery)
     }
     delivery->rank = delivery->state == DELIVERY_WAITING
                          ? ms_of_unix(lane, delivery->at_unix_ns, clock_unix_ns())
-                         : place_in_queue(delivery, lane->deliveries->service);
+                         : place_in_queue(delivery, lane->deliveries->hooks);
     heap_add(queue_of(lane, delivery), &delivery->queued);
 }
 

@@ -1,8 +1,15 @@
 /* What a lane remembers of outcomes. Journaled in a record of its own: since when everything fails,
  * and until when its receiver asked to wait. Kept in memory only: how the last attempts ended, for
  * Status. */
+#include "hooks/lane_record.h"
 #include "base/mem.h"
+#include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
+#include "hooks/retry.h"
+#include "hooks/webhook.h"
+#include "store/change.h"
+#include "store/record.h"
+#include "store/store.h"
 
 static void add_record(struct change *change, const struct lane *lane,
                        int64_t failing_since_unix_ns, int64_t hold_until_unix_ns)
@@ -28,9 +35,9 @@ static struct err *apply_lane(void *context, struct span body, const struct stor
     lane->failing_since_unix_ns = r.failing_since_unix_ns;
     lane_hold(lane, r.hold_until_unix_ns);
     if (r.failing_since_unix_ns == 0 && r.hold_until_unix_ns == 0)
-        store_forget(d->service->store, &lane->stored);
+        store_forget(d->hooks->store, &lane->stored);
     else
-        store_track(d->service->store, &lane->stored, RECORD_LANE, origin);
+        store_track(d->hooks->store, &lane->stored, RECORD_LANE, origin);
     return NULL;
 }
 

@@ -1,9 +1,13 @@
 /* What attempts need of their webhook, read and with its keys ready to sign, kept for the attempts
  * to come: of the webhooks that were used last, because there may be a million. An attempt holds on
  * to what it began with while the webhook is changed. */
+#include "hooks/lane_settings.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "hooks/lane_inner.h"
+#include "hooks/sign.h"
+#include "hooks/webhook.h"
+#include "store/entity.h"
 
 enum { KEPT_MOST = 512 };
 

@@ -1,8 +1,13 @@
 #include "hooks/payload.h"
 
-#include "admin/service.h"
+#include "base/blob.h"
+#include "base/limits.h"
 #include "base/must.h"
 #include "hooks/event.h"
+#include "hooks/hooks.h"
+#include "journal/journal.h"
+#include "store/record.h"
+#include "store/store.h"
 
 static struct event *event_of(struct list_link *link)
 {
@@ -16,7 +21,7 @@ static struct list *list_of(struct payloads *p, const struct event *event)
 
 static size_t most(const struct payloads *p)
 {
-    return (size_t)p->service->limits.payload_bytes;
+    return (size_t)p->hooks->limits->payload_bytes;
 }
 
 static void hold(struct payloads *p, struct event *event, struct span payload)
@@ -36,8 +41,8 @@ static void let_go(struct payloads *p, struct event *event)
 /* What is replayed is on disk. */
 static bool is_on_disk(const struct payloads *p, const struct event *event)
 {
-    return !store_is_loaded(p->service->store) ||
-           turn_is_committed(p->service->turn, event->stored.serial);
+    return !store_is_loaded(p->hooks->store) ||
+           turn_is_committed(p->hooks->turn, event->stored.serial);
 }
 
 /* From the front or from the back, down to the limit. */
@@ -66,9 +71,9 @@ static void on_committed(struct turn_wait *wait)
     evict(CONTAINER_OF(wait, struct payloads, commit), NULL);
 }
 
-void payloads_init(struct payloads *p, struct service *service)
+void payloads_init(struct payloads *p, struct hooks *hooks)
 {
-    p->service = service;
+    p->hooks = hooks;
     list_init(&p->idle);
     list_init(&p->needed);
     p->commit.on_committed = on_committed;
@@ -78,7 +83,7 @@ void payloads_init(struct payloads *p, struct service *service)
 void payloads_done(struct payloads *p)
 {
     MUST(p->bytes == 0 && list_empty(&p->idle) && list_empty(&p->needed));
-    turn_unwait(p->service->turn, &p->commit);
+    turn_unwait(p->hooks->turn, &p->commit);
     buf_done(&p->scratch);
 }
 
@@ -93,7 +98,7 @@ void payload_add(struct payloads *p, struct event *event, struct span payload,
     if (is_on_disk(p, event))
         evict(p, NULL);
     else if (!heap_holds(&p->commit.node))
-        turn_wait(p->service->turn, &p->commit, origin->serial);
+        turn_wait(p->hooks->turn, &p->commit, origin->serial);
 }
 
 void payload_moved(struct event *event, const struct store_origin *origin)
@@ -129,7 +134,7 @@ static struct err *load(struct payloads *p, struct event *event, bool may_wait, 
 {
     struct record_event r;
 
-    TRY(journal_read(turn_journal(p->service->turn), event->payload.place, may_wait, &p->scratch,
+    TRY(journal_read(turn_journal(p->hooks->turn), event->payload.place, may_wait, &p->scratch,
                      out_there));
     if (!*out_there)
         return NULL;

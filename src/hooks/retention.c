@@ -1,9 +1,20 @@
 #include "hooks/retention.h"
 
-#include "admin/service.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "hooks/delivery.h"
+#include "hooks/event.h"
+#include "hooks/hooks.h"
+#include "hooks/webhook_log.h"
+#include "io/timer.h"
+#include "rest/error_log.h"
+#include "store/change.h"
+#include "store/collection.h"
+#include "store/entity.h"
+#include "store/once.h"
+#include "store/store.h"
+#include "store/turn.h"
 
 enum {
     SLICE = 250,           /* objects that a rule takes out at once */
@@ -16,12 +27,20 @@ enum {
 #define SECOND_NS INT64_C(1000000000)
 #define DAY_NS (86400 * SECOND_NS)
 
+struct retention {
+    struct hooks *hooks;
+    struct collection *errors, *log;
+    struct timer timer;
+    bool is_soon; /* the timer runs and is about to fire */
+};
+
 /* One kind of objects that are kept for a while. They are met oldest first. */
 struct rule {
-    size_t most_offset, age_offset; /* of the limits, in struct retention */
+    size_t most_offset, age_offset; /* in struct retention_limits */
     int64_t age_unit_ns;
-    size_t (*count)(const struct service *s);
-    const void *(*next)(const struct service *s, const void *previous); /* NULL: the first / none */
+    size_t (*count)(const struct hooks *hooks);
+    const void *(*next)(const struct hooks *hooks,
+                        const void *previous); /* NULL: the first / none */
     int64_t (*time)(const void *object);
     void (*forget)(const void *object, struct change *change);
 };
@@ -49,34 +68,34 @@ static void forget_entity(const void *object, struct change *change)
     change_delete_entity(change, collection_name(e->collection), &e->id);
 }
 
-static size_t count_errors(const struct service *s)
+static size_t count_errors(const struct hooks *hooks)
 {
-    return collection_count(s->stored_errors);
+    return collection_count(hooks->retention->errors);
 }
 
-static const void *next_error(const struct service *s, const void *previous)
+static const void *next_error(const struct hooks *hooks, const void *previous)
 {
-    return next_entity(s->stored_errors, previous);
+    return next_entity(hooks->retention->errors, previous);
 }
 
-static size_t count_log(const struct service *s)
+static size_t count_log(const struct hooks *hooks)
 {
-    return collection_count(s->stored_log);
+    return collection_count(hooks->retention->log);
 }
 
-static const void *next_log(const struct service *s, const void *previous)
+static const void *next_log(const struct hooks *hooks, const void *previous)
 {
-    return next_entity(s->stored_log, previous);
+    return next_entity(hooks->retention->log, previous);
 }
 
-static size_t count_events(const struct service *s)
+static size_t count_events(const struct hooks *hooks)
 {
-    return events_count(s->events);
+    return events_count(hooks->events);
 }
 
-static const void *next_event(const struct service *s, const void *previous)
+static const void *next_event(const struct hooks *hooks, const void *previous)
 {
-    return previous == NULL ? events_first(s->events) : events_next(s->events, previous);
+    return previous == NULL ? events_first(hooks->events) : events_next(hooks->events, previous);
 }
 
 static int64_t event_time(const void *object)
@@ -89,17 +108,17 @@ static void forget_event(const void *object, struct change *change)
     event_forget(change, object);
 }
 
-static size_t count_ended(const struct service *s)
+static size_t count_ended(const struct hooks *hooks)
 {
-    return deliveries_count(s->deliveries, DELIVERY_DELIVERED) +
-           deliveries_count(s->deliveries, DELIVERY_DEAD) +
-           deliveries_count(s->deliveries, DELIVERY_ABORTED);
+    return deliveries_count(hooks->deliveries, DELIVERY_DELIVERED) +
+           deliveries_count(hooks->deliveries, DELIVERY_DEAD) +
+           deliveries_count(hooks->deliveries, DELIVERY_ABORTED);
 }
 
-static const void *next_ended(const struct service *s, const void *previous)
+static const void *next_ended(const struct hooks *hooks, const void *previous)
 {
-    return previous == NULL ? deliveries_oldest_ended(s->deliveries)
-                            : deliveries_next_ended(s->deliveries, previous);
+    return previous == NULL ? deliveries_oldest_ended(hooks->deliveries)
+                            : deliveries_next_ended(hooks->deliveries, previous);
 }
 
 /* Journals of older versions do not tell when a delivery ended. */
@@ -115,14 +134,14 @@ static void forget_ended(const void *object, struct change *change)
     delivery_forget(change, object);
 }
 
-static size_t count_once(const struct service *s)
+static size_t count_once(const struct hooks *hooks)
 {
-    return once_count(s->once);
+    return once_count(hooks->once);
 }
 
-static const void *next_once(const struct service *s, const void *previous)
+static const void *next_once(const struct hooks *hooks, const void *previous)
 {
-    return previous == NULL ? once_first(s->once) : once_next(s->once, previous);
+    return previous == NULL ? once_first(hooks->once) : once_next(hooks->once, previous);
 }
 
 static int64_t once_time(const void *object)
@@ -136,7 +155,7 @@ static void forget_once(const void *object, struct change *change)
 }
 
 #define LIMITED_BY(most, age, unit_ns)                                                             \
-    offsetof(struct retention, most), offsetof(struct retention, age), unit_ns
+    offsetof(struct retention_limits, most), offsetof(struct retention_limits, age), unit_ns
 
 static const struct rule rules[] = {
     {LIMITED_BY(errors, error_days, DAY_NS), count_errors, next_error, entity_time, forget_entity},
@@ -147,30 +166,30 @@ static const struct rule rules[] = {
      forget_once},
 };
 
-static int64_t limit_at(const struct service *s, size_t offset)
+static int64_t limit_at(const struct hooks *hooks, size_t offset)
 {
-    return *(const int64_t *)(const void *)((const char *)&s->retention + offset);
+    return *(const int64_t *)(const void *)((const char *)hooks->retention_limits + offset);
 }
 
 /* When the rule's oldest object has to go for its age; INT64_MAX without one. */
-static int64_t due_at(const struct service *s, const struct rule *rule, const void *oldest)
+static int64_t due_at(const struct hooks *hooks, const struct rule *rule, const void *oldest)
 {
     int64_t unit_ns = rule->age_unit_ns;
-    int64_t age = MIN(limit_at(s, rule->age_offset), INT64_MAX / unit_ns / 2);
+    int64_t age = MIN(limit_at(hooks, rule->age_offset), INT64_MAX / unit_ns / 2);
 
     return oldest == NULL ? INT64_MAX : rule->time(oldest) + age * unit_ns;
 }
 
 /* Adds the deletion of what has to go, a slice at most. */
-static size_t expire(const struct service *s, const struct rule *rule, struct change *change)
+static size_t expire(const struct hooks *hooks, const struct rule *rule, struct change *change)
 {
-    int64_t most = limit_at(s, rule->most_offset);
-    int64_t count = (int64_t)rule->count(s);
+    int64_t most = limit_at(hooks, rule->most_offset);
+    int64_t count = (int64_t)rule->count(hooks);
     size_t taken = 0;
 
-    for (const void *object = rule->next(s, NULL); object != NULL && taken < SLICE;
-         object = rule->next(s, object)) {
-        if (count <= most && due_at(s, rule, object) > clock_unix_ns())
+    for (const void *object = rule->next(hooks, NULL); object != NULL && taken < SLICE;
+         object = rule->next(hooks, object)) {
+        if (count <= most && due_at(hooks, rule, object) > clock_unix_ns())
             break;
         rule->forget(object, change);
         count--;
@@ -179,12 +198,12 @@ static size_t expire(const struct service *s, const struct rule *rule, struct ch
     return taken;
 }
 
-static uint64_t ms_until_next(const struct service *s)
+static uint64_t ms_until_next(const struct hooks *hooks)
 {
     uint64_t ms = LATER_MS;
 
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
-        int64_t due = due_at(s, &rules[i], rules[i].next(s, NULL));
+        int64_t due = due_at(hooks, &rules[i], rules[i].next(hooks, NULL));
         int64_t now = clock_unix_ns();
 
         if (due != INT64_MAX)
@@ -193,69 +212,88 @@ static uint64_t ms_until_next(const struct service *s)
     return ms;
 }
 
-static bool is_empty(const struct service *s)
+static bool is_empty(const struct hooks *hooks)
 {
     for (size_t i = 0; i < ARRAY_LEN(rules); i++)
-        if (rules[i].count(s) > 0)
+        if (rules[i].count(hooks) > 0)
             return false;
     return true;
 }
 
 /* One slice of every rule in one change; how long to wait for the next in *out_ms. */
-static struct err *take_out(struct service *s, struct arena *a, uint64_t *out_ms)
+static struct err *take_out(struct hooks *hooks, struct arena *a, uint64_t *out_ms)
 {
     struct change change;
     struct err *e;
     uint64_t serial;
     bool more = false;
 
-    change_init(&change, s->turn, a);
+    change_init(&change, hooks->turn, a);
     change.frees_space = true;
     for (size_t i = 0; i < ARRAY_LEN(rules); i++)
-        more = expire(s, &rules[i], &change) == SLICE || more;
-    e = turn_apply(s->turn, &change, &serial);
+        more = expire(hooks, &rules[i], &change) == SLICE || more;
+    e = turn_apply(hooks->turn, &change, &serial);
     change_done(&change);
     if (e == NULL)
-        *out_ms = more ? AGAIN_MS : ms_until_next(s);
+        *out_ms = more ? AGAIN_MS : ms_until_next(hooks);
     return e;
 }
 
 static void on_time(struct timer *timer)
 {
-    struct service *s = CONTAINER_OF(timer, struct service, retention_timer);
+    struct retention *r = CONTAINER_OF(timer, struct retention, timer);
     uint64_t ms = FULL_DISK_MS;
     struct arena a;
     struct err *e;
 
     arena_init(&a);
-    e = take_out(s, &a, &ms);
+    e = take_out(r->hooks, &a, &ms);
     if (e != NULL) {
         log_warn("retention", "nothing is taken out now: %.*s", SPAN_FMT(err_message(e)));
         err_free(e);
     }
     arena_done(&a);
     /* What is stored meanwhile puts nothing off. */
-    s->retention_is_soon = !is_empty(s) && ms <= SOON_MS;
-    if (!is_empty(s))
-        timer_start(s->loop, &s->retention_timer, ms);
+    r->is_soon = !is_empty(r->hooks) && ms <= SOON_MS;
+    if (!is_empty(r->hooks))
+        timer_start(r->hooks->loop, &r->timer, ms);
+    else
+        timer_stop(r->hooks->loop, &r->timer);
 }
 
-void retention_init(struct service *s)
+/* Something was stored that may have to go one day. */
+static void on_applied(void *context)
 {
-    s->stored_errors = store_collection(s->store, SPAN("Svc.Admin.Error"));
-    s->stored_log = store_collection(s->store, SPAN("Svc.Admin.WebhookLog"));
-    timer_init(&s->retention_timer, on_time);
-}
+    struct retention *r = context;
 
-void retention_stop(struct service *s)
-{
-    timer_stop(s->loop, &s->retention_timer);
-}
-
-void retention_wake(struct service *s)
-{
-    if (s->retention_is_soon)
+    if (r->is_soon)
         return;
-    s->retention_is_soon = true;
-    timer_start(s->loop, &s->retention_timer, SOON_MS);
+    r->is_soon = true;
+    timer_start(r->hooks->loop, &r->timer, SOON_MS);
+}
+
+struct retention *retention_new(struct hooks *hooks)
+{
+    struct retention *r = NEW(struct retention);
+
+    r->hooks = hooks;
+    r->errors = store_collection(hooks->store, error_log_resource);
+    r->log = store_collection(hooks->store, webhook_log_resource);
+    timer_init(&r->timer, on_time);
+    turn_on_applied(hooks->turn, on_applied, r);
+    return r;
+}
+
+void retention_start(struct retention *r)
+{
+    on_applied(r);
+}
+
+void retention_free(struct retention *r)
+{
+    if (r == NULL)
+        return;
+    turn_on_applied(r->hooks->turn, NULL, NULL);
+    timer_stop(r->hooks->loop, &r->timer);
+    mem_free(r);
 }

@@ -3,10 +3,7 @@
 #include "hooks/retry.h"
 
 #include "base/decimal.h"
-#include "base/macros.h"
 #include "base/text.h"
-
-#include <string.h>
 
 #define NANOS_PER_MS INT64_C(1000000)
 #define NANOS_PER_S INT64_C(1000000000)
@@ -15,16 +12,6 @@
 #define QUOTED_MAX 40
 /* The most that chance lengthens a delay by, as a part of it. */
 #define JITTER 0.2
-
-static const uint32_t default_delays_ms[] = {
-    5000, 300000, 1800000, 7200000, 18000000, 36000000, 36000000,
-};
-
-void retry_default(struct retry_policy *policy)
-{
-    *policy = (struct retry_policy){.delay_count = ARRAY_LEN(default_delays_ms)};
-    memcpy(policy->delays_ms, default_delays_ms, sizeof(default_delays_ms));
-}
 
 static bool is_delay(struct json_value v)
 {

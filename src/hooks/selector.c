@@ -1,6 +1,7 @@
 #include "hooks/selector.h"
 
 #include "query/uri.h"
+#include "rest/resource.h"
 
 /* The same words under the one ErrorCode that a webhook's owner can look for. */
 static struct err *as_selector_error(struct err *e, struct span text)

@@ -3,19 +3,15 @@
  * times what signing a small body does: a signer does both once. */
 #include "hooks/sign.h"
 
-#include "base/arena.h"
-#include "base/macros.h"
+#include "base/digest.h"
 #include "base/mem.h"
-#include "base/must.h"
 #include "base/text.h"
 
 #include <openssl/core_names.h>
-#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
 enum {
-    SHA256_BYTES = 32,
     SEED_BYTES = 32,
     PUBLIC_BYTES = 32,
     KEY_PAIR_BYTES = SEED_BYTES + PUBLIC_BYTES, /* the seed, then the public key */
@@ -65,7 +61,7 @@ static struct err *check_pair(const struct key *key)
         return NULL;
     if (EVP_PKEY_get_raw_public_key(key->pair, public_key, &n) != 1)
         return crypto_failed("derive an ed25519 public key");
-    if (!sign_equal(public_key, key->bytes.p + SEED_BYTES, PUBLIC_BYTES))
+    if (!digest_equal(public_key, key->bytes.p + SEED_BYTES, PUBLIC_BYTES))
         return ERR(ERR_INVALID_ENTITY,
                    "A whsk_ secret holds a public key that does not belong to its seed.");
     return NULL;
@@ -275,29 +271,4 @@ struct err *signer_add(struct signer *signer, struct buf *b, struct span id, int
         TRY(add_signature(b, &signer->keys[i], parts, ARRAY_LEN(parts)));
     }
     return NULL;
-}
-
-/* ---- digests ---- */
-
-void sign_sha256(struct span text, uint8_t out_digest[32])
-{
-    MUST(EVP_Digest(text.p, text.n, out_digest, NULL, EVP_sha256(), NULL) == 1);
-}
-
-void sign_sha256_hex(struct span text, char out_hex[65])
-{
-    static const char digits[] = "0123456789abcdef";
-    uint8_t digest[SHA256_BYTES];
-
-    sign_sha256(text, digest);
-    for (size_t i = 0; i < sizeof(digest); i++) {
-        out_hex[2 * i] = digits[digest[i] >> 4];
-        out_hex[2 * i + 1] = digits[digest[i] & 15];
-    }
-    out_hex[2 * sizeof(digest)] = '\0';
-}
-
-bool sign_equal(const void *a, const void *b, size_t n)
-{
-    return CRYPTO_memcmp(a, b, n) == 0;
 }

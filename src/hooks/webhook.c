@@ -2,16 +2,25 @@
  * collection's observer keeps it, live and after a replay alike. */
 #include "hooks/webhook.h"
 
-#include "admin/service.h"
-#include "base/decimal.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "hooks/delivery.h"
+#include "hooks/hooks.h"
 #include "hooks/selector.h"
+#include "rest/access.h"
 #include "rest/mask.h"
+#include "rest/metrics.h"
+#include "rest/resource.h"
+#include "rest/rest.h"
+#include "store/change.h"
+#include "store/collection.h"
+#include "store/entity.h"
+#include "store/store.h"
+#include "store/turn.h"
 
 struct webhooks {
-    struct service *service;
+    struct hooks *hooks;
     struct collection *collection;
     struct list detached; /* struct webhook: their selector or a target leads nowhere now */
     struct arena scratch; /* of attaching one webhook */
@@ -22,7 +31,7 @@ static const struct access_key nobody = {.entries = NULL};
 
 static void set_paused(struct webhooks *ws, struct webhook *w, bool is_paused)
 {
-    ws->service->metrics.webhooks_paused += (uint64_t)is_paused - (uint64_t)w->is_paused;
+    ws->hooks->metrics->webhooks_paused += (uint64_t)is_paused - (uint64_t)w->is_paused;
     w->is_paused = is_paused;
 }
 
@@ -41,7 +50,7 @@ static void take_out(struct webhooks *ws, struct webhook *w)
     if (w->entry.node != NULL)
         matcher_remove(w->event_resource->matcher, &w->entry);
     if (list_linked(&w->link))
-        list_remove(w->event_resource != NULL ? &w->event_resource->referrers->webhooks
+        list_remove(w->event_resource != NULL ? &w->event_resource->referrers->selectors
                                               : &ws->detached,
                     &w->link);
     drop_targets(w);
@@ -51,14 +60,14 @@ static void take_out(struct webhooks *ws, struct webhook *w)
 static struct err *add_target(struct webhooks *ws, struct webhook *w, size_t place,
                               struct span target, enum method method)
 {
-    struct service *s = ws->service;
+    struct hooks *hooks = ws->hooks;
     struct resource *resource;
     struct uri uri;
 
     if (!span_starts(target, SPAN("/")))
         return NULL;
-    TRY(webhook_find_target(&s->resources, target, method, &nobody, SIZE_MAX, &ws->scratch, &uri,
-                            &resource));
+    TRY(webhook_find_target(hooks->rest->resources, target, method, &nobody, SIZE_MAX, &ws->scratch,
+                            &uri, &resource));
     if (w->targets == NULL)
         w->targets = mem_zero(WEBHOOK_TARGETS_MOST * sizeof(*w->targets));
     w->targets[place].webhook = w;
@@ -89,14 +98,15 @@ static struct err *try_attach(struct webhooks *ws, struct webhook *w)
     struct json_value json = entity_parse(entity_json(w->entity), a);
     struct span text = json_string(json_member(json, SPAN("EventSelector")), a);
     struct selector selector;
-    struct err *e = selector_parse(&ws->service->resources, text, &nobody, SIZE_MAX, a, &selector);
+    struct err *e =
+        selector_parse(ws->hooks->rest->resources, text, &nobody, SIZE_MAX, a, &selector);
 
     set_paused(ws, w, json_is_true(json_member(json, SPAN("IsPaused"))));
     if (e != NULL)
         return err_prefix(e, "EventSelector: ");
     TRY(add_targets(ws, w, json));
     w->event_resource = selector.resource;
-    list_push_back(&selector.resource->referrers->webhooks, &w->link);
+    list_push_back(&selector.resource->referrers->selectors, &w->link);
     if (!w->is_paused)
         matcher_add(selector.resource->matcher, &w->entry, &selector.conditions);
     return NULL;
@@ -126,7 +136,7 @@ void webhooks_detach(struct webhooks *ws, struct resource *resource)
 {
     struct list_link *at;
 
-    while ((at = list_first(&resource->referrers->webhooks)) != NULL)
+    while ((at = list_first(&resource->referrers->selectors)) != NULL)
         detach(ws, CONTAINER_OF(at, struct webhook, link));
     while ((at = list_first(&resource->referrers->targets)) != NULL)
         detach(ws, CONTAINER_OF(at, struct webhook_target, link)->webhook);
@@ -164,13 +174,13 @@ struct err *webhooks_settle(struct webhooks *ws, struct arena *a, uint64_t *out_
     struct change pauses;
     struct err *e;
 
-    change_init(&pauses, ws->service->turn, a);
+    change_init(&pauses, ws->hooks->turn, a);
     attach_detached(ws, &pauses);
     pauses.frees_space = true;
     if (pauses.count > 0)
         log_warn("webhook", "%zu webhooks are paused: what they refer to is declared no more",
                  pauses.count);
-    e = turn_apply(ws->service->turn, &pauses, out_serial);
+    e = turn_apply(ws->hooks->turn, &pauses, out_serial);
     change_done(&pauses);
     return e;
 }
@@ -188,7 +198,7 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
     }
     take_out(ws, w);
     err_free(attach(ws, w)); /* webhooks_settle says what is wrong */
-    deliveries_webhook_changed(ws->service->deliveries, w);
+    deliveries_webhook_changed(ws->hooks->deliveries, w);
 }
 
 static void on_gone(void *context, struct entity *entity)
@@ -198,18 +208,18 @@ static void on_gone(void *context, struct entity *entity)
 
     take_out(ws, w);
     set_paused(ws, w, false);
-    deliveries_webhook_gone(ws->service->deliveries, w);
+    deliveries_webhook_gone(ws->hooks->deliveries, w);
     mem_free(w);
 }
 
 static const struct collection_observer observer = {on_put, on_gone};
 
-struct webhooks *webhooks_new(struct service *service)
+struct webhooks *webhooks_new(struct hooks *hooks)
 {
     struct webhooks *ws = NEW(struct webhooks);
 
-    ws->service = service;
-    ws->collection = store_collection(service->store, SPAN("Svc.Admin.Webhook"));
+    ws->hooks = hooks;
+    ws->collection = store_collection(hooks->store, SPAN("Svc.Admin.Webhook"));
     collection_observe(ws->collection, &observer, ws);
     list_init(&ws->detached);
     arena_init(&ws->scratch);
@@ -289,85 +299,6 @@ void webhook_mask(struct buf *b, struct span json, struct arena *a)
             buf_add(b, json_text(m.value));
     }
     buf_add_char(b, '}');
-}
-
-/* Settings. -------------------------------------------------------------------------------- */
-
-static void read_headers(struct json_value headers, struct arena *a, struct fetch_header **out,
-                         size_t *out_count)
-{
-    struct fetch_header *list = ARENA_ARRAY(a, struct fetch_header, json_count(headers));
-    size_t count = 0;
-
-    for (struct json_member m = json_first_member(headers); json_exists(m.name);
-         m = json_next_member(headers, m))
-        list[count++] = (struct fetch_header){json_string(m.name, a), json_string(m.value, a)};
-    *out = list;
-    *out_count = count;
-}
-
-static double number_or(struct json_value v, double otherwise)
-{
-    return json_type(v) == JSON_NUMBER ? decimal_to_double(json_text(v)) : otherwise;
-}
-
-static void read_custom(struct json_value custom, struct arena *a, struct webhook_settings *s)
-{
-    struct json_value body = json_member(custom, SPAN("Body"));
-
-    s->has_custom = json_type(custom) == JSON_OBJECT;
-    if (!s->has_custom)
-        return;
-    s->custom_uri = json_string(json_member(custom, SPAN("URI")), a);
-    s->break_on_error = json_is_true(json_member(custom, SPAN("BreakOnError")));
-    s->break_on_no_content = json_is_true(json_member(custom, SPAN("BreakOnNoContent")));
-    read_headers(json_member(custom, SPAN("Headers")), a, &s->custom_headers,
-                 &s->custom_header_count);
-    if (json_type(body) != JSON_NULL)
-        s->custom_body = json_text(body);
-}
-
-static struct err *read_delivery(struct json_value delivery, struct webhook_settings *s)
-{
-    struct json_value schedule = json_member(delivery, SPAN("RetrySchedule"));
-
-    s->timeout_ms = (uint32_t)(number_or(json_member(delivery, SPAN("TimeoutSeconds")), 30) * 1000);
-    s->max_in_flight = (uint32_t)number_or(json_member(delivery, SPAN("MaxInFlight")), 16);
-    s->rate_per_second = number_or(json_member(delivery, SPAN("RatePerSecond")), 0);
-    s->disable_after_days = number_or(json_member(delivery, SPAN("DisableAfterDays")), 5);
-    s->ordered = json_is_true(json_member(delivery, SPAN("Ordered")));
-    retry_default(&s->retry);
-    return json_type(schedule) == JSON_ARRAY ? retry_parse(schedule, &s->retry) : NULL;
-}
-
-static void read_signing(struct json_value signing, struct arena *a, struct webhook_settings *s)
-{
-    struct json_value secrets = json_member(signing, SPAN("Secrets"));
-
-    s->secrets = ARENA_ARRAY(a, struct span, json_count(secrets));
-    for (struct json_value v = json_first(secrets); json_exists(v); v = json_next(secrets, v))
-        s->secrets[s->secret_count++] = json_string(v, a);
-}
-
-struct err *webhook_read(const struct webhook *w, struct arena *a,
-                         struct webhook_settings *out_settings)
-{
-    /* A copy: the entity may change while an attempt goes on with what it began with. */
-    struct json_value json = entity_parse(arena_copy(a, entity_json(w->entity)), a);
-    struct webhook_settings s = {.has_custom = false};
-
-    s.method = json_string(json_member(json, SPAN("Method")), a);
-    s.destination = json_string(json_member(json, SPAN("Destination")), a);
-    s.is_local = span_starts(s.destination, SPAN("/"));
-    read_headers(json_member(json, SPAN("Headers")), a, &s.headers, &s.header_count);
-    for (size_t i = 0; i < s.header_count; i++)
-        if (span_ieq(s.headers[i].name, SPAN("Content-Type")))
-            s.content_type = s.headers[i].value;
-    read_custom(json_member(json, SPAN("CustomPayloadRequest")), a, &s);
-    read_signing(json_member(json, SPAN("Signing")), a, &s);
-    TRY(read_delivery(json_member(json, SPAN("Delivery")), &s));
-    *out_settings = s;
-    return NULL;
 }
 
 void webhook_pause(const struct webhook *w, struct span why, struct change *change)

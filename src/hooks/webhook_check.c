@@ -1,14 +1,23 @@
 /* The checks at every write of a webhook. Each puts its member into normal form as well. */
-#include "admin/service.h"
 #include "base/clock.h"
 #include "base/datetime.h"
 #include "base/decimal.h"
 #include "base/json.h"
+#include "base/limits.h"
+#include "fetch/fetch.h"
 #include "hooks/lane.h"
 #include "hooks/selector.h"
 #include "hooks/sign.h"
+#include "hooks/webhook.h"
+#include "query/query.h"
+#include "rest/access.h"
+#include "rest/call.h"
 #include "rest/mask.h"
 #include "rest/negotiate.h"
+#include "rest/resource.h"
+#include "rest/rest.h"
+#include "rest/schema.h"
+#include "store/entity.h"
 
 #include <string.h>
 
@@ -175,7 +184,7 @@ static struct err *check_own_headers(struct call *call, struct draft *draft,
 static struct err *check_rights(struct call *call, struct json_value headers,
                                 const struct resource *resource, enum method method)
 {
-    const struct access *access = &call->service->access;
+    const struct access *access = call->rest->access;
     struct json_value value = json_member_fold(headers, SPAN("Authorization"));
     struct span authorization = {NULL, 0};
     const struct access_key *key;
@@ -214,14 +223,14 @@ struct err *webhook_find_target(const struct resources *resources, struct span t
 static struct err *check_local(struct call *call, struct span target, enum method method,
                                struct json_value headers, struct span *out_normal)
 {
-    struct service *s = call->service;
+    struct rest *rest = call->rest;
     struct resource *resource;
     struct query query;
     struct buf normal;
     struct uri uri;
 
-    TRY(webhook_find_target(&s->resources, target, method, call->key, (size_t)s->limits.conditions,
-                            call->arena, &uri, &resource));
+    TRY(webhook_find_target(rest->resources, target, method, call->key,
+                            (size_t)rest->limits->conditions, call->arena, &uri, &resource));
     TRY(resource_parse_query(resource, &uri, call->arena, &query));
     query_done(&query);
     TRY(check_rights(call, headers, resource, method));
@@ -243,8 +252,8 @@ static bool is_kept_destination(const struct call *call, const struct draft *dra
            is_kept(call, draft, old, SPAN("Method")) && is_kept(call, draft, old, SPAN("Headers"));
 }
 
-static struct err *check_destination(struct call *call, struct draft *draft,
-                                     const struct entity *old)
+static struct err *check_destination(const struct egress_rules *egress, struct call *call,
+                                     struct draft *draft, const struct entity *old)
 {
     struct span name = SPAN("Destination");
     struct span text = draft_string(draft, name, call->arena);
@@ -258,7 +267,7 @@ static struct err *check_destination(struct call *call, struct draft *draft,
         TRY(check_local(call, text, method, draft_value(draft, SPAN("Headers"), call->arena),
                         &normal));
     else
-        TRY(fetch_check_url(&call->service->egress, text, call->arena, &normal));
+        TRY(fetch_check_url(egress, text, call->arena, &normal));
     draft_set(draft, name, json_of(call->arena, normal));
     return NULL;
 }
@@ -270,8 +279,8 @@ static struct err *check_selector(struct call *call, struct draft *draft, const 
     struct span name = SPAN("EventSelector");
     struct selector selector;
     struct err *e =
-        selector_parse(&call->service->resources, draft_string(draft, name, call->arena), call->key,
-                       (size_t)call->service->limits.conditions, call->arena, &selector);
+        selector_parse(call->rest->resources, draft_string(draft, name, call->arena), call->key,
+                       (size_t)call->rest->limits->conditions, call->arena, &selector);
 
     if (e != NULL && is_kept_reference(call, draft, old, name)) {
         err_free(e);
@@ -471,17 +480,18 @@ static void start_over(struct call *call, const struct draft *draft, const struc
     is_resumed = w->is_paused && span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("false"));
     is_other_receiver = !span_eq(fetch_url_origin(was), fetch_url_origin(now));
     if (is_resumed || is_other_receiver)
-        lane_start_over(&call->change, w->lane, is_other_receiver);
+        lane_start_over(call->change, w->lane, is_other_receiver);
 }
 
-struct err *webhook_check(struct call *call, struct draft *draft, const struct entity *old)
+struct err *webhook_check(const struct egress_rules *egress, struct call *call, struct draft *draft,
+                          const struct entity *old)
 {
     struct resource *event;
 
     TRY(invalid("Headers", check_own_headers(call, draft, old)));
     TRY(check_selector(call, draft, old, &event));
     TRY(invalid("Headers", check_content_type(call, draft, event)));
-    TRY(invalid("Destination", check_destination(call, draft, old)));
+    TRY(invalid("Destination", check_destination(egress, call, draft, old)));
     TRY(invalid("CustomPayloadRequest", check_custom(call, draft, old)));
     TRY(invalid("Delivery", check_delivery(call, draft)));
     TRY(invalid("Signing", check_signing(call, draft, old)));

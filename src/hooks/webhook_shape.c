@@ -1,5 +1,13 @@
-/* The table of a webhook's properties (service.md, "Webhook entity"; protocol.md, section 8). */
+/* The table of a webhook's properties, and how a stored one is read by it (docs/specification.md,
+ * section 8). Delivery may be stored as null, and then has all its defaults.
+ */
 #include "hooks/webhook.h"
+#include "query/shape.h"
+
+#include "base/decimal.h"
+#include "fetch/fetch.h"
+#include "rest/schema.h"
+#include "store/entity.h"
 
 #define TEXT(s) SPAN_INIT(s)
 
@@ -28,6 +36,9 @@ static const struct property custom_properties[] = {
 };
 
 static const struct shape custom_shape = {custom_properties, ARRAY_LEN(custom_properties), false};
+
+/* In this order. */
+enum { TIMEOUT, RETRY_SCHEDULE, MAX_IN_FLIGHT, RATE, ORDERED, DISABLE_AFTER };
 
 static const struct property delivery_properties[] = {
     {.name = TEXT("TimeoutSeconds"),
@@ -130,3 +141,82 @@ static const struct property properties[] = {
 };
 
 const struct shape webhook_shape = {properties, ARRAY_LEN(properties), false};
+
+/* Settings. -------------------------------------------------------------------------------- */
+
+static void read_headers(struct json_value headers, struct arena *a, struct fetch_header **out,
+                         size_t *out_count)
+{
+    struct fetch_header *list = ARENA_ARRAY(a, struct fetch_header, json_count(headers));
+    size_t count = 0;
+
+    for (struct json_member m = json_first_member(headers); json_exists(m.name);
+         m = json_next_member(headers, m))
+        list[count++] = (struct fetch_header){json_string(m.name, a), json_string(m.value, a)};
+    *out = list;
+    *out_count = count;
+}
+
+static void read_custom(struct json_value custom, struct arena *a, struct webhook_settings *s)
+{
+    struct json_value body = json_member(custom, SPAN("Body"));
+
+    s->has_custom = json_type(custom) == JSON_OBJECT;
+    if (!s->has_custom)
+        return;
+    s->custom_uri = json_string(json_member(custom, SPAN("URI")), a);
+    s->break_on_error = json_is_true(json_member(custom, SPAN("BreakOnError")));
+    s->break_on_no_content = json_is_true(json_member(custom, SPAN("BreakOnNoContent")));
+    read_headers(json_member(custom, SPAN("Headers")), a, &s->custom_headers,
+                 &s->custom_header_count);
+    if (json_type(body) != JSON_NULL)
+        s->custom_body = json_text(body);
+}
+
+static double number_of(struct json_value v)
+{
+    return decimal_to_double(json_text(v));
+}
+
+static struct err *read_delivery(struct json_value delivery, struct arena *a,
+                                 struct webhook_settings *s)
+{
+    const struct json_value *values = schema_stored(&delivery_shape, delivery, a);
+
+    s->timeout_ms = (uint32_t)(number_of(values[TIMEOUT]) * 1000);
+    s->max_in_flight = (uint32_t)number_of(values[MAX_IN_FLIGHT]);
+    s->rate_per_second = number_of(values[RATE]);
+    s->ordered = json_is_true(values[ORDERED]);
+    s->disable_after_days = number_of(values[DISABLE_AFTER]);
+    return retry_parse(values[RETRY_SCHEDULE], &s->retry);
+}
+
+static void read_signing(struct json_value signing, struct arena *a, struct webhook_settings *s)
+{
+    struct json_value secrets = json_member(signing, SPAN("Secrets"));
+
+    s->secrets = ARENA_ARRAY(a, struct span, json_count(secrets));
+    for (struct json_value v = json_first(secrets); json_exists(v); v = json_next(secrets, v))
+        s->secrets[s->secret_count++] = json_string(v, a);
+}
+
+struct err *webhook_read(const struct webhook *w, struct arena *a,
+                         struct webhook_settings *out_settings)
+{
+    /* A copy: the entity may change while an attempt goes on with what it began with. */
+    struct json_value json = entity_parse(arena_copy(a, entity_json(w->entity)), a);
+    struct webhook_settings s = {.has_custom = false};
+
+    s.method = json_string(json_member(json, SPAN("Method")), a);
+    s.destination = json_string(json_member(json, SPAN("Destination")), a);
+    s.is_local = span_starts(s.destination, SPAN("/"));
+    read_headers(json_member(json, SPAN("Headers")), a, &s.headers, &s.header_count);
+    for (size_t i = 0; i < s.header_count; i++)
+        if (span_ieq(s.headers[i].name, SPAN("Content-Type")))
+            s.content_type = s.headers[i].value;
+    read_custom(json_member(json, SPAN("CustomPayloadRequest")), a, &s);
+    read_signing(json_member(json, SPAN("Signing")), a, &s);
+    TRY(read_delivery(json_member(json, SPAN("Delivery")), a, &s));
+    *out_settings = s;
+    return NULL;
+}

@@ -1,11 +1,17 @@
 /* Status: how a webhook is doing, worked out when somebody asks. The state is the first of these
  * that is true: it is paused; its receiver asked to wait; nothing but failures; it has deliveries
  * that could start, but for a limit; otherwise it is active. */
-#include "admin/service.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/member.h"
+#include "hooks/delivery.h"
+#include "hooks/event.h"
+#include "hooks/hooks.h"
 #include "hooks/lane.h"
+#include "hooks/webhook.h"
+#include "io/loop.h"
+#include "query/shape.h"
+#include "store/entity.h"
 
 #define STATUS_PROPERTY(property_name, property_type, text)                                        \
     {                                                                                              \
@@ -69,7 +75,7 @@ static struct span reason_of_pause(const struct webhook *w, struct arena *a)
 }
 
 /* Which limit keeps the lane from starting what is queued; absent: none, or nothing is. */
-static struct span reason_of_throttle(const struct service *s, const struct lane_facts *facts,
+static struct span reason_of_throttle(const struct hooks *hooks, const struct lane_facts *facts,
                                       struct arena *a)
 {
     if (facts->pending == 0)
@@ -89,20 +95,20 @@ static struct span reason_of_throttle(const struct service *s, const struct lane
         return arena_printf(a,
                             "as many attempts as may be (the configuration's "
                             "Delivery.MaxConnectionsPerHost, %u) are under way to its host",
-                            s->connections_per_host);
+                            hooks->connections_per_host);
     case LANE_AS_UNPROVED:
     case LANE_AS_SLOW:
         return SPAN("what receivers that are not known to answer within a second may have of the "
                     "configuration's Delivery.MaxInFlight is taken");
     case LANE_AT_ALL_SLOTS:
         return arena_printf(a, "the configuration's Delivery.MaxInFlight (%u) is reached",
-                            s->delivery_in_flight);
+                            hooks->in_flight_most);
     default:
         return span_of(NULL, 0);
     }
 }
 
-static enum status_state find_state(const struct service *s, const struct webhook *w,
+static enum status_state find_state(const struct hooks *hooks, const struct webhook *w,
                                     const struct lane_facts *facts, struct arena *a,
                                     struct span *out_reason)
 {
@@ -118,14 +124,14 @@ static enum status_state find_state(const struct service *s, const struct webhoo
         *out_reason = SPAN("nothing but failures since FailingSince");
         return STATUS_FAILING;
     }
-    *out_reason = reason_of_throttle(s, facts, a);
+    *out_reason = reason_of_throttle(hooks, facts, a);
     return out_reason->p == NULL ? STATUS_ACTIVE : STATUS_THROTTLED;
 }
 
 /* By the wall clock, where it has set the time: the loop's clock knows no dates. */
-static int64_t next_attempt_ns(const struct service *s, const struct lane_facts *facts)
+static int64_t next_attempt_ns(const struct hooks *hooks, const struct lane_facts *facts)
 {
-    uint64_t now_ms = loop_now_ms(s->loop), at_ms = facts->block.at_ms;
+    uint64_t now_ms = loop_now_ms(hooks->loop), at_ms = facts->block.at_ms;
 
     if (facts->block.reason == LANE_BEFORE_RETRY)
         return facts->next_wait->at_unix_ns;
@@ -150,7 +156,7 @@ static void add_history(const struct lane_history *h, struct buf *b)
     member_add_text_or_null(b, SPAN("LastError"), span_str(h->error));
 }
 
-void webhook_add_status(const struct service *service, const struct webhook *w, struct buf *b)
+void webhook_add_status(const struct hooks *hooks, const struct webhook *w, struct buf *b)
 {
     const struct lane_facts facts = lane_facts(w->lane);
     struct span reason;
@@ -158,7 +164,7 @@ void webhook_add_status(const struct service *service, const struct webhook *w, 
     struct arena a;
 
     arena_init(&a);
-    state = find_state(service, w, &facts, &a, &reason);
+    state = find_state(hooks, w, &facts, &a, &reason);
     buf_add_char(b, '{');
     member_add_text(b, SPAN("State"), state_texts[state]);
     member_add_text_or_null(b, SPAN("Reason"), reason);
@@ -169,7 +175,7 @@ void webhook_add_status(const struct service *service, const struct webhook *w, 
     member_add_u64(b, SPAN("Waiting"), facts.waiting);
     member_add_time(b, SPAN("OldestTime"),
                     facts.oldest == NULL ? 0 : facts.oldest->event->time_unix_ns);
-    member_add_time(b, SPAN("NextAttemptTime"), next_attempt_ns(service, &facts));
+    member_add_time(b, SPAN("NextAttemptTime"), next_attempt_ns(hooks, &facts));
     add_history(facts.history, b);
     buf_add_char(b, '}');
     arena_done(&a);

@@ -19,8 +19,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/must.h"
 #include "http/forwarded.h"
+#include "http/reply.h"
+#include "rest/clients.h"
+#include "rest/metrics.h"
 
 enum {
     REQUESTS_PER_TURN = 64, /* of one connection, so that others get their turn */
@@ -79,13 +81,13 @@ static void find_client(const struct conn *c, struct request *request, struct in
 
 static void evaluate(struct http_server *s, const struct request *request)
 {
-    if (s->held_bytes > (uint64_t)s->service->limits.unread_bytes) {
+    if (s->held_bytes > (uint64_t)s->rest->limits->unread_bytes) {
         refusal_answer(s, REFUSAL_HELD);
         return;
     }
-    switch (clients_may_request(s->service->clients, request->client)) {
+    switch (clients_may_request(s->rest->clients, request->client)) {
     case CLIENTS_WELCOME:
-        request_run(s->service, request, &s->response);
+        request_run(s->rest, request, &s->response);
         break;
     case CLIENTS_TOO_MANY:
         refusal_answer(s, REFUSAL_REQUESTS);
@@ -403,13 +405,13 @@ static void on_close(void *context, enum tcp_close_reason reason)
 
     timer_stop(s->loop, &c->timer);
     loop_unpost(s->loop, &c->more);
-    turn_unwait(s->service->turn, &c->wait);
+    turn_unwait(s->rest->turn, &c->wait);
     list_remove(&s->conns, &c->link);
     leave_incoming(c);
     conn_drop_held(c);
     conn_drop_output(c);
     if (c->client != NULL)
-        clients_disconnect(s->service->clients, c->client);
+        clients_disconnect(s->rest->clients, c->client);
     buf_done(&c->input);
     h1_free(c->h1);
     mem_free(c);

@@ -2,9 +2,10 @@
 #ifndef HTTP_CONN_H
 #define HTTP_CONN_H
 
-#include "http/h1.h"
-#include "http/reply.h"
 #include "http/server.h"
+#include "rest/response.h"
+
+struct client;
 
 /* As many as have an answer under way on a busy day; each holds a few KiB at most. */
 enum { HTTP_SPARE_OUTPUTS = 64 };
@@ -13,7 +14,7 @@ enum { HTTP_SPARE_OUTPUTS = 64 };
  * request under way: ten thousand that have none cost little, and a busy few allocate nothing. */
 struct http_server {
     struct loop *loop;
-    struct service *service;
+    struct rest *rest;
     struct list listeners;    /* struct http_listener */
     struct list conns;        /* struct conn */
     struct list proxied;      /* struct proxied */

@@ -4,6 +4,7 @@
 #include "http/conn_inner.h"
 
 #include "base/mem.h"
+#include "rest/clients.h"
 #include "rest/scan.h"
 
 struct held {
@@ -45,7 +46,7 @@ static void copy_request(struct held *h, const struct request *request)
 static void held_free(struct conn *c, struct held *h)
 {
     scan_free(h->request.scan);
-    clients_end(c->server->service->clients, h->client);
+    clients_end(c->server->rest->clients, h->client);
     c->server->held_bytes -= h->arena.used_bytes;
     arena_done(&h->arena);
     mem_free(h);
@@ -69,7 +70,7 @@ static void on_scanned(void *context)
     struct response *response = &c->server->response;
     struct held *h = c->held;
 
-    request_run(c->server->service, &h->request, response);
+    request_run(c->server->rest, &h->request, response);
     if (response->scan != NULL) {
         wait_for(c, response->scan);
         return;
@@ -91,7 +92,7 @@ void conn_hold(struct conn *c, const struct request *request, const struct asked
     h->asked.method = h->request.method;
     h->asked.client = h->request.client;
     h->keep_alive = keep_alive;
-    h->client = clients_begin(s->service->clients, h->request.client);
+    h->client = clients_begin(s->rest->clients, h->request.client);
     s->held_bytes += h->arena.used_bytes;
     c->held = h;
     wait_for(c, s->response.scan);

@@ -3,7 +3,12 @@
 #ifndef HTTP_CONN_INNER_H
 #define HTTP_CONN_INNER_H
 
+#include "base/limits.h"
 #include "http/conn.h"
+#include "http/h1.h"
+#include "io/timer.h"
+#include "rest/rest.h"
+#include "store/turn.h"
 
 /* An answer's end in the output, and the serial that must be committed before it leaves. */
 struct mark {
@@ -59,12 +64,12 @@ static inline uint64_t conn_now_ms(const struct conn *c)
 
 static inline const struct limits *conn_limits_of(const struct conn *c)
 {
-    return &c->server->service->limits;
+    return c->server->rest->limits;
 }
 
 static inline struct metrics *conn_metrics_of(const struct conn *c)
 {
-    return &c->server->service->metrics;
+    return c->server->rest->metrics;
 }
 
 static inline uint64_t conn_idle_ms(const struct conn *c)

@@ -6,6 +6,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/metric.h"
+#include "http/reply.h"
+#include "rest/clients.h"
+#include "rest/metrics.h"
 
 enum { KEPT_OUTPUT_BYTES = 16384, LARGE_BODY_BYTES = 16384, IDLE_ORDER_MS = 50 };
 
@@ -157,7 +161,7 @@ static void end_passed(const struct conn *c, size_t count)
 
     for (size_t i = 0; i < count; i++) {
         histogram_add(&conn_metrics_of(c)->request_time, now_ns - c->marks[i].began_ns);
-        clients_end(c->server->service->clients, c->marks[i].client);
+        clients_end(c->server->rest->clients, c->marks[i].client);
     }
 }
 
@@ -165,7 +169,7 @@ static void end_passed(const struct conn *c, size_t count)
  */
 static size_t ready_bytes(struct conn *c)
 {
-    struct turn *turn = c->server->service->turn;
+    struct turn *turn = c->server->rest->turn;
     size_t passed = 0, ready;
 
     while (passed < c->mark_count && turn_is_committed(turn, c->marks[passed].serial))
@@ -187,7 +191,7 @@ void conn_flush(struct conn *c)
         return;
     send_ready(c, ready_bytes(c), (struct span){NULL, 0});
     if (c->mark_count > 0 && !heap_holds(&c->wait.node))
-        turn_wait(c->server->service->turn, &c->wait, c->marks[0].serial);
+        turn_wait(c->server->rest->turn, &c->wait, c->marks[0].serial);
     if (c->closes_when_sent && !conn_owes_answers(c) && !c->is_closing) {
         c->is_closing = true;
         tcp_finish(c->tcp, c->close_reason);
@@ -197,7 +201,7 @@ void conn_flush(struct conn *c)
 
 static void add_mark(struct conn *c, uint64_t serial, const struct asked *asked)
 {
-    struct client *client = clients_begin(c->server->service->clients, asked->client);
+    struct client *client = clients_begin(c->server->rest->clients, asked->client);
 
     if (c->mark_count == c->mark_size) {
         c->mark_size = MAX(8, c->mark_size * 2);
@@ -216,7 +220,7 @@ void conn_add_reply(struct conn *c, const struct response *response, const struc
         .common = server_common(s),
     };
     struct span body = reply_body(response, &options);
-    bool waits = c->mark_count > 0 || !turn_is_committed(s->service->turn, response->serial);
+    bool waits = c->mark_count > 0 || !turn_is_committed(s->rest->turn, response->serial);
 
     reply_add_head(&c->output, response, &options);
     metrics_count_answer(conn_metrics_of(c), method_parse(asked->method), response->status,
@@ -237,7 +241,7 @@ void conn_add_reply(struct conn *c, const struct response *response, const struc
 void conn_drop_output(struct conn *c)
 {
     for (size_t i = 0; i < c->mark_count; i++)
-        clients_end(c->server->service->clients, c->marks[i].client);
+        clients_end(c->server->rest->clients, c->marks[i].client);
     conn_note_taken(c);
     leave_idle(c);
     buf_done(&c->output);

@@ -8,6 +8,7 @@
  * of a size, whatever they are; so bodies do not go through it. Here every line ends with CRLF, a
  * size is hexadecimal digits and nothing else, and extensions and trailer fields are checked,
  * bounded and dropped. */
+#include "base/limits.h"
 #include "h1_private.h"
 
 enum {

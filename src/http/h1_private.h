@@ -7,7 +7,6 @@
 #ifndef HTTP_H1_PRIVATE_H
 #define HTTP_H1_PRIVATE_H
 
-#include "base/buf.h"
 #include "http/h1.h"
 
 /* symbol, status, words for the client */

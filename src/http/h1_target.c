@@ -1,6 +1,7 @@
 /* The request line and what may stand in it (RFC 9112, section 3), and the Host field's syntax.
  * llhttp accepts several spaces between the parts, HTTP/0.9, a target that does not fit the method,
  * and bytes beyond ASCII; this does not. */
+#include "base/limits.h"
 #include "h1_private.h"
 #include "rest/method.h"
 

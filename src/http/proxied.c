@@ -3,9 +3,13 @@
  * request's head. */
 #include "http/conn.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "http/proxy_protocol.h"
+#include "io/timer.h"
+#include "rest/metrics.h"
+#include "rest/rest.h"
 
 struct proxied {
     struct list_link link;
@@ -82,7 +86,7 @@ static void on_time(struct timer *timer)
 {
     struct proxied *p = CONTAINER_OF(timer, struct proxied, timer);
 
-    p->server->service->metrics.limit_hits[METRIC_HEADER_SECONDS]++;
+    p->server->rest->metrics->limit_hits[METRIC_HEADER_SECONDS]++;
     tcp_close(p->tcp, TCP_CLOSE_HEADER_TIME);
 }
 
@@ -102,8 +106,7 @@ void proxied_new(struct http_server *server, struct tcp_conn *tcp, bool is_trust
     list_push_back(&server->proxied, &p->link);
     tcp_start(tcp, &callbacks, p);
     if (is_trusted)
-        timer_start(server->loop, &p->timer,
-                    (uint64_t)server->service->limits.header_seconds * 1000);
+        timer_start(server->loop, &p->timer, (uint64_t)server->rest->limits->header_seconds * 1000);
     else
         refuse(p, "the peer is not in TrustedProxies");
 }

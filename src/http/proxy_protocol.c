@@ -2,8 +2,6 @@
  * known at its first byte: who speaks HTTP or TLS instead waits for nothing. */
 #include "http/proxy_protocol.h"
 
-#include "base/macros.h"
-
 #include <string.h>
 
 static const struct span prefix = SPAN_INIT("PROXY ");

@@ -4,6 +4,9 @@
 #include "http/conn.h"
 
 #include "base/log.h"
+#include "http/reply.h"
+#include "rest/metrics.h"
+#include "rest/rest.h"
 
 enum { OUTPUT_BYTES = 4096, RETRY_AFTER_S = 1, REFUSED_MOST = 16 };
 
@@ -29,7 +32,7 @@ void refusal_answer(struct http_server *server, enum refusal refusal)
 {
     const struct row *row = &rows[refusal];
 
-    server->service->metrics.limit_hits[row->limit]++;
+    server->rest->metrics->limit_hits[row->limit]++;
     request_refuse(&server->response, err_info(row->code)->status, row->code, row->why,
                    RETRY_AFTER_S);
 }

@@ -1,6 +1,7 @@
 #include "http/reply.h"
 
 #include "base/datetime.h"
+#include "rest/response.h"
 #include "rest/status.h"
 
 #include <string.h>

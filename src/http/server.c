@@ -1,9 +1,15 @@
 #include "http/server.h"
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "http/conn.h"
+#include "http/h1.h"
+#include "http/reply.h"
+#include "rest/clients.h"
+#include "rest/metrics.h"
+#include "rest/rest.h"
 
 enum { COMPLAINT_MS = 1000 };
 
@@ -28,7 +34,7 @@ void server_admit(struct http_server *s, struct tcp_conn *tcp, struct span first
     struct in6_addr ip;
 
     if (!is_proxy(s, tcp, &ip)) {
-        client = clients_connect(s->service->clients, &ip);
+        client = clients_connect(s->rest->clients, &ip);
         if (client == NULL) {
             refusal_send(s, tcp, REFUSAL_CONNECTIONS_OF_ONE);
             return;
@@ -44,9 +50,9 @@ static void on_accept(void *context, struct tcp_conn *tcp)
     struct in6_addr ip;
 
     s->connections++;
-    s->service->metrics.connections_accepted++;
-    s->service->metrics.connections = s->connections;
-    if (s->connections > (size_t)s->service->limits.connections && !conn_make_room(s))
+    s->rest->metrics->connections_accepted++;
+    s->rest->metrics->connections = s->connections;
+    if (s->connections > (size_t)s->rest->limits->connections && !conn_make_room(s))
         refusal_send(s, tcp, REFUSAL_CONNECTIONS);
     else if (listener->is_proxied)
         proxied_new(s, tcp, is_proxy(s, tcp, &ip));
@@ -65,8 +71,8 @@ static void post_ended(struct http_server *s)
 void server_conn_gone(struct http_server *s, enum tcp_close_reason reason)
 {
     s->connections--;
-    s->service->metrics.connections = s->connections;
-    s->service->metrics.connections_closed[reason]++;
+    s->rest->metrics->connections = s->connections;
+    s->rest->metrics->connections_closed[reason]++;
     post_ended(s);
 }
 
@@ -147,21 +153,21 @@ static void on_ended(struct loop_task *task)
     on_closed(closed_context);
 }
 
-struct http_server *http_server_new(struct loop *loop, struct service *service)
+struct http_server *http_server_new(struct loop *loop, struct rest *rest)
 {
     static const struct ip_ranges none = {NULL, 0};
     struct http_server *s = NEW(struct http_server);
 
     s->proxies = &none;
     s->loop = loop;
-    s->service = service;
+    s->rest = rest;
     list_init(&s->listeners);
     list_init(&s->conns);
     list_init(&s->proxied);
     list_init(&s->incoming);
     list_init(&s->unread);
     list_init(&s->idle);
-    response_init(&s->response, (size_t)service->limits.answer_bytes);
+    response_init(&s->response, (size_t)rest->limits->answer_bytes);
     buf_init(&s->common, 128);
     s->wait = UINT64_MAX;
     s->ended.run = on_ended;

@@ -21,7 +21,6 @@
 #include "journal_private.h"
 
 #include "base/clock.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"

@@ -2,6 +2,7 @@
  * message to whoever comes second. */
 #include "journal/journal_files.h"
 
+#include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 

@@ -2,6 +2,7 @@
  * there. What is a torn end and what is damage is told in the opening comment of segment.c. */
 #include "journal/journal_files.h"
 
+#include "base/err.h"
 #include "base/fault.h"
 #include "base/mem.h"
 

@@ -55,6 +55,7 @@
  * of this format. */
 #include "journal/segment.h"
 
+#include "base/err.h"
 #include "base/hash.h"
 #include "base/must.h"
 #include "base/text.h"

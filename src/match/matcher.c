@@ -19,9 +19,10 @@
  * grow by slices. */
 #include "match/matcher.h"
 
-#include "base/macros.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "query/condition.h"
 
 #define VAIN_PER_MOVE 16
 

@@ -12,9 +12,9 @@
  * predicate_match.c tells what an entity costs. */
 #include "predicate_private.h"
 
-#include "base/macros.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "query/condition.h"
 
 #include <string.h>
 

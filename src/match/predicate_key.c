@@ -6,7 +6,6 @@
 #include "predicate_private.h"
 
 #include "base/decimal.h"
-#include "base/macros.h"
 
 #include <endian.h>
 #include <string.h>

@@ -6,9 +6,6 @@
  * depth of the tree; what is left is the answers themselves. */
 #include "predicate_private.h"
 
-#include "base/macros.h"
-#include "base/must.h"
-
 /* Of the key buffer, which a long number may have blown up. */
 #define KEY_BYTES_KEPT 4096
 

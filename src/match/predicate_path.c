@@ -3,7 +3,6 @@
  * shape it was parsed against, which may go. */
 #include "predicate_private.h"
 
-#include "base/macros.h"
 #include "base/must.h"
 #include "base/text.h"
 

@@ -4,10 +4,15 @@
 #ifndef MATCH_PREDICATE_PRIVATE_H
 #define MATCH_PREDICATE_PRIVATE_H
 
+#include "base/json.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "match/interval.h"
 #include "match/predicate.h"
+#include "query/literal.h"
+
+struct literal;
+struct instant;
 
 #define LITERAL_KINDS (LITERAL_DATETIME + 1)
 

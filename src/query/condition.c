@@ -1,4 +1,5 @@
 #include "query/condition.h"
+#include "base/json.h"
 
 static bool is_ordering(enum uri_op op)
 {

@@ -4,7 +4,6 @@
 #include "query/literal.h"
 
 #include "base/decimal.h"
-#include "base/macros.h"
 
 /* ---- parsing ---- */
 

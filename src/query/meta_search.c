@@ -7,6 +7,7 @@
  * bounds for a single attempt and for memory. */
 #include "meta_search.h"
 
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/must.h"
 

@@ -3,7 +3,7 @@
 #include "query/path.h"
 
 #include "base/decimal.h"
-#include "base/macros.h"
+#include "base/json.h"
 #include "base/text.h"
 
 #include <string.h>

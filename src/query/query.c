@@ -5,6 +5,7 @@
  * that is not selected can be sorted by. */
 #include "query_parts.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 
 /* Entities of the store: what came in was held to tighter limits. */

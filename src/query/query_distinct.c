@@ -2,6 +2,7 @@
  * equal but for accidents, and reading it again is work that only duplicates cause. */
 #include "query_parts.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 
 enum { FIRST_SIZE = 64 };

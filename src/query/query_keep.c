@@ -1,9 +1,11 @@
 /* Which items are in the result so far. Without an order that is the first of them; with one, and
  * for the last n, a heap of as many as there can be in the end, so that memory follows the result
  * and not the source. Sort keys are read once, and copied only for what is kept. */
-#include "query_parts.h"
 
+#include "base/json.h"
 #include "base/mem.h"
+#include "query/path.h"
+#include "query/query_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

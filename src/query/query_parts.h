@@ -4,6 +4,8 @@
 
 #include "query/query.h"
 
+struct json_doc;
+
 /* ---- query_shape.c: what add, rename and select make of an entity ---- */
 
 struct query_shaper {

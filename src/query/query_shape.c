@@ -1,5 +1,6 @@
 /* Builds an entity's text after add, rename and select. Names and values are copied as written; a
  * member that add or rename makes takes the place of one that has its name. */
+#include "base/json.h"
 #include "query_parts.h"
 
 void query_shaper_init(struct query_shaper *shaper, const struct meta *meta,

@@ -30,12 +30,20 @@ bool value_type_parse(struct span name, enum value_type *out_type)
     return false;
 }
 
+size_t enumeration_place(const struct enumeration *e, struct span text)
+{
+    size_t place = 0;
+
+    while (place < e->count && !span_ieq(e->values[place], text))
+        place++;
+    return place;
+}
+
 struct span enumeration_find(const struct enumeration *e, struct span text)
 {
-    for (size_t i = 0; i < e->count; i++)
-        if (span_ieq(e->values[i], text))
-            return e->values[i];
-    return (struct span){NULL, 0};
+    size_t place = enumeration_place(e, text);
+
+    return place < e->count ? e->values[place] : (struct span){NULL, 0};
 }
 
 void enumeration_add_list(const struct enumeration *e, struct buf *b)

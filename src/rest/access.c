@@ -1,14 +1,12 @@
-/* A declaration is read through tables of members: one for a key, one for an entry of its
- * AllowAccess. */
+/* A declaration is read by two shapes: of a key, and of an entry of its AllowAccess. */
 #include "rest/access.h"
 
-#include "base/macros.h"
+#include "base/digest.h"
 #include "base/text.h"
-#include "hooks/sign.h"
+#include "query/shape.h"
+#include "rest/schema.h"
 
 #include <string.h>
-
-enum { SHA256_BYTES = 32 };
 
 void access_init(struct access *access)
 {
@@ -25,85 +23,33 @@ void access_done(struct access *access)
 
 /* ---- declarations ---- */
 
-struct reading {
-    struct access *access;
-    struct arena *scratch;
+enum { ENTRY_RESOURCES, ENTRY_METHODS };
+
+static const struct property entry_properties[] = {
+    [ENTRY_RESOURCES] = {.name = SPAN_INIT("Resources"),
+                         .type = TYPE_ARRAY,
+                         .elements = TYPE_STRING,
+                         .flags = PROPERTY_REQUIRED},
+    [ENTRY_METHODS] = {.name = SPAN_INIT("Methods"),
+                       .type = TYPE_ARRAY,
+                       .elements = TYPE_STRING,
+                       .flags = PROPERTY_REQUIRED},
 };
+static const struct shape entry_shape = {entry_properties, ARRAY_LEN(entry_properties), false};
 
-struct member {
-    struct span name;
-    struct err *(*read)(const struct reading *r, struct json_value v, void *out);
+enum { KEY_NAME, KEY_SHA256, KEY_ALLOW_ACCESS };
+
+static const struct property key_properties[] = {
+    [KEY_NAME] = {.name = SPAN_INIT("Name"), .type = TYPE_STRING, .flags = PROPERTY_REQUIRED},
+    [KEY_SHA256] = {.name = SPAN_INIT("KeySha256"),
+                    .type = TYPE_STRING,
+                    .flags = PROPERTY_REQUIRED},
+    [KEY_ALLOW_ACCESS] = {.name = SPAN_INIT("AllowAccess"),
+                          .type = TYPE_ARRAY,
+                          .elements = TYPE_OBJECT,
+                          .flags = PROPERTY_REQUIRED},
 };
-
-enum { MEMBERS_MAX = 3 };
-
-struct members {
-    struct member list[MEMBERS_MAX];
-    size_t count;
-};
-
-static struct err *unknown_member(const struct members *members, struct span name)
-{
-    struct span names[MEMBERS_MAX], nearest;
-
-    for (size_t i = 0; i < members->count; i++)
-        names[i] = members->list[i].name;
-    nearest = text_nearest(name, names, members->count);
-    if (nearest.n == 0)
-        return ERR(ERR_UNKNOWN, "There is no member '%.*s'.", SPAN_FMT(name));
-    return ERR(ERR_UNKNOWN, "There is no member '%.*s'. Did you mean '%.*s'?", SPAN_FMT(name),
-               SPAN_FMT(nearest));
-}
-
-static struct err *read_member(const struct reading *r, const struct members *members,
-                               struct json_member m, unsigned *seen, void *out)
-{
-    struct span name = json_string(m.name, r->scratch);
-
-    for (size_t i = 0; i < members->count; i++) {
-        const struct member *member = &members->list[i];
-        struct err *e;
-
-        if (!span_ieq(member->name, name))
-            continue;
-        if ((*seen & 1u << i) != 0)
-            return ERR(ERR_UNKNOWN, "The member '%.*s' is there twice.", SPAN_FMT(name));
-        *seen |= 1u << i;
-        e = member->read(r, m.value, out);
-        return e != NULL ? err_prefix(e, "%.*s: ", SPAN_FMT(member->name)) : NULL;
-    }
-    return unknown_member(members, name);
-}
-
-static struct err *read_object(const struct reading *r, const struct members *members,
-                               struct json_value object, void *out)
-{
-    unsigned seen = 0;
-
-    if (json_type(object) != JSON_OBJECT)
-        return ERR(ERR_UNKNOWN, "This must be an object.");
-    for (struct json_member m = json_first_member(object); json_exists(m.name);
-         m = json_next_member(object, m))
-        TRY(read_member(r, members, m, &seen, out));
-    for (size_t i = 0; i < members->count; i++)
-        if ((seen & 1u << i) == 0)
-            return ERR(ERR_UNKNOWN, "The member '%.*s' is missing.",
-                       SPAN_FMT(members->list[i].name));
-    return NULL;
-}
-
-static struct err *check_array(struct json_value v)
-{
-    return json_type(v) == JSON_ARRAY ? NULL : ERR(ERR_UNKNOWN, "This must be an array.");
-}
-
-static struct err *read_string(const struct reading *r, struct json_value v, struct span *out_text)
-{
-    if (json_type(v) != JSON_STRING)
-        return ERR(ERR_UNKNOWN, "This must be a string.");
-    *out_text = json_string(v, r->scratch);
-    return NULL;
-}
+static const struct shape key_shape = {key_properties, ARRAY_LEN(key_properties), false};
 
 /* Dot-delimited parts of letters, digits and '_'. */
 static bool is_dotted(struct span text, size_t least_parts)
@@ -135,104 +81,62 @@ static bool is_pattern(struct span text)
     return is_dotted(text, 2);
 }
 
-static struct err *read_resources(const struct reading *r, struct json_value v, void *out)
+static struct err *read_resources(struct json_value resources, struct arena *memory,
+                                  struct arena *scratch, struct access_entry *entry)
 {
-    struct access_entry *entry = out;
-    struct json_value element = json_first(v);
+    entry->resources = ARENA_ARRAY(memory, struct span, json_count(resources));
+    for (struct json_value v = json_first(resources); json_exists(v); v = json_next(resources, v)) {
+        struct span text = json_string(v, scratch);
 
-    TRY(check_array(v));
-    entry->resource_count = json_count(v);
-    entry->resources = ARENA_ARRAY(&r->access->memory, struct span, entry->resource_count);
-    for (size_t i = 0; i < entry->resource_count; i++) {
-        struct span text;
-
-        TRY(read_string(r, element, &text));
         if (!is_pattern(text))
-            return ERR(ERR_UNKNOWN,
-                       "'%.*s' is neither a resource's full name, nor 'Namespace.*', nor '*'.",
-                       SPAN_FMT(text));
-        entry->resources[i] = text_fold(&r->access->memory, text);
-        element = json_next(v, element);
+            return ERR(ERR_INVALID_ENTITY,
+                       "Resources[%zu]: '%.*s' is neither a resource's full name, nor "
+                       "'Namespace.*', nor '*'",
+                       entry->resource_count, SPAN_FMT(text));
+        entry->resources[entry->resource_count++] = text_fold(memory, text);
     }
     return NULL;
 }
 
-static struct err *read_methods(const struct reading *r, struct json_value v, void *out)
+static struct err *read_methods(struct json_value methods, struct arena *scratch,
+                                struct access_entry *entry)
 {
-    struct access_entry *entry = out;
-    struct json_value element = json_first(v);
+    size_t place = 0;
 
-    TRY(check_array(v));
-    for (; json_exists(element); element = json_next(v, element)) {
-        struct span text;
-        enum method method;
+    for (struct json_value v = json_first(methods); json_exists(v); v = json_next(methods, v)) {
+        struct span text = json_string(v, scratch);
+        bool is_all = span_eq(text, SPAN("*"));
+        enum method method = method_parse(text);
 
-        TRY(read_string(r, element, &text));
-        method = method_parse(text);
-        if (span_eq(text, SPAN("*")))
-            entry->methods = METHODS_ALL;
-        else if (method != METHOD_OTHER)
-            entry->methods |= METHOD_BIT(method);
-        else
-            return ERR(ERR_UNKNOWN, "'%.*s' is no method.", SPAN_FMT(text));
+        if (!is_all && method == METHOD_OTHER)
+            return ERR(ERR_INVALID_ENTITY, "Methods[%zu]: '%.*s' is no method", place,
+                       SPAN_FMT(text));
+        entry->methods |= is_all ? METHODS_ALL : METHOD_BIT(method);
+        place++;
     }
     entry->methods = method_closure(entry->methods);
     return NULL;
 }
 
-static const struct members entry_members = {
-    {{SPAN_INIT("Resources"), read_resources}, {SPAN_INIT("Methods"), read_methods}},
-    2,
-};
-
-static struct err *read_name(const struct reading *r, struct json_value v, void *out)
+static struct err *read_entries(struct json_value entries, struct arena *memory,
+                                struct arena *scratch, struct access_key *key)
 {
-    struct access_key *key = out;
-    struct span text;
+    key->entries = ARENA_ARRAY(memory, struct access_entry, json_count(entries));
+    for (struct json_value v = json_first(entries); json_exists(v); v = json_next(entries, v)) {
+        struct access_entry *entry = &key->entries[key->entry_count];
+        struct json_value *values;
+        struct err *e = schema_read(&entry_shape, v, scratch, &values);
 
-    TRY(read_string(r, v, &text));
-    if (text.n == 0)
-        return ERR(ERR_UNKNOWN, "This must not be empty.");
-    key->name = arena_copy(&r->access->memory, text);
-    return NULL;
-}
-
-static struct err *read_digest(const struct reading *r, struct json_value v, void *out)
-{
-    struct access_key *key = out;
-    struct span text;
-
-    TRY(read_string(r, v, &text));
-    if (text.n != 2 * sizeof(key->sha256) || !text_from_hex(text, key->sha256))
-        return ERR(ERR_UNKNOWN, "This must be a SHA-256 in %zu hexadecimal digits.",
-                   2 * sizeof(key->sha256));
-    return NULL;
-}
-
-static struct err *read_entries(const struct reading *r, struct json_value v, void *out)
-{
-    struct access_key *key = out;
-    struct json_value element = json_first(v);
-
-    TRY(check_array(v));
-    key->entry_count = json_count(v);
-    key->entries = ARENA_ARRAY(&r->access->memory, struct access_entry, key->entry_count);
-    for (size_t i = 0; i < key->entry_count; i++) {
-        struct err *e = read_object(r, &entry_members, element, &key->entries[i]);
-
+        if (e == NULL)
+            e = read_resources(values[ENTRY_RESOURCES], memory, scratch, entry);
+        if (e == NULL)
+            e = read_methods(values[ENTRY_METHODS], scratch, entry);
         if (e != NULL)
-            return err_prefix(e, "element %zu: ", i);
-        element = json_next(v, element);
+            return err_prefix(e, "AllowAccess[%zu].", key->entry_count);
+        key->entry_count++;
     }
     return NULL;
 }
-
-static const struct members key_members = {
-    {{SPAN_INIT("Name"), read_name},
-     {SPAN_INIT("KeySha256"), read_digest},
-     {SPAN_INIT("AllowAccess"), read_entries}},
-    3,
-};
 
 static struct err *check_unlike_others(const struct access *access, const struct access_key *key)
 {
@@ -240,10 +144,10 @@ static struct err *check_unlike_others(const struct access *access, const struct
         const struct access_key *other = &access->keys[i];
 
         if (span_eq(other->name, key->name))
-            return ERR(ERR_UNKNOWN, "Name: there is an API key '%.*s' already.",
+            return ERR(ERR_INVALID_ENTITY, "Name: there is an API key '%.*s' already",
                        SPAN_FMT(key->name));
-        if (memcmp(other->sha256, key->sha256, SHA256_BYTES) == 0)
-            return ERR(ERR_UNKNOWN, "KeySha256: the key '%.*s' is the same as '%.*s'.",
+        if (memcmp(other->sha256, key->sha256, DIGEST_BYTES) == 0)
+            return ERR(ERR_INVALID_ENTITY, "KeySha256: the key '%.*s' is the same as '%.*s'",
                        SPAN_FMT(key->name), SPAN_FMT(other->name));
     }
     return NULL;
@@ -251,11 +155,20 @@ static struct err *check_unlike_others(const struct access *access, const struct
 
 struct err *access_add(struct access *access, struct json_value declaration, struct arena *scratch)
 {
-    struct reading r = {access, scratch};
-    struct access_key key = {0};
+    struct access_key key = {.entry_count = 0};
     size_t bytes = access->key_count * sizeof(key);
+    struct json_value *values;
+    struct span sha256;
 
-    TRY(read_object(&r, &key_members, declaration, &key));
+    TRY(schema_read(&key_shape, declaration, scratch, &values));
+    key.name = arena_copy(&access->memory, json_string(values[KEY_NAME], scratch));
+    if (key.name.n == 0)
+        return ERR(ERR_INVALID_ENTITY, "Name: must not be empty");
+    sha256 = json_string(values[KEY_SHA256], scratch);
+    if (sha256.n != 2 * DIGEST_BYTES || !text_from_hex(sha256, key.sha256))
+        return ERR(ERR_INVALID_ENTITY, "KeySha256: must be a SHA-256 in %d hexadecimal digits",
+                   2 * DIGEST_BYTES);
+    TRY(read_entries(values[KEY_ALLOW_ACCESS], &access->memory, scratch, &key));
     TRY(check_unlike_others(access, &key));
     access->keys = arena_grow(&access->memory, access->keys, bytes, bytes + sizeof(key));
     access->keys[access->key_count++] = key;
@@ -292,11 +205,11 @@ static struct span presented_key(struct span authorization, struct arena *a)
 static const struct access_key *find_key(const struct access *access, struct span presented)
 {
     const struct access_key *found = NULL;
-    uint8_t digest[SHA256_BYTES];
+    uint8_t digest[DIGEST_BYTES];
 
-    sign_sha256(presented, digest);
+    digest_sha256(presented, digest);
     for (size_t i = 0; i < access->key_count; i++)
-        if (sign_equal(access->keys[i].sha256, digest, sizeof(digest)))
+        if (digest_equal(access->keys[i].sha256, digest, sizeof(digest)))
             found = &access->keys[i];
     return found;
 }

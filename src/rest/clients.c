@@ -6,10 +6,12 @@
 
 #include "io/timer.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "io/ip.h"
 
 #include <string.h>
 

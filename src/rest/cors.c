@@ -1,7 +1,12 @@
 #include "rest/cors.h"
 
-#include "admin/service.h"
 #include "base/json.h"
+#include "query/shape.h"
+#include "rest/call.h"
+#include "rest/request.h"
+#include "rest/resource.h"
+#include "rest/response.h"
+#include "rest/rest.h"
 
 static const char allowed_headers[] =
     "Authorization, Content-Type, Accept, If-Match, If-None-Match, Idempotency-Key, Prefer";
@@ -13,9 +18,9 @@ static struct span allowed_origin(const struct call *call)
 {
     struct span origin = request_header(call->request, SPAN("Origin"));
 
-    if (origin.p == NULL || call->service->cors_origins == NULL)
+    if (origin.p == NULL || call->rest->cors_origins == NULL)
         return (struct span){NULL, 0};
-    for (const char **at = call->service->cors_origins; *at != NULL; at++)
+    for (const char **at = call->rest->cors_origins; *at != NULL; at++)
         if (span_eq(span_str(*at), SPAN("*")) || span_ieq(span_str(*at), origin))
             return origin;
     return (struct span){NULL, 0};
@@ -26,7 +31,7 @@ void cors_add_headers(struct call *call)
     struct response *response = call->response;
     struct span origin;
 
-    if (call->service->cors_origins == NULL || call->request->is_local)
+    if (call->rest->cors_origins == NULL || call->request->is_local)
         return;
     response_add_header(response, SPAN("Vary"), SPAN("Origin"));
     origin = allowed_origin(call);

@@ -2,15 +2,23 @@
  * an error anywhere leaves everything as it was. */
 #include "rest/crud.h"
 
-#include "admin/service.h"
 #include "base/json.h"
-#include "base/must.h"
+#include "base/limits.h"
+#include "query/query.h"
+#include "rest/call.h"
 #include "rest/crud_inner.h"
 #include "rest/formats.h"
+#include "rest/metrics.h"
+#include "rest/request.h"
+#include "rest/response.h"
+#include "rest/rest.h"
+#include "rest/schema.h"
+#include "store/change.h"
+#include "store/entity.h"
 
 struct err *crud_body(struct call *call, struct json_doc *out_doc)
 {
-    const struct limits *limits = &call->service->limits;
+    const struct limits *limits = call->rest->limits;
     const struct json_limits bounds = {(uint32_t)limits->json_depth, (uint32_t)limits->json_nodes};
     struct span text = call->request->body;
 
@@ -24,7 +32,7 @@ struct err *crud_body(struct call *call, struct json_doc *out_doc)
 
 struct err *crud_check_several(const struct call *call, size_t count)
 {
-    if (count <= 1 || call->query.meta.is_unsafe)
+    if (count <= 1 || call->query->meta.is_unsafe)
         return NULL;
     return ERR(ERR_AMBIGUOUS_MATCH,
                "%zu entities of '%.*s' match, and %.*s of several needs the meta-condition "
@@ -76,11 +84,11 @@ static struct err *apply(struct call *call)
 /* What a request writes grows with what it matches, and not with what was sent. */
 static struct err *check_change(const struct call *call)
 {
-    int64_t most = call->service->limits.change_bytes;
+    int64_t most = call->rest->limits->change_bytes;
 
-    if (call->change.bodies.n <= (size_t)most)
+    if (call->change->bodies.n <= (size_t)most)
         return NULL;
-    call->service->metrics.limit_hits[METRIC_CHANGE_BYTES]++;
+    call->rest->metrics->limit_hits[METRIC_CHANGE_BYTES]++;
     return ERR(ERR_PAYLOAD_TOO_LARGE,
                "the request would write more than the limit ChangeBytes (%lld bytes): choose fewer "
                "entities with limit and offset",
@@ -92,7 +100,7 @@ static struct err *store_draft(struct call *call, struct draft *draft, const str
                                struct span *out_json)
 {
     const struct resource_ops *ops = call->resource->ops;
-    struct change *change = &call->change;
+    struct change *change = call->change;
     struct uuid id = old != NULL ? old->id : uuid_new();
     uint64_t object_no = old != NULL ? old->object_no : change_next_serial(change);
     struct buf text;
@@ -153,7 +161,7 @@ static struct err *safepost_one(struct call *call, struct json_value input, stru
 {
     struct safepost_match *match = safepost_next(posted->safepost);
     uint64_t object_no =
-        match->old != NULL ? match->old->object_no : change_next_serial(&call->change);
+        match->old != NULL ? match->old->object_no : change_next_serial(call->change);
     bool again = match->old == &match->written;
     size_t place = again ? match->place : posted->count;
 
@@ -198,7 +206,7 @@ struct span crud_id_of(struct span json)
 
 struct span crud_link(const struct call *call, struct span target)
 {
-    struct span base = call->service->base_path;
+    struct span base = call->rest->base_path;
     struct buf link;
 
     buf_init_arena(&link, call->arena);
@@ -240,7 +248,7 @@ struct err *crud_insert(struct call *call)
     root = json_root(&doc);
     posted.texts =
         ARENA_ARRAY(call->arena, struct span, json_type(root) == JSON_ARRAY ? json_count(root) : 1);
-    if (call->query.meta.safepost_count > 0)
+    if (call->query->meta.safepost_count > 0)
         TRY(safepost_open(call, root, &posted.safepost));
     e = post_all(call, root, &posted);
     safepost_close(posted.safepost);
@@ -311,7 +319,7 @@ struct err *crud_put(struct call *call)
     if (found.count > 1)
         return ERR(ERR_AMBIGUOUS_MATCH, "%zu entities of '%.*s' match, PUT replaces one",
                    found.count, SPAN_FMT(call->resource->name));
-    if (found.count == 0 && names_id(&call->query.conditions))
+    if (found.count == 0 && names_id(&call->query->conditions))
         return ERR(ERR_UNKNOWN_ENTITY,
                    "no entity of '%.*s' has this Id, and ids are given by the server",
                    SPAN_FMT(call->resource->name));
@@ -333,11 +341,11 @@ static struct err *delete_one(struct call *call, const struct query_item *item)
     const struct entity *e = item->object;
 
     if (ops->forget != NULL) {
-        ops->forget(&call->change, item->object);
+        ops->forget(call->change, item->object);
         return NULL;
     }
     TRY(crud_check_preconditions(call, e));
-    change_delete_entity(&call->change, call->resource->name, &e->id);
+    change_delete_entity(call->change, call->resource->name, &e->id);
     if (ops->stored == NULL)
         return NULL;
     TRY(ops->stored(call, METHOD_DELETE, crud_text(call->resource, e, call->arena)));
@@ -352,7 +360,7 @@ struct err *crud_delete(struct call *call)
     TRY(crud_check_several(call, found.count));
     if (found.count == 0)
         TRY(crud_check_preconditions(call, NULL));
-    call->change.frees_space = true;
+    call->change->frees_space = true;
     for (size_t i = 0; i < found.count; i++)
         TRY(delete_one(call, &found.items[i]));
     TRY(apply(call));

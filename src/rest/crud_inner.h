@@ -2,7 +2,7 @@
 #ifndef REST_CRUD_INNER_H
 #define REST_CRUD_INNER_H
 
-#include "rest/crud.h"
+#include "rest/resource.h"
 #include "store/entity.h"
 
 /* May the call's key see secrets of this resource? */

@@ -1,10 +1,21 @@
 /* GET, HEAD and REPORT: from the resource's source through the query to the answer. */
-#include "admin/service.h"
 #include "base/json.h"
+#include "base/limits.h"
 #include "base/must.h"
+#include "query/meta.h"
+#include "query/query.h"
+#include "query/uri.h"
+#include "rest/access.h"
+#include "rest/call.h"
+#include "rest/crud.h"
 #include "rest/crud_inner.h"
 #include "rest/formats.h"
+#include "rest/request.h"
+#include "rest/response.h"
+#include "rest/rest.h"
 #include "rest/scan.h"
+#include "rest/schema.h"
+#include "store/collection.h"
 
 #include <string.h>
 
@@ -118,20 +129,20 @@ static struct span hidden_value(struct query_source *source, const struct query_
 static bool is_scannable(const struct call *call, const struct collection_walk *walk,
                          bool objects_only)
 {
-    size_t most = (size_t)call->service->limits.scan_entities;
+    size_t most = (size_t)call->rest->limits->scan_entities;
 
     return call->request->gives_way && !walk->single && walk->bucket == NULL &&
            collection_count(walk->collection) > most &&
-           (call->resource->ops->hidden == NULL || call->query.meta.add_count == 0) &&
-           query_can_filter(&call->query, objects_only);
+           (call->resource->ops->hidden == NULL || call->query->meta.add_count == 0) &&
+           query_can_filter(call->query, objects_only);
 }
 
 /* What is looked for may be among the first ones; else nothing is done twice. */
 static uint64_t looked_at_now(const struct call *call, const struct scan *scan)
 {
-    bool ends_early = query_enough(&call->query) < UINT64_MAX;
+    bool ends_early = query_enough(call->query) < UINT64_MAX;
 
-    return scan != NULL || ends_early ? (uint64_t)call->service->limits.scan_entities : 0;
+    return scan != NULL || ends_early ? (uint64_t)call->rest->limits->scan_entities : 0;
 }
 
 static void open_scanned(struct collection_source *s, bool objects_only)
@@ -160,7 +171,7 @@ static struct collection_source *open_collection(struct call *call, bool objects
     if (call->resource->ops->hidden != NULL)
         s->source.hidden = hidden_value;
     s->call = call;
-    collection_walk(call->resource->collection, &call->query.conditions, &s->walk);
+    collection_walk(call->resource->collection, &call->query->conditions, &s->walk);
     s->source.holds = s->walk.holds;
     if (is_scannable(call, &s->walk, objects_only))
         open_scanned(s, objects_only);
@@ -207,7 +218,7 @@ struct err *crud_select(struct call *call, bool objects_only, struct query_resul
     struct scan_source *scanned;
 
     TRY(open_source(call, objects_only, &scanned));
-    TRY(query_run(&call->query, call->source, objects_only, call->arena, out_result));
+    TRY(query_run(call->query, call->source, objects_only, call->arena, out_result));
     return check_cut(call, scanned, objects_only);
 }
 
@@ -216,7 +227,7 @@ static struct err *count_selected(struct call *call, size_t *out_count)
     struct scan_source *scanned;
 
     TRY(open_source(call, false, &scanned));
-    TRY(query_count(&call->query, call->source, out_count));
+    TRY(query_count(call->query, call->source, out_count));
     return check_cut(call, scanned, false);
 }
 
@@ -224,13 +235,13 @@ static struct err *count_selected(struct call *call, size_t *out_count)
 static bool is_counted(struct call *call, size_t *out_count)
 {
     const struct resource_ops *ops = call->resource->ops;
-    const struct meta *meta = &call->query.meta;
+    const struct meta *meta = &call->query->meta;
 
     if (!meta_is_plain(meta) || meta->has_limit || meta->offset != 0)
         return false;
     if (ops->open != NULL)
         return ops->count != NULL && ops->count(call, out_count);
-    if (call->query.conditions.count > 0)
+    if (call->query->conditions.count > 0)
         return false;
     *out_count = collection_count(call->resource->collection);
     call_shows(call, collection_version(call->resource->collection));
@@ -294,7 +305,7 @@ static struct span etag_of(const struct call *call, const struct query_result *r
     bool is_indented = call->out.indent > 0, is_masked = !crud_sees_secrets(call);
 
     if (call->resource->collection == NULL || result->count != 1 ||
-        call->out.format != FORMAT_JSON || !meta_is_plain(&call->query.meta))
+        call->out.format != FORMAT_JSON || !meta_is_plain(&call->query->meta))
         return (struct span){NULL, 0};
     return tag_of(call, result->items[0].object, hows[is_indented][is_masked]);
 }
@@ -366,18 +377,18 @@ static void add_link(struct call *call, struct span target)
 /* The same request with the offset moved on by one page; one from the end, to those left. */
 static void add_pager(struct call *call, const struct query_result *result)
 {
-    const struct meta *meta = &call->query.meta;
+    const struct meta *meta = &call->query->meta;
     int64_t next = meta->offset < 0 ? -(int64_t)result->left : meta->offset + meta->limit;
     struct span next_offset = arena_printf(call->arena, "%lld", (long long)next);
-    struct uri uri = call->uri;
+    struct uri uri = *call->uri;
     struct buf target, metas;
 
     buf_init(&target, BUF_NO_CAP);
     buf_init(&metas, BUF_NO_CAP);
     uri.meta_count = 0;
-    for (size_t i = 0; i < call->uri.meta_count; i++)
-        if (!span_ieq(call->uri.metas[i].key, SPAN("offset")))
-            add_meta(&metas, call->uri.metas[i].key, call->uri.metas[i].value);
+    for (size_t i = 0; i < call->uri->meta_count; i++)
+        if (!span_ieq(call->uri->metas[i].key, SPAN("offset")))
+            add_meta(&metas, call->uri->metas[i].key, call->uri->metas[i].value);
     add_meta(&metas, SPAN("offset"), next_offset);
     uri_add_normal(&target, &uri, call->resource->name, false);
     if (uri.condition_count == 0)

@@ -5,10 +5,16 @@
  * of all other matches are found in one pass over the collection. The inputs of a request count one
  * after the other: the second of a key updates what the first wrote, which is not in the store yet.
  */
-#include "admin/service.h"
+#include "base/blob.h"
 #include "base/map.h"
 #include "base/must.h"
+#include "query/literal.h"
+#include "query/path.h"
+#include "query/query.h"
+#include "query/uri.h"
+#include "rest/call.h"
 #include "rest/crud_inner.h"
+#include "store/collection.h"
 
 struct safepost {
     struct call *call;
@@ -154,7 +160,7 @@ static struct err *note_inputs(struct safepost *s, struct json_value root)
 
 struct err *safepost_open(struct call *call, struct json_value root, struct safepost **out_safepost)
 {
-    const struct meta *meta = &call->query.meta;
+    const struct meta *meta = &call->query->meta;
     struct safepost *s = ARENA_NEW(call->arena, struct safepost);
     struct err *e;
 

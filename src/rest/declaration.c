@@ -1,10 +1,15 @@
 /* The registry follows the collection of declarations; the collection follows the configuration. */
 #include "rest/declaration.h"
 
-#include "admin/builtin.h"
-#include "admin/service.h"
 #include "base/log.h"
 #include "base/must.h"
+#include "query/shape.h"
+#include "rest/resource.h"
+#include "rest/rest.h"
+#include "rest/schema.h"
+#include "store/collection.h"
+#include "store/entity.h"
+#include "store/store.h"
 
 #define TEXT(s) SPAN_INIT(s)
 
@@ -70,6 +75,7 @@ static const struct property properties[] = {
      .meaning = TEXT("Whether it is the configuration's, and can be changed there only")},
     OBJECT_NO_PROPERTY,
 };
+const struct span declaration_resource = TEXT("Svc.Admin.Resource");
 const struct shape declaration_shape = {properties, ARRAY_LEN(properties), false};
 
 /* The registry. ---------------------------------------------------------------------------- */
@@ -84,28 +90,34 @@ static bool same_list(const struct span *a, size_t a_count, const struct span *b
 }
 
 /* Entities of a resource that was declared before are found as they are. */
-static void give_collection(struct service *s, struct resource *resource)
+static void give_collection(struct rest *rest, struct resource *resource)
 {
     struct err *e;
 
-    resource->collection = store_collection(s->store, resource->name);
+    resource->collection = store_collection(rest->store, resource->name);
     e = collection_set_indexes(resource->collection, resource->shape, resource->indexes,
                                resource->index_count);
     MUST(e == NULL); /* resource_make lets nothing pass that cannot be indexed */
 }
 
-/* Webhooks on events that carry its entities have to be read again by its new shape. */
-static void detach_by_payload(struct service *s, const struct resource *entities)
+static void tell(struct rest *rest, struct resource *resource)
 {
-    for (size_t i = 0; i < s->resources.count; i++) {
-        struct resource *event = s->resources.sorted[i];
+    if (rest->observer.resource_changing != NULL)
+        rest->observer.resource_changing(rest->observer.context, resource);
+}
+
+/* Events that carry its entities have another shape now. */
+static void tell_by_payload(struct rest *rest, const struct resource *entities)
+{
+    for (size_t i = 0; i < rest->resources->count; i++) {
+        struct resource *event = rest->resources->sorted[i];
 
         if (event->payload_resource.p != NULL && span_ieq(event->payload_resource, entities->name))
-            webhooks_detach(s->webhooks, event);
+            tell(rest, event);
     }
 }
 
-static void replace(struct service *s, struct resource *old, struct resource *made)
+static void replace(struct rest *rest, struct resource *old, struct resource *made)
 {
     bool same_shape = span_eq(old->properties, made->properties);
     bool same_indexes =
@@ -113,31 +125,31 @@ static void replace(struct service *s, struct resource *old, struct resource *ma
     uint64_t changed = made->declaration->version;
 
     made->shape_since = same_shape ? old->shape_since : changed;
-    webhooks_detach(s->webhooks, old);
-    resources_put(&s->resources, made);
+    tell(rest, old);
+    resources_put(rest->resources, made);
     if (!same_shape)
-        detach_by_payload(s, old);
+        tell_by_payload(rest, old);
     if (old->kind == KIND_ENTITY && !same_indexes)
-        give_collection(s, old);
+        give_collection(rest, old);
 }
 
-static void declare(struct service *s, struct resource *made)
+static void declare(struct rest *rest, struct resource *made)
 {
-    struct resource *old = resource_named(&s->resources, made->name);
+    struct resource *old = resource_named(rest->resources, made->name);
 
     if (old != NULL) {
-        replace(s, old, made);
+        replace(rest, old, made);
         return;
     }
     made->shape_since = made->declaration->version;
-    resources_put(&s->resources, made);
+    resources_put(rest->resources, made);
     if (made->kind == KIND_ENTITY)
-        give_collection(s, made);
+        give_collection(rest, made);
 }
 
 static void on_put(void *context, struct entity *entity, struct span old_json)
 {
-    struct service *s = context;
+    struct rest *rest = context;
     struct resource *made = resource_new();
     struct arena scratch;
     struct err *e;
@@ -147,7 +159,7 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
     e = resource_make(entity_parse(entity_json(entity), &scratch), &scratch, made);
     made->declaration = entity;
     if (e == NULL)
-        declare(s, made);
+        declare(rest, made);
     else
         log_error("resource", "a stored declaration is not understood: %.*s",
                   SPAN_FMT(err_message(e)));
@@ -159,7 +171,7 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
 
 static void on_gone(void *context, struct entity *entity)
 {
-    struct service *s = context;
+    struct rest *rest = context;
     struct arena scratch;
     struct json_value json;
     struct resource *resource;
@@ -167,17 +179,25 @@ static void on_gone(void *context, struct entity *entity)
     arena_init(&scratch);
     json = entity_parse(entity_json(entity), &scratch);
     resource =
-        resource_named(&s->resources, json_string(json_member(json, SPAN("Name")), &scratch));
+        resource_named(rest->resources, json_string(json_member(json, SPAN("Name")), &scratch));
     if (resource != NULL && resource->declaration == entity) {
-        webhooks_detach(s->webhooks, resource);
-        resources_remove(&s->resources, resource);
+        tell(rest, resource);
+        resources_remove(rest->resources, resource);
     }
     arena_done(&scratch);
 }
 
+struct err *declarations_changed(struct rest *rest, struct arena *a, uint64_t *out_serial)
+{
+    const struct rest_observer *o = &rest->observer;
+
+    *out_serial = 0;
+    return o->resources_changed == NULL ? NULL : o->resources_changed(o->context, a, out_serial);
+}
+
 static const struct collection_observer observer = {on_put, on_gone};
 
-void declarations_observe(struct service *service)
+void declarations_observe(struct rest *rest)
 {
-    collection_observe(store_collection(service->store, res_resource.name), &observer, service);
+    collection_observe(store_collection(rest->store, declaration_resource), &observer, rest);
 }

@@ -2,10 +2,16 @@
  * alone, so that a restart with the same configuration writes nothing. */
 #include "rest/declaration.h"
 
-#include "admin/builtin.h"
-#include "admin/service.h"
+#include "base/blob.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "query/shape.h"
+#include "rest/rest.h"
+#include "rest/schema.h"
+#include "store/change.h"
+#include "store/collection.h"
+#include "store/entity.h"
+#include "store/turn.h"
 
 /* A binary resource's File, read. */
 struct loaded_file {
@@ -20,7 +26,7 @@ struct named {
 };
 
 struct configuring {
-    struct service *service;
+    struct rest *rest;
     const char *directory;
     bool only_check; /* there is no change then */
     struct arena arena;
@@ -56,7 +62,7 @@ static struct err *put(struct configuring *c, enum method verb, const struct dra
     struct span json = encoded(c, draft, &id, object_no);
 
     if (!c->only_check)
-        change_put_entity(&c->change, res_resource.name, &id, object_no, json);
+        change_put_entity(&c->change, declaration_resource, &id, object_no, json);
     return declaration_set_add(&c->set, verb, json);
 }
 
@@ -68,7 +74,7 @@ static struct err *drop(struct configuring *c, const struct resource *resource)
         log_warn("resource", "'%.*s' is declared no more: its %zu entities stay out of sight",
                  SPAN_FMT(resource->name), collection_count(resource->collection));
     if (!c->only_check)
-        change_delete_entity(&c->change, res_resource.name, &e->id);
+        change_delete_entity(&c->change, declaration_resource, &e->id);
     return declaration_set_add(&c->set, METHOD_DELETE, entity_json(e));
 }
 
@@ -110,7 +116,7 @@ static bool is_same(const struct resource *old, const struct draft *draft, struc
 
 static struct err *compare(struct configuring *c, const struct draft *draft, struct span name)
 {
-    const struct resource *old = resource_named(&c->service->resources, name);
+    const struct resource *old = resource_named(c->rest->resources, name);
     const struct entity *e;
 
     if (old == NULL || !old->is_configured)
@@ -141,7 +147,7 @@ static struct err *configure_one(struct configuring *c, struct json_value declar
 
 static struct err *drop_others(struct configuring *c)
 {
-    const struct resources *r = &c->service->resources;
+    const struct resources *r = c->rest->resources;
 
     for (size_t i = 0; i < r->count; i++)
         if (r->sorted[i]->is_configured && map_find(&c->names, r->sorted[i]->folded) == NULL)
@@ -167,7 +173,7 @@ static struct err *configure_all(struct configuring *c, struct json_value declar
 static void give_files(struct configuring *c)
 {
     for (struct loaded_file *f = c->files; f != NULL; f = f->next) {
-        struct resource *resource = resource_named(&c->service->resources, f->name);
+        struct resource *resource = resource_named(c->rest->resources, f->name);
 
         blob_unref(resource->content);
         resource->content = TAKE(f->content);
@@ -178,9 +184,9 @@ static struct err *carry_out(struct configuring *c)
 {
     uint64_t serial;
 
-    TRY(turn_apply(c->service->turn, &c->change, &serial));
+    TRY(turn_apply(c->rest->turn, &c->change, &serial));
     give_files(c);
-    return webhooks_settle(c->service->webhooks, &c->arena, &serial);
+    return declarations_changed(c->rest, &c->arena, &serial);
 }
 
 static void done(struct configuring *c)
@@ -192,16 +198,16 @@ static void done(struct configuring *c)
     arena_done(&c->arena);
 }
 
-struct err *declarations_configure(struct service *service, struct json_value declarations,
+struct err *declarations_configure(struct rest *rest, struct json_value declarations,
                                    const char *directory, bool only_check)
 {
-    struct configuring c = {.service = service, .directory = directory, .only_check = only_check};
+    struct configuring c = {.rest = rest, .directory = directory, .only_check = only_check};
     struct err *e;
 
     arena_init(&c.arena);
-    declaration_set_init(&c.set, &service->resources, &c.arena);
+    declaration_set_init(&c.set, rest->resources, &c.arena);
     if (!only_check)
-        change_init(&c.change, service->turn, &c.arena);
+        change_init(&c.change, rest->turn, &c.arena);
     map_init(&c.names, named_key);
     e = configure_all(&c, declarations);
     if (e == NULL && !only_check)

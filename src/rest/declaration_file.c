@@ -1,5 +1,6 @@
 /* Content of binary resources that lies in files beside the configuration. Read when the
  * configuration is, which is the one time that the server waits for a file. */
+#include "base/blob.h"
 #include "rest/declaration.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
  * as they would be afterwards. */
 #include "base/text.h"
 #include "rest/declaration.h"
+#include "store/entity.h"
 
 void declaration_set_init(struct declaration_set *set, const struct resources *resources,
                           struct arena *a)

@@ -1,18 +1,52 @@
 #include "rest/error_log.h"
 
-#include "admin/service.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/text.h"
-#include "hooks/retention.h"
+#include "query/shape.h"
+#include "query/uri.h"
+#include "rest/call.h"
 #include "rest/mask.h"
+#include "rest/request.h"
+#include "rest/resource.h"
+#include "rest/rest.h"
+#include "store/change.h"
+#include "store/turn.h"
 
 enum { TEXT_MAX_SCALARS = 10000 };
 
-static const struct span resource_name = SPAN_INIT("Svc.Admin.Error");
+const struct span error_log_resource = SPAN_INIT("Svc.Admin.Error");
+
+static const struct span code_names[] = {
+#define CODE_AS_NAME(symbol, name, number, status) SPAN_INIT(name),
+    ERR_CODES(CODE_AS_NAME)
+#undef CODE_AS_NAME
+};
+static const struct enumeration codes = {"ErrorCode", code_names, ARRAY_LEN(code_names)};
+
+static const struct property properties[] = {
+    ID_PROPERTY("ID of the error"),
+    READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When the error was encountered"),
+    READ_ONLY_PROPERTY("ResourceName", TYPE_STRING, 0, "Resource of the request, or <unknown>"),
+    READ_ONLY_PROPERTY("Action", TYPE_STRING, 0, "The action that failed: the request's method"),
+    {.name = SPAN_INIT("ErrorCode"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .values = &codes,
+     .meaning = SPAN_INIT("Error code, see Svc.Admin.ErrorCode")},
+    READ_ONLY_PROPERTY("StackTrace", TYPE_STRING, 0, "Places in the server that the error passed"),
+    READ_ONLY_PROPERTY("Message", TYPE_STRING, 0, "What was wrong"),
+    READ_ONLY_PROPERTY("Uri", TYPE_STRING, 0, "URI of the request in normal form"),
+    READ_ONLY_PROPERTY("Headers", TYPE_STRING, 0, "Request headers, secrets masked"),
+    READ_ONLY_PROPERTY("Body", TYPE_STRING, 0, "Body of the request"),
+    OBJECT_NO_PROPERTY,
+};
+
+const struct shape error_log_shape = {properties, ARRAY_LEN(properties), false};
 
 bool error_log_keeps(enum err_code code)
 {
@@ -37,12 +71,12 @@ static void add_member(struct buf *b, const char *name, struct span text)
  */
 static void add_uri(struct buf *b, const struct call *call)
 {
-    struct span name = call->resource != NULL ? call->resource->name : call->uri.resource;
+    struct span name = call->resource != NULL ? call->resource->name : call->uri->resource;
     struct buf uri;
 
     buf_init(&uri, BUF_NO_CAP);
     if (call->uri_is_split)
-        uri_add_normal(&uri, &call->uri, name, true);
+        uri_add_normal(&uri, call->uri, name, true);
     else
         buf_add(&uri, call->request->target);
     add_member(b, "Uri", buf_span(&uri));
@@ -78,7 +112,7 @@ static bool may_hold_secrets(const struct call *call, struct span body)
 /* A body that may hold secrets is shown without them; one that cannot be read, not at all. */
 static struct span visible_body(const struct call *call)
 {
-    const struct limits *limits = &call->service->limits;
+    const struct limits *limits = call->rest->limits;
     const struct json_limits bounds = {(uint32_t)limits->json_depth, (uint32_t)limits->json_nodes};
     struct span body = call->request->body;
     struct json_doc doc;
@@ -156,13 +190,13 @@ static void add_entity(struct buf *b, const struct call *call, const struct err 
  */
 static void read_conditions(struct call *call)
 {
-    if (call->uri.is_unread)
-        err_free(uri_read_conditions(&call->uri, call->arena));
+    if (call->uri->is_unread)
+        err_free(uri_read_conditions(call->uri, call->arena));
 }
 
 struct span error_log_store(struct call *call, const struct err *e)
 {
-    struct turn *turn = call->service->turn;
+    struct turn *turn = call->rest->turn;
     struct uuid id = uuid_new();
     struct change change;
     struct buf json;
@@ -174,7 +208,8 @@ struct span error_log_store(struct call *call, const struct err *e)
     buf_init(&json, BUF_NO_CAP);
     read_conditions(call);
     add_entity(&json, call, e, &id, change_next_serial(&change));
-    change_put_entity(&change, resource_name, &id, change_next_serial(&change), buf_span(&json));
+    change_put_entity(&change, error_log_resource, &id, change_next_serial(&change),
+                      buf_span(&json));
     failed = turn_apply(turn, &change, &serial);
     change_done(&change);
     buf_done(&json);
@@ -183,7 +218,6 @@ struct span error_log_store(struct call *call, const struct err *e)
         err_free(failed);
         return (struct span){NULL, 0};
     }
-    retention_wake(call->service);
     uuid_text(&id, text);
-    return arena_printf(call->arena, "/%.*s/id=%s", SPAN_FMT(resource_name), text);
+    return arena_printf(call->arena, "/%.*s/id=%s", SPAN_FMT(error_log_resource), text);
 }

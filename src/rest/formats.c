@@ -1,5 +1,6 @@
 #include "rest/formats.h"
 
+#include "base/json.h"
 #include "base/map.h"
 #include "store/entity.h"
 

@@ -1,5 +1,7 @@
 #include "rest/method.h"
 
+#include "query/shape.h"
+
 static const struct span names[] = {
 #define METHOD_AS_NAME(symbol, name) [symbol] = SPAN_INIT(name),
     METHODS(METHOD_AS_NAME)

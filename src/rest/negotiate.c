@@ -5,7 +5,6 @@
  * keeps the weight of the most specific range that fits it; the heaviest wins. */
 #include "rest/negotiate.h"
 
-#include "base/macros.h"
 #include "base/text.h"
 
 #include <limits.h>

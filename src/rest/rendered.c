@@ -1,4 +1,9 @@
 #include "rest/rendered.h"
+#include "base/uuid.h"
+#include "query/condition.h"
+#include "query/literal.h"
+#include "query/query.h"
+#include "rest/call.h"
 
 static struct rendered *rendered_of(struct query_source *source)
 {
@@ -43,7 +48,7 @@ struct rendered *rendered_open(struct call *call, void *(*next)(struct rendered 
 
 bool rendered_wanted_id(const struct call *call, struct span property, struct uuid *out_id)
 {
-    const struct literal *literal = conditions_equal_to(&call->query.conditions, property);
+    const struct literal *literal = conditions_equal_to(&call->query->conditions, property);
     struct uuid nil = {{0}};
 
     if (literal == NULL)

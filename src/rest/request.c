@@ -1,14 +1,24 @@
-/* The steps of an evaluation, in the order in which protocol.md section 4 wants them checked:
- * key, URI, resource, method, rights, conditions, negotiation; then the resource's own work. The
- * first error ends it and becomes the answer. */
+/* The steps of an evaluation, in the order in which docs/specification.md section 4 wants them
+ * checked: key, URI, resource, method, rights, conditions, negotiation; then the resource's own
+ * work. The first error ends it and becomes the answer. */
 #include "rest/request.h"
 
-#include "admin/service.h"
+#include "base/limits.h"
 #include "base/mem.h"
+#include "query/query.h"
+#include "rest/access.h"
+#include "rest/call.h"
+#include "rest/clients.h"
 #include "rest/cors.h"
 #include "rest/crud.h"
 #include "rest/error_log.h"
-#include "rest/status.h"
+#include "rest/metrics.h"
+#include "rest/resource.h"
+#include "rest/response.h"
+#include "rest/rest.h"
+#include "store/change.h"
+#include "store/entity.h"
+#include "store/turn.h"
 
 #include <string.h>
 
@@ -17,7 +27,7 @@ static struct err *refuse_sign_in(struct call *call, unsigned wait_s)
     struct err *e = ERR(ERR_TOO_MANY_REQUESTS, "too many requests with a wrong API key came from "
                                                "this address: the limit FailedSignInsPerMinute");
 
-    call->service->metrics.limit_hits[METRIC_FAILED_SIGN_INS]++;
+    call->rest->metrics->limit_hits[METRIC_FAILED_SIGN_INS]++;
     err_set_retry_after(e, wait_s);
     return e;
 }
@@ -25,28 +35,28 @@ static struct err *refuse_sign_in(struct call *call, unsigned wait_s)
 /* A request without a key guesses none: it neither counts as a failure nor waits. */
 static struct err *sign_in(struct call *call)
 {
-    struct service *s = call->service;
+    struct rest *rest = call->rest;
     const struct in6_addr *client = call->request->client;
     struct span authorization = request_header(call->request, SPAN("Authorization"));
-    unsigned wait_s = authorization.n > 0 ? clients_sign_in_wait_s(s->clients, client) : 0;
+    unsigned wait_s = authorization.n > 0 ? clients_sign_in_wait_s(rest->clients, client) : 0;
     struct err *e;
 
     if (wait_s > 0)
         return refuse_sign_in(call, wait_s);
-    e = access_sign_in(&s->access, authorization, call->arena, &call->key);
+    e = access_sign_in(rest->access, authorization, call->arena, &call->key);
     if (e != NULL && authorization.n > 0)
-        clients_sign_in_failed(s->clients, client);
+        clients_sign_in_failed(rest->clients, client);
     return e;
 }
 
 static struct err *find_resource(struct call *call)
 {
-    struct service *s = call->service;
-    struct span name = call->uri.resource;
+    struct rest *rest = call->rest;
+    struct span name = call->uri->resource;
 
     if (name.p == NULL)
         name = SPAN("Svc.AvailableResource");
-    TRY(resource_ask(&s->resources, name, call->key, &call->resource));
+    TRY(resource_find(rest->resources, name, call->key, &call->resource));
     call->error_resource = call->resource->name;
     if (call->resource->declaration != NULL)
         call_shows(call, call->resource->declaration->version);
@@ -94,14 +104,14 @@ static struct err *negotiate(struct call *call)
 /* Past MemoryBytes nothing more is taken in; reading, deleting and delivering go on. */
 static struct err *check_memory(const struct call *call)
 {
-    int64_t most = call->service->limits.memory_bytes;
+    int64_t most = call->rest->limits->memory_bytes;
     bool takes_memory =
         call->method == METHOD_POST || call->method == METHOD_PATCH || call->method == METHOD_PUT;
     struct err *e;
 
     if (most == 0 || !takes_memory || mem_bytes() <= (size_t)most)
         return NULL;
-    call->service->metrics.limit_hits[METRIC_MEMORY_BYTES]++;
+    call->rest->metrics->limit_hits[METRIC_MEMORY_BYTES]++;
     e = ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached", (long long)most);
     err_set_retry_after(e, 5);
     return e;
@@ -111,7 +121,7 @@ static struct err *check_answer(const struct call *call)
 {
     if (!buf_over(&call->response->body))
         return NULL;
-    call->service->metrics.limit_hits[METRIC_ANSWER_BYTES]++;
+    call->rest->metrics->limit_hits[METRIC_ANSWER_BYTES]++;
     return ERR(ERR_PAYLOAD_TOO_LARGE,
                "the answer would be larger than the limit AnswerBytes (%zu bytes): ask for "
                "fewer entities with limit and offset%s",
@@ -154,12 +164,12 @@ static struct span target_of(const struct call *call)
 {
     bool is_server = call->method == METHOD_OPTIONS && span_eq(call->request->target, SPAN("*"));
 
-    return is_server ? call->service->base_path : call->request->target;
+    return is_server ? call->rest->base_path : call->request->target;
 }
 
 static struct err *evaluate(struct call *call)
 {
-    struct service *s = call->service;
+    struct rest *rest = call->rest;
     const struct request *r = call->request;
 
     call->method = method_parse(r->method);
@@ -167,16 +177,16 @@ static struct err *evaluate(struct call *call)
         call->method = METHOD_OPTIONS;
     if (call->method != METHOD_OPTIONS)
         TRY(sign_in(call));
-    TRY(uri_split(target_of(call), r->is_local ? SPAN("/") : s->base_path,
-                  (size_t)s->limits.conditions, call->arena, &call->uri));
+    TRY(uri_split(target_of(call), r->is_local ? SPAN("/") : rest->base_path,
+                  (size_t)rest->limits->conditions, call->arena, call->uri));
     call->uri_is_split = true;
     TRY(find_resource(call));
     TRY(check_method(call));
     if (call->method == METHOD_OPTIONS)
         return cors_answer_options(call);
     TRY(check_rights(call));
-    TRY(uri_read_conditions(&call->uri, call->arena));
-    TRY(resource_parse_query(call->resource, &call->uri, call->arena, &call->query));
+    TRY(uri_read_conditions(call->uri, call->arena));
+    TRY(resource_parse_query(call->resource, call->uri, call->arena, call->query));
     TRY(negotiate(call));
     TRY(check_memory(call));
     TRY(execute(call));
@@ -222,21 +232,27 @@ static void answer_error(struct call *call, const struct err *e)
     add_challenge(call, e);
 }
 
-void request_run(struct service *service, const struct request *request, struct response *response)
+void request_run(struct rest *rest, const struct request *request, struct response *response)
 {
-    struct call call;
+    struct uri uri = {.is_plain = false};
+    struct query query = {.shape = NULL};
+    struct change change;
+    struct call call = {
+        .rest = rest,
+        .request = request,
+        .response = response,
+        .arena = &response->arena,
+        .uri = &uri,
+        .query = &query,
+        .change = &change,
+    };
     struct err *e;
 
     response_reset(response);
-    memset(&call, 0, sizeof(call));
-    call.service = service;
-    call.request = request;
-    call.response = response;
-    call.arena = &response->arena;
-    change_init(&call.change, service->turn, call.arena);
+    change_init(&change, rest->turn, call.arena);
     e = evaluate(&call);
-    change_done(&call.change);
-    query_done(&call.query);
+    change_done(&change);
+    query_done(&query);
     if (response->scan != NULL) {
         err_free(e);
         return;
@@ -252,7 +268,7 @@ struct err *call_apply(struct call *call)
     uint64_t serial;
 
     TRY(check_answer(call)); /* what is answered with an error must not happen */
-    TRY(turn_apply(call->service->turn, &call->change, &serial));
+    TRY(turn_apply(call->rest->turn, call->change, &serial));
     call_shows(call, serial);
     return NULL;
 }
@@ -260,4 +276,37 @@ struct err *call_apply(struct call *call)
 void call_shows(struct call *call, uint64_t version)
 {
     call->response->serial = MAX(call->response->serial, version);
+}
+
+struct span request_header_all(const struct request *r, struct span name, struct arena *a)
+{
+    struct span all = {NULL, 0};
+
+    for (size_t i = 0; i < r->header_count; i++) {
+        if (!span_ieq(r->headers[i].name, name))
+            continue;
+        all = all.p == NULL
+                  ? r->headers[i].value
+                  : arena_printf(a, "%.*s, %.*s", SPAN_FMT(all), SPAN_FMT(r->headers[i].value));
+    }
+    return all;
+}
+
+uint8_t request_depth(const struct request *r)
+{
+    uint64_t depth;
+
+    if (r->is_local || !span_to_u64(request_header(r, SPAN("Svc-depth")), &depth))
+        return r->depth;
+    return (uint8_t)MIN(depth, UINT8_MAX);
+}
+
+void request_refuse(struct response *response, int status, enum err_code code, struct span message,
+                    unsigned retry_after_s)
+{
+    response_reset(response);
+    response_set_problem(response, status, code, message, (struct span){NULL, 0});
+    if (retry_after_s > 0)
+        response_add_header(response, SPAN("Retry-After"),
+                            arena_printf(&response->arena, "%u", retry_after_s));
 }

@@ -3,10 +3,15 @@
  * resource_make.c. */
 #include "rest/resource.h"
 
+#include "base/blob.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/text.h"
+#include "match/matcher.h"
+#include "query/query.h"
 #include "rest/access.h"
+#include "rest/schema.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -159,14 +164,14 @@ static void each_suffix(struct resources *r, struct resource *resource, suffix_f
 static void add(struct resources *r, struct resource *resource)
 {
     resource->referrers = NEW(struct referrers);
-    list_init(&resource->referrers->webhooks);
+    list_init(&resource->referrers->selectors);
     list_init(&resource->referrers->targets);
     insert_sorted(&r->sorted, &r->count, resource);
     each_suffix(r, resource, add_suffix);
 }
 
 struct resource *resources_add_builtin(struct resources *r, struct store *store,
-                                       const struct resource_definition *definition)
+                                       const struct resource_definition *definition, void *context)
 {
     struct resource *resource = resource_new();
 
@@ -177,6 +182,7 @@ struct resource *resources_add_builtin(struct resources *r, struct store *store,
     resource->methods = resource_methods(definition->kind, definition->methods);
     resource->shape = definition->shape;
     resource->ops = definition->ops;
+    resource->context = context;
     if (definition->is_stored)
         resource->collection = store_collection(store, definition->name);
     add(r, resource);
@@ -216,8 +222,7 @@ struct resource *resources_put(struct resources *r, struct resource *made)
 
 void resources_remove(struct resources *r, struct resource *resource)
 {
-    MUST(list_empty(&resource->referrers->webhooks) && list_empty(&resource->referrers->targets));
-    r->asked = NULL;
+    MUST(list_empty(&resource->referrers->selectors) && list_empty(&resource->referrers->targets));
     remove_sorted(r->sorted, &r->count, resource);
     each_suffix(r, resource, remove_suffix);
     resource_free(resource);
@@ -274,19 +279,6 @@ struct err *resource_find(const struct resources *r, struct span name, const str
     if (suffix->named == NULL && suffix->count > 1)
         return ambiguous(suffix, name, key);
     *out_resource = suffix->named != NULL ? suffix->named : suffix->resources[0];
-    return NULL;
-}
-
-struct err *resource_ask(struct resources *r, struct span name, const struct access_key *key,
-                         struct resource **out_resource)
-{
-    if (r->asked != NULL && span_eq(r->asked->name, name)) {
-        *out_resource = r->asked;
-        return NULL;
-    }
-    TRY(resource_find(r, name, key, out_resource));
-    if ((*out_resource)->name.n == name.n)
-        r->asked = *out_resource;
     return NULL;
 }
 

@@ -1,8 +1,11 @@
 /* One declaration becomes a resource: what its kind may have is read, everything else refused. */
-#include "admin/builtin.h"
+#include "base/blob.h"
 #include "base/text.h"
+#include "query/shape.h"
+#include "rest/declaration.h"
 #include "rest/negotiate.h"
 #include "rest/resource.h"
+#include "rest/schema.h"
 
 enum { NAME_MOST = 200, INDEXES_MOST = 32 };
 
@@ -154,7 +157,7 @@ static struct err *make_entity(struct making *m)
 
     TRY(check_absent(m, absent, ARRAY_LEN(absent)));
     TRY(read_methods(m, METHODS_ALL));
-    m->resource->ops = &res_declared_ops;
+    m->resource->ops = &declared_entity_ops;
     m->resource->shape = &schema_dynamic;
     if (json_exists(declared)) {
         m->resource->properties = kept(m, json_text(declared));
@@ -177,7 +180,7 @@ static struct err *make_event(struct making *m)
     struct json_value type = json_member(payload, SPAN("ContentType"));
 
     TRY(check_absent(m, absent, ARRAY_LEN(absent)));
-    resource->ops = &res_declared_ops;
+    resource->ops = &declared_entity_ops;
     resource->shape = &schema_dynamic;
     if (json_exists(payload) &&
         (json_type(entities) == JSON_NULL) == (json_type(type) == JSON_NULL))
@@ -206,7 +209,7 @@ static struct err *make_binary(struct making *m)
 
     TRY(check_absent(m, absent, ARRAY_LEN(absent)));
     TRY(read_methods(m, METHOD_BIT(METHOD_GET) | METHOD_BIT(METHOD_HEAD)));
-    resource->ops = &res_binary_ops;
+    resource->ops = &declared_binary_ops;
     resource->shape = &schema_dynamic;
     if (type.p == NULL)
         type = SPAN("application/octet-stream");

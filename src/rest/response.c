@@ -1,7 +1,7 @@
 /* The answer object of request.h: headers, body, and the arena of one evaluation. */
+#include "rest/response.h"
 #include "base/json.h"
 #include "base/must.h"
-#include "rest/request.h"
 #include "rest/status.h"
 
 void response_init(struct response *r, size_t max_body_bytes)
@@ -15,29 +15,6 @@ void response_done(struct response *r)
 {
     buf_done(&r->body);
     arena_done(&r->arena);
-}
-
-struct span request_join_headers(const struct request *r, struct span name, struct arena *a)
-{
-    struct span all = {NULL, 0};
-
-    for (size_t i = 0; i < r->header_count; i++) {
-        if (!span_ieq(r->headers[i].name, name))
-            continue;
-        all = all.p == NULL
-                  ? r->headers[i].value
-                  : arena_printf(a, "%.*s, %.*s", SPAN_FMT(all), SPAN_FMT(r->headers[i].value));
-    }
-    return all;
-}
-
-uint8_t request_depth(const struct request *r)
-{
-    uint64_t depth;
-
-    if (r->is_local || !span_to_u64(request_header(r, SPAN("Svc-depth")), &depth))
-        return r->depth;
-    return (uint8_t)MIN(depth, UINT8_MAX);
 }
 
 struct span response_header(const struct response *r, struct span name)
@@ -100,14 +77,4 @@ void response_set_problem(struct response *r, int status, enum err_code code, st
     json_add_string(b, err_info(code)->name);
     buf_add_char(b, '}');
     response_add_header(r, SPAN("Svc-info"), message);
-}
-
-void request_refuse(struct response *response, int status, enum err_code code, struct span message,
-                    unsigned retry_after_s)
-{
-    response_reset(response);
-    response_set_problem(response, status, code, message, (struct span){NULL, 0});
-    if (retry_after_s > 0)
-        response_add_header(response, SPAN("Retry-After"),
-                            arena_printf(&response->arena, "%u", retry_after_s));
 }

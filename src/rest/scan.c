@@ -7,12 +7,18 @@
  * would leave too many of them to the evaluation; but not more of them than of the others. */
 #include "rest/scan.h"
 
-#include "admin/service.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "query/query.h"
+#include "rest/call.h"
 #include "rest/crud_inner.h"
+#include "rest/metrics.h"
+#include "rest/request.h"
+#include "rest/rest.h"
+#include "store/collection.h"
 #include "store/cursor.h"
 
 #include <stdlib.h>
@@ -38,7 +44,7 @@ struct scan_late {
 struct scan {
     struct list_link link; /* linked while it is under way */
     struct list *in;       /* then: of `scans` */
-    struct service *service;
+    struct rest *rest;
     struct cursor cursor;
     struct arena arena;
     struct span resource_name;
@@ -192,7 +198,7 @@ static uint64_t declared_at(const struct resource *r)
 /* What the query was read by is there only as long as the resource is the same. */
 static bool find_resource(struct scan *s)
 {
-    const struct resource *r = resource_named(&s->service->resources, s->resource_name);
+    const struct resource *r = resource_named(s->rest->resources, s->resource_name);
 
     s->resource = r;
     return r != NULL && r->collection == s->collection && declared_at(r) == s->declared_at;
@@ -209,10 +215,10 @@ static bool is_done(const struct scan *s)
 static bool run_slice(struct scan *s)
 {
     uint64_t end_ns = clock_mono_ns() + SLICE_NS;
-    int64_t left = s->service->limits.scan_entities;
+    int64_t left = s->rest->limits->scan_entities;
     size_t bytes = 0;
 
-    s->service->metrics.scan_slices++;
+    s->rest->metrics->scan_slices++;
     if (!find_resource(s))
         return true;
     while (left-- > 0 && !is_done(s)) {
@@ -238,7 +244,7 @@ static bool is_open(const struct scan *s)
 
 static void go_on(struct scan *s)
 {
-    struct scans *all = &s->service->scans;
+    struct scans *all = s->rest->scans;
 
     s->in = &all->going;
     list_push_back(s->in, &s->link);
@@ -301,7 +307,7 @@ static struct uri_condition *copy_conditions(const struct uri_condition *from, s
 /* What the call has understood, understood once more, from copies. */
 static void read_query(struct scan *s, const struct call *call)
 {
-    struct uri uri = call->uri;
+    struct uri uri = *call->uri;
     struct err *e;
 
     uri.conditions = copy_conditions(uri.conditions, uri.condition_count, &s->arena);
@@ -315,7 +321,7 @@ struct scan *scan_new(const struct call *call, bool objects_only)
     const struct scan *before = call->request->scan;
     struct scan *s = NEW(struct scan);
 
-    s->service = call->service;
+    s->rest = call->rest;
     s->repeats = before == NULL ? 0 : before->repeats + 1;
     arena_init(&s->arena);
     s->resource_name = arena_copy(&s->arena, call->resource->name);
@@ -336,7 +342,7 @@ struct scan *scan_new(const struct call *call, bool objects_only)
 
 void scan_start(struct scan *s, void (*on_done)(void *context), void *context)
 {
-    struct scans *all = &s->service->scans;
+    struct scans *all = s->rest->scans;
 
     s->on_done = on_done;
     s->context = context;
@@ -351,7 +357,7 @@ void scan_start(struct scan *s, void (*on_done)(void *context), void *context)
 
 static void leave(struct scan *s)
 {
-    struct scans *all = &s->service->scans;
+    struct scans *all = s->rest->scans;
 
     if (list_linked(&s->link))
         list_remove(s->in, &s->link);

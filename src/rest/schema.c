@@ -5,6 +5,8 @@
 
 #include "base/datetime.h"
 #include "base/decimal.h"
+#include "base/json.h"
+#include "query/shape.h"
 #include "store/entity.h"
 
 static const struct property entity_properties[] = {
@@ -75,13 +77,56 @@ static bool has_type(struct json_value v, enum value_type type, struct arena *a)
     }
 }
 
-static struct err *check_type(const struct property *p, struct json_value v,
-                              const struct place *outer, struct arena *a)
+static struct err *check_is_object(struct json_value v)
 {
-    if (json_type(v) == JSON_NULL || has_type(v, p->type, a))
-        return NULL;
+    return json_type(v) == JSON_OBJECT ? NULL : ERR(ERR_INVALID_ENTITY, "it must be a JSON object");
+}
+
+static struct err *wrong_type(struct span name, enum value_type type, const struct place *outer,
+                              struct arena *a)
+{
     return ERR(ERR_INVALID_ENTITY, "%.*s: must be of type %.*s",
-               SPAN_FMT(place_text(outer, p->name, a)), SPAN_FMT(value_type_name(p->type)));
+               SPAN_FMT(place_text(outer, name, a)), SPAN_FMT(value_type_name(type)));
+}
+
+static struct span element_name(struct span array, size_t index, struct arena *a)
+{
+    return arena_printf(a, "%.*s[%zu]", SPAN_FMT(array), index);
+}
+
+static struct err *check_elements(const struct property *p, struct json_value array,
+                                  const struct place *outer, struct arena *a)
+{
+    size_t index = 0;
+
+    for (struct json_value v = json_first(array); json_exists(v); v = json_next(array, v), index++)
+        if (!has_type(v, p->elements, a))
+            return wrong_type(element_name(p->name, index, a), p->elements, outer, a);
+    return NULL;
+}
+
+static struct err *check_range(const struct property *p, struct json_value v,
+                               const struct place *outer, struct arena *a)
+{
+    double number = decimal_to_double(json_text(v));
+
+    if (number >= p->least && number <= p->most)
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY, "%.*s: is %.*s, it must be between %.15g and %.15g",
+               SPAN_FMT(place_text(outer, p->name, a)), SPAN_FMT(json_text(v)), p->least, p->most);
+}
+
+/* What is not null must be of its type, and within its range. */
+static struct err *check_value(const struct property *p, struct json_value v,
+                               const struct place *outer, struct arena *a)
+{
+    if (json_type(v) == JSON_NULL)
+        return NULL;
+    if (!has_type(v, p->type, a))
+        return wrong_type(p->name, p->type, outer, a);
+    if (p->elements != TYPE_ANY)
+        return check_elements(p, v, outer, a);
+    return p->least < p->most ? check_range(p, v, outer, a) : NULL;
 }
 
 static struct err *unknown_member(const struct shape *shape, struct span name,
@@ -96,9 +141,10 @@ static struct err *unknown_member(const struct shape *shape, struct span name,
                SPAN_FMT(where), SPAN_FMT(nearest));
 }
 
-/* The values of an object by the places of their properties; absent where there is none. */
+/* The values of an object by the places of their properties; absent where there is none. Id and
+ * ObjectNo of an entity are the server's: given or not, they are not looked at. */
 static struct err *place_members(const struct shape *shape, struct json_value object,
-                                 const struct place *outer, struct arena *a,
+                                 bool is_entity, const struct place *outer, struct arena *a,
                                  struct json_value **out_values)
 {
     struct json_value *values = ARENA_ARRAY(a, struct json_value, shape->count);
@@ -110,7 +156,7 @@ static struct err *place_members(const struct shape *shape, struct json_value ob
 
         if (p != NULL)
             values[p - shape->properties] = m.value;
-        else if (!is_entity_name(name))
+        else if (!is_entity || !is_entity_name(name))
             return unknown_member(shape, name, outer, a);
     }
     *out_values = values;
@@ -162,16 +208,15 @@ static struct err *check_object(const struct shape *shape, struct json_value obj
     struct json_value *values;
     struct span declared;
 
-    if (json_type(object) != JSON_OBJECT)
-        return ERR(ERR_INVALID_ENTITY, "an entity must be a JSON object");
+    TRY(check_is_object(object));
     if (shape->dynamic)
         return NULL;
-    TRY(place_members(shape, object, outer, a, &values));
+    TRY(place_members(shape, object, true, outer, a, &values));
     for (size_t i = 0; i < shape->count; i++) {
         const struct property *p = &shape->properties[i];
         const struct place inner = {outer, p->name};
 
-        TRY(check_type(p, values[i], outer, a));
+        TRY(check_value(p, values[i], outer, a));
         if (p->values != NULL && json_type(values[i]) == JSON_STRING)
             TRY(spell_enumerated(p, values[i], outer, a, &declared));
         if (p->members != NULL && json_type(values[i]) == JSON_OBJECT)
@@ -204,8 +249,7 @@ static struct err *decode_elements(const struct shape *shape, struct json_value 
     buf_add_char(&b, '[');
     for (struct json_value v = json_first(array); json_exists(v) && e == NULL;
          v = json_next(array, v), index++) {
-        const struct place inner = {outer->outer,
-                                    arena_printf(a, "%.*s[%zu]", SPAN_FMT(outer->name), index)};
+        const struct place inner = {outer->outer, element_name(outer->name, index, a)};
 
         e = decode_object(shape, v, &inner, a, &element);
         if (b.n > 1)
@@ -226,7 +270,7 @@ static struct err *decode_value(const struct property *p, struct json_value v,
         *out_json = p->default_json;
         return NULL;
     }
-    TRY(check_type(p, v, outer, a));
+    TRY(check_value(p, v, outer, a));
     if (json_type(v) == JSON_STRING && p->values != NULL)
         return spell_enumerated(p, v, outer, a, out_json);
     if (p->members != NULL && json_type(v) == JSON_OBJECT)
@@ -258,9 +302,8 @@ static struct err *decode_object(const struct shape *shape, struct json_value in
     struct buf b;
 
     if (json_type(input) != JSON_OBJECT)
-        return ERR(ERR_INVALID_ENTITY, "%.*s: is no object",
-                   SPAN_FMT(place_text(outer->outer, outer->name, a)));
-    TRY(place_members(shape, input, outer, a, &values));
+        return wrong_type(outer->name, TYPE_OBJECT, outer->outer, a);
+    TRY(place_members(shape, input, true, outer, a, &values));
     buf_init_arena(&b, a);
     buf_add_char(&b, '{');
     for (size_t i = 0; i < shape->count; i++) {
@@ -276,6 +319,47 @@ static struct err *decode_object(const struct shape *shape, struct json_value in
     buf_add_char(&b, '}');
     *out_json = buf_span(&b);
     return NULL;
+}
+
+/* Objects that are no entities: keys, the configuration, members of stored entities. */
+
+static void fill_in(const struct shape *shape, struct json_value *values, struct arena *a)
+{
+    for (size_t i = 0; i < shape->count; i++)
+        if (json_type(values[i]) == JSON_NULL && shape->properties[i].default_json.p != NULL)
+            values[i] = entity_parse(shape->properties[i].default_json, a);
+}
+
+struct err *schema_read(const struct shape *shape, struct json_value object, struct arena *a,
+                        struct json_value **out_values)
+{
+    struct json_value *values;
+    struct span declared;
+
+    TRY(check_is_object(object));
+    TRY(json_check_unique(object, true, a));
+    TRY(place_members(shape, object, false, NULL, a, &values));
+    for (size_t i = 0; i < shape->count; i++) {
+        const struct property *p = &shape->properties[i];
+
+        if (json_type(values[i]) == JSON_NULL)
+            TRY(check_required(p, default_of(p), NULL, a));
+        TRY(check_value(p, values[i], NULL, a));
+        if (p->values != NULL && json_type(values[i]) == JSON_STRING)
+            TRY(spell_enumerated(p, values[i], NULL, a, &declared));
+    }
+    fill_in(shape, values, a);
+    *out_values = values;
+    return NULL;
+}
+
+struct json_value *schema_stored(const struct shape *shape, struct json_value stored,
+                                 struct arena *a)
+{
+    struct json_value *values = place_stored(shape, stored, a);
+
+    fill_in(shape, values, a);
+    return values;
 }
 
 /* Entities. --------------------------------------------------------------------------------- */
@@ -364,15 +448,14 @@ struct err *schema_decode(const struct shape *shape, struct json_value input, st
     struct draft draft = {.shape = shape};
     struct json_value *given, *kept, nothing = {NULL, NULL};
 
-    if (json_type(input) != JSON_OBJECT || !json_exists(input))
-        return ERR(ERR_INVALID_ENTITY, "an entity must be a JSON object");
+    TRY(check_is_object(input));
     TRY(json_check_unique(input, !shape->dynamic, a));
     if (shape->dynamic) {
         draft.dynamic = decode_dynamic(input, old, mode, a);
         *out_draft = draft;
         return NULL;
     }
-    TRY(place_members(shape, input, NULL, a, &given));
+    TRY(place_members(shape, input, true, NULL, a, &given));
     kept = json_exists(old) ? place_stored(shape, old, a) : NULL;
     draft.values = ARENA_ARRAY(a, struct span, shape->count);
     for (size_t i = 0; i < shape->count; i++)

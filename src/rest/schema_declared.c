@@ -1,6 +1,6 @@
 /* Shapes out of declarations: the `Properties` of a resource that the application declares. */
-#include "base/map.h"
-#include "base/text.h"
+#include "base/json.h"
+#include "query/shape.h"
 #include "rest/schema.h"
 
 /* FEW are found sooner one after the other. */

@@ -2,6 +2,7 @@
 
 #include "base/must.h"
 #include "journal/journal.h"
+#include "store/record.h"
 #include "store/turn.h"
 
 #include <string.h>

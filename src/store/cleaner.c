@@ -1,6 +1,10 @@
 #include "store/cleaner.h"
 
 #include "base/log.h"
+#include "io/disk.h"
+#include "journal/journal.h"
+#include "store/change.h"
+#include "store/store.h"
 #include "store/turn.h"
 
 #define DEFAULT_SLICE_BYTES 65536u

@@ -9,8 +9,7 @@
 #ifndef STORE_CLEANER_H
 #define STORE_CLEANER_H
 
-#include "store/change.h"
-#include "store/store.h"
+#include "base/arena.h"
 
 /* Moves everything that was there when it began. */
 struct pass {

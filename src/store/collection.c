@@ -1,12 +1,18 @@
 #include "store/collection.h"
 
+#include "base/blob.h"
+#include "base/json.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "query/condition.h"
+#include "query/literal.h"
 #include "store/change.h"
 #include "store/collection_inner.h"
 #include "store/cursor.h"
 #include "store/index.h"
+#include "store/record.h"
+#include "store/store.h"
 
 struct collection {
     struct list_link link; /* in the store */

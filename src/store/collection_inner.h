@@ -2,7 +2,14 @@
 #ifndef STORE_COLLECTION_INNER_H
 #define STORE_COLLECTION_INNER_H
 
-#include "store/collection.h"
+struct span;
+struct uuid;
+struct store_digest;
+struct stored;
+struct change;
+struct record_entity;
+struct store_origin;
+struct store;
 
 struct collection *collection_new(struct store *s, struct span name, struct span folded);
 /* Frees the entities too; observers are not told. */

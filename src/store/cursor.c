@@ -2,6 +2,7 @@
 
 #include "store/collection.h"
 #include "store/collection_inner.h"
+#include "store/entity.h"
 
 static struct cursor *cursor_at(struct list_link *link)
 {

@@ -1,5 +1,7 @@
 #include "store/entity.h"
 
+#include "base/blob.h"
+#include "base/json.h"
 #include "base/must.h"
 
 struct span entity_json(const struct entity *e)

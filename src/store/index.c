@@ -1,8 +1,13 @@
 #include "store/index.h"
 
+#include "base/json.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "query/condition.h"
+#include "query/literal.h"
+#include "query/path.h"
+#include "query/shape.h"
 
 #include <string.h>
 

@@ -1,8 +1,11 @@
 #include "store/once.h"
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "store/change.h"
+#include "store/store.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 #include "store/record.h"
 
+#include "base/err.h"
 #include "base/must.h"
 #include "base/reader.h"
 

@@ -4,7 +4,9 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/text.h"
+#include "store/collection.h"
 #include "store/collection_inner.h"
+#include "store/record.h"
 
 #include <string.h>
 

@@ -14,7 +14,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "io/loop.h"
+#include "journal/journal.h"
+#include "journal/segment.h"
+#include "store/change.h"
 #include "store/cleaner.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +39,8 @@ struct turn {
     uint64_t arrivals;
     struct cleaner cleaner;
     uint64_t segment_bytes;
+    void (*on_applied)(void *context);
+    void *on_applied_context;
     void (*on_failed)(void *context, const char *why);
     void *on_failed_context;
 };
@@ -132,10 +139,10 @@ struct err *turn_open(struct turn *t, const struct turn_options *options)
         .context = t,
     };
 
-    TRY(journal_open(t->loop, &options->journal, &callbacks, &t->journal));
+    TRY(journal_open(t->loop, options->journal, &callbacks, &t->journal));
     cleaner_init(&t->cleaner, t, t->store, t->journal, options->clean_slice_bytes);
-    t->segment_bytes = options->journal.segment_bytes == 0 ? JOURNAL_SEGMENT_BYTES
-                                                           : options->journal.segment_bytes;
+    t->segment_bytes = options->journal->segment_bytes == 0 ? JOURNAL_SEGMENT_BYTES
+                                                            : options->journal->segment_bytes;
     loop_add_hook(t->loop, &t->at_turn_end);
     return store_loaded(t->store);
 }
@@ -206,6 +213,8 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
         *out_serial = serial;
         serial += records[i].serials;
     }
+    if (t->on_applied != NULL)
+        t->on_applied(t->on_applied_context);
     return NULL;
 }
 
@@ -227,6 +236,12 @@ void turn_unwait(struct turn *t, struct turn_wait *wait)
 {
     if (heap_holds(&wait->node))
         heap_remove(&t->waits, &wait->node);
+}
+
+void turn_on_applied(struct turn *t, void (*on_applied)(void *context), void *context)
+{
+    t->on_applied = on_applied;
+    t->on_applied_context = context;
 }
 
 void turn_on_failed(struct turn *t, void (*on_failed_fn)(void *context, const char *why),

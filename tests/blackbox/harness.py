@@ -15,7 +15,7 @@ import time
 import unittest
 
 SVCD = os.environ.get("SVCD", "build/svcd")
-SHOP = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "example.json")
+SHOP = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "examples", "example.json")
 # A slow machine, or one that a tool makes slow, needs more.
 PATIENCE = int(os.environ.get("SVCD_PATIENCE", "1"))
 DEADLINE_S = 20 * PATIENCE

@@ -93,7 +93,7 @@ class Installation(unittest.TestCase):
                                      capture_output=True, timeout=30).stdout
         self.assertRegex(version, rb"^svcd \d")
         wanted = {"bin/svcd", "bin/svc-journal", "share/man/man1/svcd.1",
-                  "share/doc/svcd/configuration.md", "lib/systemd/system/svcd.service",
+                  "share/doc/svcd/reference/configuration.md", "lib/systemd/system/svcd.service",
                   "lib/systemd/system/svcd.socket", "lib/sysusers.d/svcd.conf"}
         self.assertEqual(wanted - set(names), set())
         self.assertFalse([name for name in names if name.startswith("..")])

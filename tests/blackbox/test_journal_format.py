@@ -1,4 +1,4 @@
-"""Reads a journal by docs/journal.md alone, in other words than the server's, and compares."""
+"""Reads a journal by docs/design/journal.md alone, in other words than the server's, and compares."""
 import glob
 import json
 import os
@@ -12,7 +12,7 @@ import harness
 
 TOOL = os.path.join(os.path.dirname(harness.SVCD), "svc-journal")
 BLOCK = 4096
-DOC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "journal.md")
+DOC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "design", "journal.md")
 
 
 def crc_table():
@@ -148,7 +148,7 @@ class Format(harness.ServerCase):
         self.server.start()
 
     def test_the_kinds_are_those_of_the_source(self):
-        header = os.path.join(os.path.dirname(DOC), "..", "include", "store", "record.h")
+        header = os.path.join(os.path.dirname(DOC), "..", "..", "include", "store", "record.h")
         with open(header, encoding="utf-8") as file:
             source = re.findall(r'X\(RECORD_\w+, (\d+), "([\w-]+)"\)', file.read())
         with open(DOC, encoding="utf-8") as file:

@@ -181,15 +181,20 @@ class OverTcp(unittest.TestCase):
 
     def test_bad_listeners_are_named(self):
         address = "127.0.0.1:0"
-        for listen, why in (([{"ProxyProtocol": True}], "Address: must be there"),
-                            ([{"Address": address, "ProxyProtocol": 1}], "ProxyProtocol: must be true"),
-                            ([{"Address": address, "ProxyProtocoll": True}], "is 'ProxyProtocol' meant"),
-                            ([{"Address": 1}], "Address: must be a string"), ([1], "Address: must be"),
-                            (address, "must be an array")):
+        good = {"Address": address, "ProxyProtocol": True}
+        for listen, why in (([{"ProxyProtocol": True}], r"\[0\].Address: is required"),
+                            ([good, {"Address": address, "ProxyProtocol": 1}],
+                             r"\[1\].ProxyProtocol: must be of type boolean"),
+                            ([{"Address": address, "ProxyProtocoll": True}],
+                             r"\[0\].ProxyProtocoll: .*is 'ProxyProtocol' meant"),
+                            ([{"Address": 1}], r"\[0\].Address: must be of type string"),
+                            ([{"Address": "x"}], r"\[0\].Address: listen address 'x' lacks a port"),
+                            ([1], r"\[0\]: listen address '1' lacks a port"),
+                            (address, ": must be of type array")):
             server = harness.Server()
             self.addCleanup(server.remove)
             server.listen = listen
-            with self.assertRaisesRegex(AssertionError, "Listen: .*" + why):
+            with self.assertRaisesRegex(AssertionError, "Listen" + why):
                 server.start()
 
 

@@ -3,6 +3,7 @@
  * with more comments. */
 #include "app/config.h"
 #include "fuzzing.h"
+#include "rest/access.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -35,25 +36,22 @@ static void note_text(struct buf *b, const char *name, const char *text)
     buf_printf(b, "%s: %s\n", name, text == NULL ? "none" : text);
 }
 
-static void note_document(struct buf *b, const struct json_doc *doc)
+static void note_document(struct buf *b, struct json_value v)
 {
-    if (doc->node_count > 0)
-        json_add_compact(b, json_root(doc));
+    json_add_compact(b, v);
     buf_add_char(b, '\n');
 }
 
 static void note_limits(struct buf *b, const struct limits *limits)
 {
-    for (size_t i = 0; i < limits_count; i++) {
-        const struct limit_info *info = &limits_table[i];
-        int64_t value = *(const int64_t *)(const void *)((const char *)limits + info->offset);
-
-        MUST(value >= info->least && value <= info->most);
-        buf_printf(b, "%.*s: %lld\n", SPAN_FMT(info->name), (long long)value);
-    }
+#define LIMIT_AS_NOTE(member, name, value, from, to, unit, meaning)                                \
+    MUST(limits->member >= from && limits->member <= to);                                          \
+    buf_printf(b, "%s: %lld\n", name, (long long)limits->member);
+    LIMITS(LIMIT_AS_NOTE)
+#undef LIMIT_AS_NOTE
 }
 
-static void note_retention(struct buf *b, const struct retention *r)
+static void note_retention(struct buf *b, const struct retention_limits *r)
 {
 #define RETENTION_AS_NOTE(member, name, value, unit)                                               \
     MUST(r->member >= 0);                                                                          \
@@ -112,20 +110,20 @@ static void note_config(struct buf *b, const struct config *c)
     note_text(b, "CaFile", c->ca_file);
     note_text(b, "HostsFile", c->hosts_file);
     note_text(b, "NameServers", c->name_servers);
-    buf_printf(b, "%d %lld %d %u %u %u %d %d\n", (int)c->fsync, (long long)c->segment_bytes,
-               c->require_api_key, c->connect_seconds, c->max_in_flight,
-               c->max_connections_per_host, (int)c->log_level, (int)c->log_format);
+    buf_printf(b, "%d %lld %d %lld %lld %lld %d %d\n", (int)c->fsync, (long long)c->segment_bytes,
+               c->require_api_key, (long long)c->connect_seconds, (long long)c->max_in_flight,
+               (long long)c->max_connections_per_host, (int)c->log_level, (int)c->log_format);
     note_origins(b, c);
     note_limits(b, &c->limits);
     note_retention(b, &c->retention);
     note_egress(b, &c->egress);
-    note_document(b, &c->api_keys);
-    note_document(b, &c->resources);
+    note_document(b, c->api_keys);
+    note_document(b, c->resources);
 }
 
 /* ---- reading ---- */
 
-static void check_access(const struct config *c)
+static void check_access(struct config *c)
 {
     struct access access;
     struct err *e = config_access(c, &access);
@@ -145,7 +143,6 @@ static bool read_config(struct span text, struct buf *notes)
     struct err *e;
 
     store_file(text);
-    config_init(&c);
     e = config_read(&c, &arguments);
     if (e == NULL) {
         note_config(notes, &c);

@@ -6,10 +6,18 @@
  * answers that gets them whole. No answer leaves before what it says is committed, all that was
  * asked for is answered, and everything ends. */
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "fuzzing.h"
 #include "http/server.h"
+#include "rest/clients.h"
+#include "rest/metrics.h"
+#include "rest/request.h"
+#include "rest/response.h"
+#include "rest/rest.h"
+#include "rest/scan.h"
+#include "store/turn.h"
 
 enum { CONNS_MOST = 2, TURNS_MOST = 20000, LARGE_BYTES = 20000, SERIAL_DIGITS = 10 };
 
@@ -35,7 +43,8 @@ struct turn {
 
 static struct {
     struct loop loop;
-    struct service *service;
+    struct rest *rest;
+    struct limits *limits;
     struct turn turn;
     bool kernel_is_slow, is_proxied;
     tcp_accept_fn *on_accept;
@@ -269,11 +278,11 @@ static bool gives_way(const struct request *request, struct response *response)
 
 /* What was asked is in the answer, and nothing that a client could take for the end of one. A `w`
  * in the target makes it a change, an `r` a look at what was changed last, an `L` a long one. */
-void request_run(struct service *service, const struct request *request, struct response *response)
+void request_run(struct rest *rest, const struct request *request, struct response *response)
 {
     uint64_t h = hash(hash(1, request->method), request->target);
 
-    (void)service;
+    (void)rest;
     response_reset(response);
     if (gives_way(request, response))
         return;
@@ -442,7 +451,7 @@ static void start(struct run *r, struct span bytes)
 {
     const struct tcp_address address = {.is_unix = true, .is_proxied = world.is_proxied};
 
-    r->server = http_server_new(&world.loop, world.service);
+    r->server = http_server_new(&world.loop, world.rest);
     MUST(http_server_bind(r->server, &address, NULL) == NULL);
     MUST(http_server_start(r->server) == NULL);
     for (size_t i = 0; i < r->conn_count; i++) {
@@ -457,7 +466,7 @@ static void finish(struct run *r)
     http_server_close(r->server, on_closed, r);
     while (!r->server_is_gone)
         turn_loop();
-    MUST(world.turn.waits.count == 0 && clients_count(world.service->clients) == 0);
+    MUST(world.turn.waits.count == 0 && clients_count(world.rest->clients) == 0);
     MUST(world.scans == 0);
 }
 
@@ -482,22 +491,25 @@ static void run(struct run *r, struct span bytes)
 
 static void make_world(void)
 {
-    struct service *s = NEW(struct service);
+    static struct limits limits;
 
     clock_fake(1, 1);
     log_configure(LOG_ERROR, LOG_TEXT);
     MUST(loop_init(&world.loop) == NULL);
     heap_init(&world.turn.waits, is_less);
-    limits_init(&s->limits);
-    s->limits.uri_bytes = 64;
-    s->limits.header_bytes = 256;
-    s->limits.body_bytes = 64;
-    s->limits.answer_bytes = 65536;
-    s->limits.output_bytes = 4096;
-    s->loop = &world.loop;
-    s->turn = &world.turn;
-    s->clients = clients_new(&world.loop, &s->limits);
-    world.service = s;
+    limits_init(&limits);
+    limits.uri_bytes = 64;
+    limits.header_bytes = 256;
+    limits.body_bytes = 64;
+    limits.answer_bytes = 65536;
+    limits.output_bytes = 4096;
+    world.limits = &limits;
+    world.rest = NEW(struct rest);
+    world.rest->loop = &world.loop;
+    world.rest->turn = &world.turn;
+    world.rest->limits = &limits;
+    world.rest->metrics = NEW(struct metrics);
+    world.rest->clients = clients_new(&world.loop, &limits);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -508,16 +520,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct run cut = {.conn_count = 2, .most = 1 + size % 64, .chance = chance};
     struct buf expected, notes;
 
-    if (world.service == NULL)
+    if (world.rest == NULL)
         make_world();
     world.is_proxied = choices % 16 >= 8;
     buf_init(&expected, BUF_NO_CAP);
     world.kernel_is_slow = false;
-    world.service->limits.pipelined_requests = 64;
+    world.limits->pipelined_requests = 64;
     run(&whole, input_rest(&in));
     MUST(note_answers(buf_span(&whole.conns[0].sent), &expected) - world.requests <= 1);
     world.kernel_is_slow = (choices & 1) != 0;
-    world.service->limits.pipelined_requests = 1 + choices / 2 % 4;
+    world.limits->pipelined_requests = 1 + choices / 2 % 4;
     run(&cut, input_rest(&in));
     for (size_t i = 0; i < 2; i++) {
         buf_init(&notes, BUF_NO_CAP);

@@ -1,8 +1,11 @@
 /* Destinations and where they lead. Three lines: ranges to allow, ranges to deny, a URL; the rest
  * is an address. A URL that is let through is its own normal form's, and a host that the C library
  * takes for an address is one that a naive reading of the rules allows. */
+#include "base/span.h"
+#include "fetch/egress.h"
 #include "fetch/fetch.h"
 #include "fuzzing.h"
+#include "io/ip.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -86,7 +89,7 @@ static bool add_ranges(struct egress_rules *rules, bool allow, struct span line)
     bool any = false;
 
     for (size_t i = 0; i < RANGES_MOST && line.p != NULL; i++) {
-        struct err *e = egress_add(rules, allow, span_split(&line, ' '));
+        struct err *e = ip_ranges_add(allow ? &rules->allow : &rules->deny, span_split(&line, ' '));
 
         any = any || e == NULL;
         err_free(e);

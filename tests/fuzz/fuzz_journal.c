@@ -6,6 +6,10 @@
 #include "fuzzing.h"
 #include "journal/journal_files.h"
 #include "store/collection.h"
+#include "store/entity.h"
+#include "store/record.h"
+#include "store/store.h"
+#include "store/stored.h"
 
 #include <fcntl.h>
 #include <stdio.h>

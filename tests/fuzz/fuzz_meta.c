@@ -2,6 +2,7 @@
  * conditions/meta-conditions. What is understood is run over a few entities, in one go and in
  * parts: the page is a piece of the whole, which is in order, distinct, and holds what it should.
  */
+#include "base/json.h"
 #include "fuzzing.h"
 #include "query/query.h"
 #include "shapes.h"

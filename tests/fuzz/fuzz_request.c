@@ -4,13 +4,29 @@
  * body, where \v stands for a line break. No answer is 500, each is well-formed, what only reads
  * changes nothing, and what the records say in a new store is what the old one says. */
 #include "admin/service.h"
+#include "admin/service_options.h"
+#include "base/blob.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "fetch/egress.h"
+#include "fetch/fetch.h"
+#include "fetch/resolve.h"
 #include "fuzzing.h"
+#include "io/loop.h"
+#include "journal/journal.h"
+#include "journal/segment.h"
+#include "rest/access.h"
 #include "rest/declaration.h"
+#include "rest/request.h"
+#include "rest/response.h"
+#include "store/entity.h"
+#include "store/store.h"
+#include "store/turn.h"
 #include "zoo.h"
+
+#include <netinet/in.h>
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)
 
@@ -341,7 +357,8 @@ static struct service *open_service(bool requires_key)
         .delivery_in_flight = 1,
         .retention = {30, 10000, 14, 10000, 1, 10000, 86400, 10000},
     };
-    const struct turn_options turn_options = {.clean_slice_bytes = 0};
+    const struct journal_options journal = {.directory = NULL};
+    const struct turn_options turn_options = {.journal = &journal};
     struct service *s;
     struct arena a;
 
@@ -479,7 +496,7 @@ static void run_request(struct service *s, const struct request *request, struct
 {
     struct store_digest before = store_digest(s->store);
 
-    request_run(s, request, response);
+    request_run(&s->rest, request, response);
     check_response(s, response, a);
     check_unchanged(request, response, before, store_digest(s->store));
     turn_loop();
@@ -522,8 +539,8 @@ static void declare(void)
     struct arena a;
 
     arena_init(&a);
-    MUST(declarations_configure(s, entity_parse(span_str(zoo_declarations), &a), ".", false) ==
-         NULL);
+    MUST(declarations_configure(&s->rest, entity_parse(span_str(zoo_declarations), &a), ".",
+                                false) == NULL);
     arena_done(&a);
     close_service(s);
     declarations = remembered;

@@ -1,6 +1,7 @@
 /* Journal segments. The input is a list of records to write and of bytes to overwrite: what is read
  * back is a run of the records written, from the first on, unless a header says otherwise; never
  * anything else. Checksums are written by us, so the damage behind them is reached. */
+#include "base/err.h"
 #include "base/mem.h"
 #include "fuzzing.h"
 #include "journal/segment.h"

@@ -1,26 +1,41 @@
 /* Webhooks as they are written. The first line of the input is a webhook to insert, the second one
  * to lay over it. What is accepted can be read for an attempt, is its own normal form, and shows no
  * secret to those who may not see it; what they are shown, written back, changes nothing. */
-#include "admin/service.h"
 #include "base/blob.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/mem.h"
+#include "base/uuid.h"
+#include "fetch/egress.h"
+#include "fetch/fetch.h"
 #include "fuzzing.h"
+#include "hooks/retry.h"
+#include "hooks/webhook.h"
+#include "rest/access.h"
+#include "rest/call.h"
+#include "rest/resource.h"
+#include "rest/rest.h"
+#include "rest/schema.h"
+#include "store/entity.h"
 #include "zoo.h"
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)
 #define MASK_TEXT "*******"
 
-static struct service *service;
+static struct rest rest;
+static struct limits limits;
+static struct egress_rules egress;
 
-static void make_service(void)
+static void make_rest(void)
 {
     clock_fake(NOW_NS, 1);
-    service = NEW(struct service);
-    limits_init(&service->limits);
-    access_init(&service->access);
-    egress_init(&service->egress);
-    zoo_init(&service->resources);
+    limits_init(&limits);
+    egress_init(&egress);
+    rest.limits = &limits;
+    rest.access = NEW(struct access);
+    access_init(rest.access);
+    rest.resources = NEW(struct resources);
+    zoo_init(rest.resources);
 }
 
 /* ---- writing, as crud does it ---- */
@@ -44,7 +59,7 @@ static struct err *write_webhook(struct json_value input, struct span old, enum 
                                  struct arena *a, struct span *out_json)
 {
     const struct uuid id = {.b = {7}};
-    struct call call = {.service = service, .arena = a};
+    struct call call = {.rest = &rest, .arena = a};
     struct json_value old_json = {NULL, NULL};
     struct draft draft;
     struct buf b;
@@ -52,7 +67,7 @@ static struct err *write_webhook(struct json_value input, struct span old, enum 
     if (old.p != NULL)
         old_json = entity_parse(old, a);
     TRY(schema_decode(&webhook_shape, input, old_json, mode, a, &draft));
-    TRY(webhook_check(&call, &draft, entity_of(old, a)));
+    TRY(webhook_check(&egress, &call, &draft, entity_of(old, a)));
     buf_init(&b, BUF_NO_CAP);
     schema_encode(&b, &draft, &id, 1);
     *out_json = input_written(&b, a);
@@ -156,8 +171,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct span stored, changed;
     struct arena a;
 
-    if (service == NULL)
-        make_service();
+    if (rest.limits == NULL)
+        make_rest();
     arena_init(&a);
     stored = try_write(input_line(&in), (struct span){NULL, 0}, &a);
     if (stored.p != NULL) {

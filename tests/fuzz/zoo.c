@@ -1,8 +1,11 @@
 #include "zoo.h"
 
 #include "admin/builtin.h"
+#include "base/uuid.h"
 #include "fuzzing.h"
 #include "rest/declaration.h"
+#include "rest/schema.h"
+#include "store/entity.h"
 
 const char zoo_declarations[] =
     "[{\"Name\":\"Zoo.Animal\",\"Kind\":\"EntityResource\",\"Properties\":["
@@ -41,7 +44,7 @@ void zoo_init(struct resources *resources)
 
     arena_init(&a);
     resources_init(resources);
-    resources_add_builtin(resources, NULL, &res_echo);
+    resources_add_builtin(resources, NULL, &res_echo, NULL);
     all = entity_parse(span_str(zoo_declarations), &a);
     for (struct json_value v = json_first(all); json_exists(v); v = json_next(all, v))
         zoo_declare(resources, v, &a);

@@ -34,7 +34,7 @@ static void request_with(struct world *w, const char *method, const char *target
         .body = body,
     };
 
-    request_run(w->service, &request, &w->response);
+    request_run(&w->service->rest, &request, &w->response);
     world_hold_answer(w);
 }
 
@@ -390,7 +390,7 @@ static bool any_delivery(const struct world *w, size_t *out_place, char target[1
     pair = &l->pairs[*out_place];
     if (!pair->now.exists || pair->object_no == 0 || !l->hooks[pair->hook].now.exists)
         return false;
-    delivery = delivery_find_no(w->service->deliveries, pair->object_no);
+    delivery = delivery_find_no(w->service->hooks.deliveries, pair->object_no);
     if (delivery == NULL)
         return false;
     delivery_id(delivery, &uuid);

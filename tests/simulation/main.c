@@ -1,6 +1,6 @@
 /* Simulates the whole service under random seeds: store, turn, retry and delivery over a scripted
- * disk, network and clock (docs/durability.md). Each seed is a process of its own, several at a
- * time; one that ends badly is named, and the same seed ends the same way.
+ * disk, network and clock (docs/operations/durability.md). Each seed is a process of its own,
+ * several at a time; one that ends badly is named, and the same seed ends the same way.
  *
  *     simulation [--seed N] [--seeds N] [--steps N] [--jobs N] [--directory PATH] */
 #include "script.h"

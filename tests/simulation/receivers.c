@@ -3,6 +3,7 @@
 #include "clients.h"
 #include "network.h"
 
+#include "base/blob.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/must.h"
@@ -39,7 +40,8 @@ static void learn_delivery(const struct world *w, struct pair *pair)
 
     MUST(uuid_parse(span_str(w->ledger->hooks[pair->hook].id), &hook));
     MUST(uuid_parse(span_str(w->ledger->events[pair->event].id), &event));
-    for (const struct delivery *d = lane_first_delivery(lane_find(w->service->deliveries, &hook));
+    for (const struct delivery *d =
+             lane_first_delivery(lane_find(w->service->hooks.deliveries, &hook));
          d != NULL && pair->object_no == 0; d = lane_next_delivery(d->lane, d))
         if (uuid_eq(&d->event->id, &event))
             pair->object_no = d->object_no;
@@ -148,8 +150,8 @@ static void check_body(const struct world *w, const struct pair *pair, const str
 static void check_receiver(const struct world *w, const struct hook *hook, const struct fetch *f)
 {
     MUST(span_eq(f->url, span_str(sim_network_url(hook->now.receiver))));
-    MUST(sim_network_count() <= w->service->delivery_in_flight);
-    MUST(sim_network_count_beside(f) <= w->service->connections_per_host);
+    MUST(sim_network_count() <= w->service->hooks.in_flight_most);
+    MUST(sim_network_count_beside(f) <= w->service->hooks.connections_per_host);
 }
 
 static void check_times(const struct world *w, const struct pair *pair)
@@ -280,7 +282,7 @@ void receivers_answer(struct world *w, bool is_well)
 
 static void look(struct world *w, struct pair *pair)
 {
-    const struct delivery *d = delivery_find_no(w->service->deliveries, pair->object_no);
+    const struct delivery *d = delivery_find_no(w->service->hooks.deliveries, pair->object_no);
 
     if (d != NULL && d->state == DELIVERY_IN_FLIGHT)
         return;
@@ -302,8 +304,8 @@ void receivers_check_end(struct world *w)
 {
     const struct ledger *l = w->ledger;
 
-    MUST(deliveries_pending(w->service->deliveries) == 0);
-    MUST(deliveries_count(w->service->deliveries, DELIVERY_IN_FLIGHT) == 0);
+    MUST(deliveries_pending(w->service->hooks.deliveries) == 0);
+    MUST(deliveries_count(w->service->hooks.deliveries, DELIVERY_IN_FLIGHT) == 0);
     for (size_t i = 0; i < l->pair_count; i++) {
         const struct pair *pair = &l->pairs[i];
         const struct hook *hook = &l->hooks[pair->hook];

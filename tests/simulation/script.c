@@ -129,7 +129,7 @@ static void be_well(struct world *w)
     world_settle(w);
     receivers_look(w);
     clients_resume_all(w);
-    for (unsigned turns = 0; deliveries_pending(w->service->deliveries) > 0; turns++) {
+    for (unsigned turns = 0; deliveries_pending(w->service->hooks.deliveries) > 0; turns++) {
         MUST(turns < WELL_TURNS_MOST && hours < WELL_HOURS_MOST);
         world_turn(w);
         world_settle(w);

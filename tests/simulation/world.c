@@ -9,6 +9,7 @@
 #include "base/must.h"
 #include "base/rng.h"
 #include "rest/declaration.h"
+#include "store/change.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -112,18 +113,18 @@ static void declare(struct world *w)
 
     arena_init(&a);
     must_work(json_parse(span_str(declarations), NULL, &a, &doc));
-    must_work(declarations_configure(w->service, json_root(&doc), ".", false));
+    must_work(declarations_configure(&w->service->rest, json_root(&doc), ".", false));
     arena_done(&a);
 }
 
 static void boot(struct world *w)
 {
-    const struct turn_options options = {
-        .journal = {.directory = w->directory,
-                    .fsync = w->fsync,
-                    .segment_bytes = WORLD_SEGMENT_BYTES},
-        .clean_slice_bytes = 8192,
+    const struct journal_options journal = {
+        .directory = w->directory,
+        .fsync = w->fsync,
+        .segment_bytes = WORLD_SEGMENT_BYTES,
     };
+    const struct turn_options options = {.journal = &journal, .clean_slice_bytes = 8192};
 
     make_service(w);
     must_work(service_open(w->service, &options));

@@ -60,7 +60,7 @@ CASES = [
     ("flock", False, ["ENOLCK"]), ("mkdir", False, ["ENOSPC"]),
 ]
 HEAP = {"malloc", "calloc", "realloc"}
-# What ends the process: base/mem and MUST with a message, libuv without one (docs/security.md) when epoll_ctl
+# What ends the process: base/mem and MUST with a message, libuv without one (docs/operations/security.md) when epoll_ctl
 # fails, or the pipe for signals that it makes at the start.
 ABORTING = {"malloc": "svcd: ", "calloc": "svcd: ", "realloc": "svcd: ", "mmap": "svcd: ", "epoll_ctl": "", "pipe2": ""}
 REQUEST_S = 5

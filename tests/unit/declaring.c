@@ -1,6 +1,7 @@
 #include "declaring.h"
 
-#include "rest/declaration.h"
+#include "base/uuid.h"
+#include "rest/schema.h"
 
 struct err *declaring_decode(struct json_value declaration, struct arena *a, struct span *out_json)
 {

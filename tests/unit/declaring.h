@@ -4,7 +4,9 @@
 
 #include "testing.h"
 
+#include "rest/declaration.h"
 #include "rest/resource.h"
+#include "store/entity.h"
 
 /* One of them as it is stored. */
 struct err *declaring_decode(struct json_value declaration, struct arena *a,

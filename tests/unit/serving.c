@@ -26,8 +26,8 @@ static void make_service(void)
         .connections_per_host = 1,
         .fetch = {.connect_timeout_ms = 1000, .max_connections = 1},
     };
-    const struct turn_options turn = {
-        .journal = {.directory = directory, .segment_bytes = 1 << 20}};
+    const struct journal_options journal = {.directory = directory, .segment_bytes = 1 << 20};
+    const struct turn_options turn = {.journal = &journal};
 
     limits_init(&options.limits);
     egress_init(&options.egress);
@@ -44,7 +44,7 @@ static void declare(void)
     ck_ok(json_parse(SPAN("[{\"Name\":\"Shop.OrderPlaced\",\"Kind\":\"EventResource\"},"
                           "{\"Name\":\"Shop.Message\",\"Kind\":\"EntityResource\"}]"),
                      NULL, &arena, &doc));
-    ck_ok(declarations_configure(service, json_root(&doc), ".", false));
+    ck_ok(declarations_configure(&service->rest, json_root(&doc), ".", false));
 }
 
 void set_up(void)

@@ -7,9 +7,15 @@
  * and nulls, two conditions each but for every eighth. Each event satisfies five of them. Events
  * differ, so that little of what one needs is in the processor's caches from the one before. */
 #include "match/matcher.h"
+#include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "query/condition.h"
+#include "query/shape.h"
+#include "query/uri.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
-/* Prints the tables of docs/reference.md from those that the server itself works by: the properties
- * of the built-in resources, and the error codes. `svc-reference` writes all of it to standard
- * output; the documents' test compares. */
+/* Prints the tables of docs/reference/resources.md and errors.md from those that the server itself
+ * works by: the properties of the built-in resources, and the error codes. `svc-reference` writes
+ * all of it to standard output; the documents' test compares. */
 #include "admin/builtin.h"
 #include "base/err.h"
+#include "query/shape.h"
 
 #include <stdio.h>
 

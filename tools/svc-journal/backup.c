@@ -6,6 +6,7 @@
  * journal as it was at one moment, everything acknowledged before the command began included. */
 #include "tool.h"
 
+#include "base/err.h"
 #include "base/mem.h"
 
 #include <errno.h>

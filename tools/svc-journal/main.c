@@ -1,4 +1,4 @@
-/* svc-journal: looks at a journal, copies it, and saves what can be saved (docs/journal.md). */
+/* svc-journal: looks at a journal, copies it, and saves what it can (docs/design/journal.md). */
 #include "tool.h"
 
 #include <getopt.h>

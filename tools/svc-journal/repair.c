@@ -4,8 +4,7 @@
  * only then is that cut. */
 #include "tool.h"
 
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/err.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 #include "tool.h"
 
+#include "base/err.h"
 #include "base/mem.h"
 #include "store/record.h"
 

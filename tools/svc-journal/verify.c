@@ -3,7 +3,6 @@
 #include "tool.h"
 
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/member.h"
 #include "store/record.h"
 

@@ -25,11 +25,98 @@ static struct err *read_text(struct config *c, const char *text)
     struct err *e;
 
     write_file(name, text);
-    config_init(c);
     e = config_read(c, &arguments);
     unlink(name);
     return e;
 }
+
+static void check_defaults(const struct config *c)
+{
+    struct limits limits;
+
+    limits_init(&limits);
+    ck_assert_mem_eq(&c->limits, &limits, sizeof(limits));
+#define RETENTION_AS_CHECK(member, name, value, unit) ck_assert_int_eq(c->retention.member, value);
+    RETENTIONS(RETENTION_AS_CHECK)
+#undef RETENTION_AS_CHECK
+    ck_assert_uint_eq(c->listener_count, 1);
+    ck_assert_str_eq(c->listeners[0].text, "127.0.0.1:8080");
+    ck_assert(c->listens_by_default && !c->require_api_key);
+    ck_assert_str_eq(c->base_path, "/");
+    ck_assert_str_eq(c->data_directory, "svc-data");
+    ck_assert_ptr_null(c->user);
+    ck_assert_int_eq(c->fsync, JOURNAL_ALWAYS);
+    ck_assert_int_eq(c->segment_bytes, 16777216);
+    ck_assert_uint_eq(c->trusted_proxies.count, 2);
+    ck_assert_ptr_null(c->cors_origins);
+    ck_assert_uint_eq(json_count(c->api_keys) + json_count(c->resources), 0);
+    ck_assert_int_eq(c->connect_seconds, 5);
+    ck_assert_int_eq(c->max_in_flight, 1024);
+    ck_assert_int_eq(c->max_connections_per_host, 32);
+    ck_assert_int_eq(c->egress.preset, EGRESS_LOCAL_NETWORK);
+    ck_assert_uint_eq(c->egress.allow.count + c->egress.deny.count, 0);
+    ck_assert(c->proxy == NULL && c->ca_file == NULL);
+    ck_assert(c->hosts_file == NULL && c->name_servers == NULL);
+    ck_assert_int_eq(c->log_level, LOG_INFO);
+    ck_assert_int_eq(c->log_format, LOG_TEXT);
+}
+
+START_TEST(what_is_left_out_has_its_default)
+{
+    static const char *const texts[] = {
+        "{}", "{\"Listen\": null, \"RequireApiKey\": null, \"Limits\": null, \"Log\": {}}",
+        "{\"Delivery\": {\"Egress\": {\"Allow\": null}, \"MaxInFlight\": null}}"};
+    const struct config_arguments none = {.file = NULL};
+    struct config c;
+
+    ck_ok(config_read(&c, &none));
+    check_defaults(&c);
+    config_done(&c);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        ck_ok(read_text(&c, texts[i]));
+        check_defaults(&c);
+        config_done(&c);
+    }
+}
+END_TEST
+
+START_TEST(what_is_given)
+{
+    struct config c;
+
+    ck_ok(read_text(
+        &c,
+        "{\"listen\": [\"[::1]:7\", {\"ProxyProtocol\": true, \"address\": \"unix:/s\"}],\n"
+        "// \"User\": \"nobody\",\n"
+        "\"BasePath\": \"/a\\u0062\", \"TrustedProxies\": [], \"fsync\": \"EVERYSEC\",\n"
+        "\"AllowedCorsOrigins\": [\"*\", \"https://x\"], \"Limits\": {\"uribytes\": 1e3},\n"
+        "\"Retention\": {\"Events\": 7.0}, \"Log\": {\"Level\": \"Error\", \"Format\": \"json\"},\n"
+        "\"Resources\": [{}, {}], \"Delivery\": {\"NameServers\": [\"::1\", \"1.1.1.1:53\"],\n"
+        "\"Egress\": {\"Preset\": \"public-only\", \"Deny\": [\"10.0.0.0/8\"]}, \"Proxy\": "
+        "\"p\"}}"));
+    ck_assert_uint_eq(c.listener_count, 2);
+    ck_assert(!c.listens_by_default && !c.listeners[0].is_proxied && c.listeners[1].is_proxied);
+    ck_assert_str_eq(c.listeners[0].text, "[::1]:7");
+    ck_assert_str_eq(c.listeners[1].text, "unix:/s");
+    ck_assert_ptr_null(c.user);
+    ck_assert_str_eq(c.base_path, "/ab");
+    ck_assert_uint_eq(c.trusted_proxies.count, 0);
+    ck_assert_int_eq(c.fsync, JOURNAL_EVERYSEC);
+    ck_assert_str_eq(c.cors_origins[0], "*");
+    ck_assert_str_eq(c.cors_origins[1], "https://x");
+    ck_assert_ptr_null(c.cors_origins[2]);
+    ck_assert_int_eq(c.limits.uri_bytes, 1000);
+    ck_assert_int_eq(c.retention.events, 7);
+    ck_assert_int_eq(c.log_level, LOG_ERROR);
+    ck_assert_int_eq(c.log_format, LOG_JSON);
+    ck_assert_uint_eq(json_count(c.resources), 2);
+    ck_assert_str_eq(c.name_servers, "::1,1.1.1.1:53");
+    ck_assert_int_eq(c.egress.preset, EGRESS_PUBLIC_ONLY);
+    ck_assert_uint_eq(c.egress.deny.count, 1);
+    ck_assert_str_eq(c.proxy, "p");
+    config_done(&c);
+}
+END_TEST
 
 static const struct {
     const char *number;
@@ -73,6 +160,8 @@ END_TEST
 
 void testing_cases(TCase *tc)
 {
+    tcase_add_test(tc, what_is_left_out_has_its_default);
+    tcase_add_test(tc, what_is_given);
     tcase_add_test(tc, whole_numbers);
     tcase_add_test(tc, wrong_numbers_are_named);
 }

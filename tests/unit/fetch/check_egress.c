@@ -267,7 +267,7 @@ START_TEST(longest_words_fit)
     struct egress_rules rules;
 
     egress_init(&rules);
-    ck_ok(egress_add(&rules, false, SPAN("64:ff9b:1::/48")));
+    ck_ok(ip_ranges_add(&rules.deny, SPAN("64:ff9b:1::/48")));
     expect(&rules, "64:ff9b:1:1111:2222:3333:255.255.255.255", "on the Deny list");
     egress_done(&rules);
     egress_init(&rules);
@@ -300,7 +300,7 @@ static struct egress_rules rules_of(enum egress_preset preset, const char *allow
     rules.preset = preset;
     for (unsigned i = 0; i < 2; i++)
         while (lists[i].n > 0)
-            ck_ok(egress_add(&rules, i == 1, span_split(&lists[i], ' ')));
+            ck_ok(ip_ranges_add(i == 1 ? &rules.allow : &rules.deny, span_split(&lists[i], ' ')));
     return rules;
 }
 
@@ -385,7 +385,7 @@ START_TEST(bad_ranges_are_refused)
     struct egress_rules rules;
 
     egress_init(&rules);
-    ck_fails(egress_add(&rules, true, wrong[_i].text), ERR_UNKNOWN, wrong[_i].message);
+    ck_fails(ip_ranges_add(&rules.allow, wrong[_i].text), ERR_UNKNOWN, wrong[_i].message);
     ck_assert_uint_eq(rules.allow.count + rules.deny.count, 0);
     egress_done(&rules);
 }
@@ -416,20 +416,6 @@ START_TEST(ranges_match_a_model)
 }
 END_TEST
 
-START_TEST(presets_by_name)
-{
-    enum egress_preset preset = EGRESS_LOCAL_NETWORK;
-
-    ck_assert(egress_preset_parse(SPAN("public-only"), &preset));
-    ck_assert_int_eq(preset, EGRESS_PUBLIC_ONLY);
-    ck_assert(!egress_preset_parse(SPAN("Local-network"), &preset));
-    ck_assert(!egress_preset_parse(SPAN(""), &preset));
-    ck_assert_int_eq(preset, EGRESS_PUBLIC_ONLY);
-    ck_assert(egress_preset_parse(SPAN("local-network"), &preset));
-    ck_assert_int_eq(preset, EGRESS_LOCAL_NETWORK);
-}
-END_TEST
-
 void testing_cases(TCase *tc)
 {
     tcase_add_loop_test(tc, presets, 0, ARRAY_LEN(cases));
@@ -439,5 +425,4 @@ void testing_cases(TCase *tc)
     tcase_add_loop_test(tc, deny_over_allow_over_preset, 0, ARRAY_LEN(lists));
     tcase_add_loop_test(tc, bad_ranges_are_refused, 0, ARRAY_LEN(wrong));
     tcase_add_test(tc, ranges_match_a_model);
-    tcase_add_test(tc, presets_by_name);
 }

@@ -3,6 +3,7 @@
 
 #include "testing.h"
 
+#include "base/blob.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -213,8 +214,8 @@ START_TEST(address_refused)
                                        "https://127.0.0.1:%u/"};
 
     begin_fetching();
-    ck_ok(egress_add(&rules, false, SPAN("127.0.0.0/8")));
-    ck_ok(egress_add(&rules, false, SPAN("::1")));
+    ck_ok(ip_ranges_add(&rules.deny, SPAN("127.0.0.0/8")));
+    ck_ok(ip_ranges_add(&rules.deny, SPAN("::1")));
     for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
         struct job job;
 
@@ -249,8 +250,8 @@ START_TEST(addresses_in_turn)
             struct job job;
 
             begin_fetching_with(cases[i].hosts, &(struct fetch_options){0});
-            ck_ok(egress_add(&rules, false, SPAN("127.0.0.2")));
-            ck_ok(egress_add(&rules, false, SPAN("fd00::/8")));
+            ck_ok(ip_ranges_add(&rules.deny, SPAN("127.0.0.2")));
+            ck_ok(ip_ranges_add(&rules.deny, SPAN("fd00::/8")));
             job_run(&job, "http://many.test:%u/");
             ck_assert_msg(job.result.error == cases[i].error, "%s: %s", cases[i].hosts,
                           job.result.why);
@@ -332,7 +333,7 @@ START_TEST(a_name_that_moves_to_a_refused_address)
 
     clock_fake(0, 1000000000);
     begin_fetching();
-    ck_ok(egress_add(&rules, false, SPAN("127.0.0.2")));
+    ck_ok(ip_ranges_add(&rules.deny, SPAN("127.0.0.2")));
     job_run(&job, "http://name.test:%u/");
     expect_ok(&job, 204);
     move_name("127.0.0.2 name.test x\n");

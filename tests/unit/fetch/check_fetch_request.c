@@ -3,6 +3,8 @@
 
 #include "testing.h"
 
+#include "base/blob.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/macros.h"
+#include "io/ip.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

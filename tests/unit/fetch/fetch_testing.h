@@ -3,6 +3,7 @@
 #ifndef FETCH_TESTING_H
 #define FETCH_TESTING_H
 
+#include "fetch/egress.h"
 #include "fetch/fetch.h"
 #include "receiver.h"
 

@@ -11,7 +11,7 @@ static void post(const char *target, struct span body)
         .body = body,
     };
 
-    request_run(service, &request, &response);
+    request_run(&service->rest, &request, &response);
     ck_assert_int_eq(response.status, 201);
 }
 
@@ -43,12 +43,12 @@ START_TEST(slow_local_requests_have_turns_of_their_own)
                               "\"URI\":\"/Message/Text.Length>1000\"}}"));
     post("/Event", SPAN("{\"Resource\":\"Shop.OrderPlaced\",\"Payload\":{}}"));
     commit();
-    while (deliveries_count(service->deliveries, DELIVERY_PENDING) > 0) {
-        size_t before = deliveries_count(service->deliveries, DELIVERY_PENDING);
+    while (deliveries_count(service->hooks.deliveries, DELIVERY_PENDING) > 0) {
+        size_t before = deliveries_count(service->hooks.deliveries, DELIVERY_PENDING);
         size_t left;
 
         loop_run_once(&loop);
-        left = deliveries_count(service->deliveries, DELIVERY_PENDING);
+        left = deliveries_count(service->hooks.deliveries, DELIVERY_PENDING);
         most = MAX(most, before - left);
     }
     ck_assert_uint_eq(most, 1);

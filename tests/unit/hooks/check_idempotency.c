@@ -14,7 +14,7 @@ static struct span raise_event(const char *key, const char *body)
         .body = span_str(body),
     };
 
-    request_run(service, &request, &response);
+    request_run(&service->rest, &request, &response);
     return arena_copy(&arena, buf_span(&response.body));
 }
 
@@ -54,8 +54,8 @@ START_TEST(a_conflict_changes_nothing)
     raise_event(NULL, "[{\"Id\":\"2\"," EVENT ",{ \"Id\":\"1\"," EVENT "]");
     ck_assert_int_eq(response.status, 409);
     ck_assert_int_eq(response.error, ERR_CONFLICT);
-    ck_assert_uint_eq(once_count(service->once), 1);
-    ck_assert_uint_eq(events_count(service->events), 1);
+    ck_assert_uint_eq(once_count(service->hooks.once), 1);
+    ck_assert_uint_eq(events_count(service->hooks.events), 1);
     /* But for the error that was stored. */
     ck_assert_uint_eq(journal_next_serial(turn_journal(service->turn)), next_serial + 1);
 }

@@ -2,7 +2,9 @@
  * why, and how many attempts go to one address. */
 #include "fetching.h"
 
+#include "base/blob.h"
 #include "base/clock.h"
+#include "base/sm.h"
 #include "hooks/lane.h"
 
 #include <stdarg.h>
@@ -15,8 +17,8 @@ static void begin(void)
 {
     clock_fake(INT64_C(1800000000) * 1000000000, S);
     set_up();
-    service->connections_per_host = 8;
-    service->delivery_in_flight = 64;
+    service->hooks.connections_per_host = 8;
+    service->hooks.in_flight_most = 64;
     service_start(service);
 }
 
@@ -31,7 +33,7 @@ static void ask(const char *method, const char *target, const char *body)
     const struct request request = {
         .method = span_str(method), .target = span_str(target), .body = span_str(body)};
 
-    request_run(service, &request, &response);
+    request_run(&service->rest, &request, &response);
     ck_assert_msg(response.status < 300, "%s %s: %.*s", method, target,
                   SPAN_FMT(buf_span(&response.body)));
 }
@@ -97,7 +99,7 @@ static struct lane *lane_of(int number)
     ck_ok(json_parse(buf_span(&response.body), NULL, &arena, &doc));
     ck_assert(
         uuid_parse(json_string(json_member(json_first(json_root(&doc)), SPAN("Id")), &arena), &id));
-    return lane_find(service->deliveries, &id);
+    return lane_find(service->hooks.deliveries, &id);
 }
 
 static void is_in(int number, enum lane_state state, enum lane_reason reason)
@@ -147,7 +149,7 @@ START_TEST(idle)
     is_in(1, LANE_IDLE, LANE_EMPTY);
     change(1, "{\"IsPaused\":true}");
     is_in(1, LANE_IDLE, LANE_PAUSED);
-    deliveries_stop(service->deliveries);
+    deliveries_stop(service->hooks.deliveries);
     is_in(1, LANE_IDLE, LANE_STOPPED);
 }
 END_TEST
@@ -299,7 +301,7 @@ END_TEST
 
 START_TEST(too_many_that_are_not_known_to_be_prompt)
 {
-    service->delivery_in_flight = 8;
+    service->hooks.in_flight_most = 8;
     for (int i = 1; i <= 9; i++)
         hook(i, text("http://h%d.test", i), "");
     raise_for(9, 1);
@@ -341,7 +343,7 @@ END_TEST
 /* One start a lane, then the next one's. */
 START_TEST(the_ring)
 {
-    service->connections_per_host = 64;
+    service->hooks.connections_per_host = 64;
     for (int i = 1; i <= 3; i++)
         hook(i, text("http://h%d.test", i), "");
     for (int i = 1; i <= 3; i++)
@@ -361,12 +363,12 @@ START_TEST(dying)
     hook(1, A, "\"MaxInFlight\":1");
     raise_for(1, 3);
     ask("DELETE", "/Webhook/Label='1'", "");
-    ck_assert(deliveries_are_dropped(service->deliveries));
-    ck_assert_ptr_null(lane_first(service->deliveries));
+    ck_assert(deliveries_are_dropped(service->hooks.deliveries));
+    ck_assert_ptr_null(lane_first(service->hooks.deliveries));
     run();
-    ck_assert(!deliveries_are_dropped(service->deliveries));
+    ck_assert(!deliveries_are_dropped(service->hooks.deliveries));
     ck_assert_uint_eq(under_way(NULL), 0);
-    ck_assert_uint_eq(deliveries_pending(service->deliveries), 0);
+    ck_assert_uint_eq(deliveries_pending(service->hooks.deliveries), 0);
 }
 END_TEST
 
@@ -393,9 +395,9 @@ START_TEST(starting)
             text("{\"Resource\":\"Shop.OrderPlaced\",\"Payload\":{%s}}", own_affairs[_i].payload));
     commit();
     run();
-    ck_assert_uint_eq(lane_first(service->deliveries) != NULL, own_affairs[_i].left);
-    ck_assert(!deliveries_are_dropped(service->deliveries));
-    ck_assert_uint_eq(deliveries_count(service->deliveries, DELIVERY_DEAD), 0);
+    ck_assert_uint_eq(lane_first(service->hooks.deliveries) != NULL, own_affairs[_i].left);
+    ck_assert(!deliveries_are_dropped(service->hooks.deliveries));
+    ck_assert_uint_eq(deliveries_count(service->hooks.deliveries, DELIVERY_DEAD), 0);
 }
 END_TEST
 
@@ -403,7 +405,7 @@ END_TEST
 
 START_TEST(parked_and_called)
 {
-    service->connections_per_host = 1;
+    service->hooks.connections_per_host = 1;
     hook(1, A, "");
     hook(2, A, "");
     raise_for(1, 1);
@@ -430,7 +432,7 @@ END_TEST
 
 START_TEST(led_elsewhere_while_it_is_in_line)
 {
-    service->connections_per_host = 1;
+    service->hooks.connections_per_host = 1;
     for (int i = 1; i <= 3; i++) {
         hook(i, A, "");
         raise_for(i, 1);
@@ -463,7 +465,7 @@ START_TEST(many_names_of_one_address)
 {
     enum { NAMES = 24, EVENTS = 6 };
 
-    service->delivery_in_flight = 1024;
+    service->hooks.in_flight_most = 1024;
     for (int i = 1; i <= NAMES; i++) {
         hook(i, name_of(i), "");
         raise_for(i, 1);
@@ -474,20 +476,20 @@ START_TEST(many_names_of_one_address)
         raise_uncommitted(i, EVENTS);
     commit();
     run();
-    ck_assert_uint_eq(under_way(NULL), service->connections_per_host);
+    ck_assert_uint_eq(under_way(NULL), service->hooks.connections_per_host);
     for (int i = 0; i < NAMES; i++) { /* each has its turn */
         answer(NULL, 200);
         run();
-        ck_assert_uint_eq(under_way(NULL), service->connections_per_host);
+        ck_assert_uint_eq(under_way(NULL), service->hooks.connections_per_host);
     }
     for (int i = 1; i <= NAMES; i++)
         ck_assert_uint_ge(lane_facts(lane_of(i)).history->recent_count + under_way(name_of(i)), 2);
     for (int i = 0; i < NAMES * (EVENTS - 1); i++) {
         answer(NULL, 200);
         run();
-        ck_assert_uint_le(under_way(NULL), service->connections_per_host);
+        ck_assert_uint_le(under_way(NULL), service->hooks.connections_per_host);
     }
-    ck_assert_uint_eq(deliveries_pending(service->deliveries), 0);
+    ck_assert_uint_eq(deliveries_pending(service->hooks.deliveries), 0);
 }
 END_TEST
 
@@ -496,7 +498,7 @@ START_TEST(the_names_of_an_address_take_turns)
 {
     static const char order[] = "aabaa";
 
-    service->connections_per_host = 1;
+    service->hooks.connections_per_host = 1;
     hook(1, A, "");
     hook(5, B, "");
     raise_for(1, 1);
@@ -522,7 +524,7 @@ END_TEST
 /* Until it is known that two names lead to one address each is a host of its own. */
 START_TEST(what_is_under_way_counts_from_the_connection_on)
 {
-    service->connections_per_host = 2;
+    service->hooks.connections_per_host = 2;
     hook(1, A, "");
     hook(2, B, "");
     raise_for(1, 4);
@@ -545,7 +547,7 @@ END_TEST
 
 START_TEST(an_origin_moves)
 {
-    service->connections_per_host = 2;
+    service->hooks.connections_per_host = 2;
     hook(1, A, "");
     hook(2, B, "");
     raise_for(1, 1);
@@ -578,7 +580,7 @@ END_TEST
 
 START_TEST(a_place_that_is_kept_in_a_host_that_fills_up)
 {
-    service->connections_per_host = 1;
+    service->hooks.connections_per_host = 1;
     hook(1, A, "");
     hook(2, B, "");
     raise_for(1, 2);
@@ -600,13 +602,13 @@ START_TEST(a_place_that_is_kept_in_a_host_that_fills_up)
             answer(A, 200);
         run();
     }
-    ck_assert_uint_eq(deliveries_pending(service->deliveries), 0);
+    ck_assert_uint_eq(deliveries_pending(service->hooks.deliveries), 0);
 }
 END_TEST
 
 START_TEST(where_it_led_before_is_known)
 {
-    service->connections_per_host = 1;
+    service->hooks.connections_per_host = 1;
     hook(1, A, "");
     raise_for(1, 1);
     connect_one(A, 1);
@@ -625,7 +627,7 @@ END_TEST
 
 START_TEST(a_proxy_tells_no_address)
 {
-    service->connections_per_host = 1;
+    service->hooks.connections_per_host = 1;
     hook(1, A, "");
     hook(2, B, "");
     raise_for(1, 2);

@@ -13,7 +13,7 @@ static void run(const char *method, const char *target, const char *body)
         .body = span_str(body),
     };
 
-    request_run(service, &request, &response);
+    request_run(&service->rest, &request, &response);
     ck_assert_msg(response.status < 300, "%s %s: %.*s", method, target,
                   SPAN_FMT(buf_span(&response.body)));
 }
@@ -24,13 +24,13 @@ static void fail_once(void)
     const struct request request = {.method = SPAN_INIT("GET"),
                                     .target = SPAN_INIT("/Message/Id~5")};
 
-    request_run(service, &request, &response);
+    request_run(&service->rest, &request, &response);
     ck_assert_int_ge(response.status, 400);
 }
 
 static void wait_for(enum delivery_state state, size_t count)
 {
-    while (deliveries_count(service->deliveries, state) != count)
+    while (deliveries_count(service->hooks.deliveries, state) != count)
         loop_run_once(&loop);
 }
 
@@ -69,8 +69,8 @@ START_TEST(deliveries_that_have_not_ended_stay)
     run("PATCH", "/Webhook", "{\"IsPaused\":true}");
     commit();
     pass_days(100);
-    ck_assert_uint_eq(deliveries_count(service->deliveries, DELIVERY_PENDING), 1);
-    ck_assert_uint_eq(events_count(service->events), 0);
+    ck_assert_uint_eq(deliveries_count(service->hooks.deliveries, DELIVERY_PENDING), 1);
+    ck_assert_uint_eq(events_count(service->hooks.events), 0);
 }
 END_TEST
 
@@ -84,10 +84,10 @@ START_TEST(those_that_have_ended_stay_as_long_as_their_log)
     run("PATCH", "/Webhook", "{\"IsPaused\":false}");
     wait_for(DELIVERY_DELIVERED, 1);
     pass_days(13);
-    ck_assert_uint_eq(deliveries_count(service->deliveries, DELIVERY_DELIVERED), 1);
+    ck_assert_uint_eq(deliveries_count(service->hooks.deliveries, DELIVERY_DELIVERED), 1);
     ck_assert_uint_eq(collection_count(log), 1);
     pass_days(1);
-    ck_assert_uint_eq(deliveries_count(service->deliveries, DELIVERY_DELIVERED), 0);
+    ck_assert_uint_eq(deliveries_count(service->hooks.deliveries, DELIVERY_DELIVERED), 0);
     ck_assert_uint_eq(collection_count(log), 0);
 }
 END_TEST

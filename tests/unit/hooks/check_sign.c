@@ -205,36 +205,6 @@ START_TEST(a_whole_key_signs_as_its_seed)
 }
 END_TEST
 
-/* ---- digests ---- */
-
-static const struct {
-    const char *text, *hex;
-} digests[] = {
-    {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-    {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-    {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-     "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
-};
-
-START_TEST(sha256_vectors)
-{
-    for (size_t i = 0; i < ARRAY_LEN(digests); i++) {
-        uint8_t digest[32], expected[32];
-        char hex[65];
-
-        sign_sha256_hex(span_str(digests[i].text), hex);
-        ck_assert_str_eq(hex, digests[i].hex);
-        sign_sha256(span_str(digests[i].text), digest);
-        ck_assert(text_from_hex(span_str(digests[i].hex), expected));
-        ck_assert(sign_equal(digest, expected, sizeof(digest)));
-        expected[31] ^= 1;
-        ck_assert(!sign_equal(digest, expected, sizeof(digest)));
-        ck_assert(sign_equal(digest, expected, 31));
-        ck_assert(sign_equal(digest, expected, 0));
-    }
-}
-END_TEST
-
 void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, published_vectors);
@@ -243,5 +213,4 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, lengths_are_checked);
     tcase_add_test(tc, bad_secrets_are_refused_and_not_repeated);
     tcase_add_test(tc, a_whole_key_signs_as_its_seed);
-    tcase_add_test(tc, sha256_vectors);
 }

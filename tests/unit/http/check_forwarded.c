@@ -1,7 +1,9 @@
 #include "testing.h"
 
 #include "http/forwarded.h"
+#include "io/ip.h"
 
+#include <netinet/in.h>
 #include <string.h>
 
 #define TRUSTED "10.0.0.0/8 192.168.1.1 fd00::/8"

@@ -1,6 +1,9 @@
 #include "testing.h"
 
+#include "base/buf.h"
 #include "http/reply.h"
+#include "rest/request.h"
+#include "rest/response.h"
 
 #define COMMON "Date: now\r\nSvc-version: 1\r\n"
 #define TYPE "Content-Type: text/plain\r\nX-Content-Type-Options: nosniff\r\n"

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "io/tcp_passed.h"
+#include "rest/scan.h"
 #include "store/collection.h"
 
 #include <arpa/inet.h>
@@ -28,7 +29,7 @@ static bool disk_is_held;
 
 static struct http_server *make_server(void)
 {
-    return http_server_new(&loop, service);
+    return http_server_new(&loop, &service->rest);
 }
 
 struct limits *limits(void)
@@ -38,7 +39,7 @@ struct limits *limits(void)
 
 const struct metrics *metrics(void)
 {
-    return &service->metrics;
+    return service->metrics;
 }
 
 static struct store *store(void)
@@ -53,7 +54,7 @@ size_t count_messages(void)
 
 size_t count_scans(void)
 {
-    return scans_count(&service->scans);
+    return scans_count(service->rest.scans);
 }
 
 static void make_service_and_server(void)

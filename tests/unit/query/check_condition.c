@@ -1,4 +1,4 @@
-/* Conditions on entities (protocol.md, section 2). */
+/* Conditions on entities (docs/specification.md, section 2). */
 #include "sample.h"
 #include "testing.h"
 

@@ -1,4 +1,5 @@
-/* Literals and their comparison with values (protocol.md, section 2, "Literals", "Evaluation"). */
+/* Literals and their comparison with values (docs/specification.md, section 2, "Literals",
+ * "Evaluation"). */
 #include "sample.h"
 #include "testing.h"
 

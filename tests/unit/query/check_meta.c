@@ -1,10 +1,11 @@
-/* Meta-conditions (protocol.md, section 3). What was parsed is written as a line to be compared:
- * what is unset is left out, a path is its text, followed by `:` and where it leads to when that is
- * something else. */
+/* Meta-conditions (docs/specification.md, section 3). What was parsed is written as a line to be
+ * compared: what is unset is left out, a path is its text, followed by `:` and where it leads to
+ * when that is something else. */
 #include "sample.h"
 #include "testing.h"
 
 #include "query/meta.h"
+#include "query/uri.h"
 
 #include <string.h>
 

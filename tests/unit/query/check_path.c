@@ -1,4 +1,4 @@
-/* Property paths (protocol.md, section 2, "Keys"). */
+/* Property paths (docs/specification.md, section 2, "Keys"). */
 #include "sample.h"
 #include "testing.h"
 

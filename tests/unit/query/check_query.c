@@ -1,4 +1,5 @@
-/* Queries: what comes out of a list of entities, and how it looks (protocol.md, section 3). */
+/* Queries: what comes out of a list of entities, and how it looks (docs/specification.md, section
+ * 3). */
 #include "sample.h"
 #include "testing.h"
 

@@ -35,6 +35,8 @@ START_TEST(enumeration_values)
     ck_span_eq(enumeration_find(&sample_kind, SPAN("Staff")), "Staff");
     ck_span_eq(enumeration_find(&sample_kind, SPAN("gUEST")), "Guest");
     ck_assert_ptr_null(enumeration_find(&sample_kind, SPAN("Staf")).p);
+    ck_span_is(sample_kind.values[enumeration_place(&sample_kind, SPAN("gUEST"))], SPAN("Guest"));
+    ck_assert_uint_eq(enumeration_place(&sample_kind, SPAN("Staf")), sample_kind.count);
     ck_assert_ptr_null(enumeration_find(&sample_kind, SPAN("")).p);
 }
 END_TEST

@@ -1,4 +1,4 @@
-/* The request target (protocol.md, section 1). A parsed target is written as
+/* The request target (docs/specification.md, section 1). A parsed target is written as
  * resource{key|op|value;...}{key|op|value;...} to be compared. */
 #include "sample.h"
 #include "testing.h"

@@ -1,7 +1,6 @@
 #include "testing.h"
 
 #include "base/text.h"
-#include "hooks/sign.h"
 #include "rest/access.h"
 
 /* SHA-256 of "alpha" and "beta". */
@@ -59,44 +58,56 @@ END_TEST
 #define ENTRY(resources, methods)                                                                  \
     KEY("\"AllowAccess\":[{\"Resources\":" resources ",\"Methods\":" methods "}]")
 
+#define DIGEST(digest) "{\"Name\":\"n\",\"KeySha256\":" digest ",\"AllowAccess\":[]}"
+
 static const struct {
-    const char *json, *text;
+    const char *json;
+    enum err_code code;
+    const char *text;
 } bad[] = {
-    {"[]", "must be an object"},
-    {"{}", "The member 'Name' is missing."},
-    {"{\"Name\":\"x\",\"AllowAccess\":[]}", "'KeySha256' is missing"},
-    {"{\"Name\":\"x\",\"KeySha256\":\"" BETA "\"}", "'AllowAccess' is missing"},
-    {"{\"Nmae\":\"x\"}", "There is no member 'Nmae'. Did you mean 'Name'?"},
-    {"{\"Colour\":1}", "There is no member 'Colour'."},
-    {"{\"Name\":\"x\",\"NAME\":\"x\"}", "The member 'NAME' is there twice."},
-    {"{\"Name\":1}", "Name: This must be a string."},
-    {"{\"Name\":\"\"}", "Name: This must not be empty."},
-    {"{\"KeySha256\":\"abc\"}", "KeySha256: This must be a SHA-256 in 64 hexadecimal digits."},
-    {"{\"KeySha256\":\"g"
-     "ed3f6ad685b959ead7022518e1af76cd816f8e8ec7ccdda1ed4018e8f2223f8\"}",
-     "KeySha256: This must be"},
-    {"{\"KeySha256\":null}", "KeySha256: This must be a string."},
-    {KEY("\"AllowAccess\":{}"), "AllowAccess: This must be an array."},
-    {KEY("\"AllowAccess\":[1]"), "AllowAccess: element 0: This must be an object."},
-    {KEY("\"AllowAccess\":[{\"Resources\":[]}]"), "element 0: The member 'Methods' is missing."},
-    {KEY("\"AllowAccess\":[{\"Method\":[]}]"), "element 0: There is no member 'Method'. Did you "
-                                               "mean 'Methods'?"},
-    {ENTRY("\"*\"", "[]"), "AllowAccess: element 0: Resources: This must be an array."},
-    {ENTRY("[5]", "[]"), "Resources: This must be a string."},
-    {ENTRY("[\"Person\"]", "[]"), "'Person' is neither a resource's full name"},
-    {ENTRY("[\"Shop.\"]", "[]"), "'Shop.' is neither"},
-    {ENTRY("[\"Shop.Per*\"]", "[]"), "'Shop.Per*' is neither"},
-    {ENTRY("[\"*.*\"]", "[]"), "'*.*' is neither"},
-    {ENTRY("[\".*\"]", "[]"), "'.*' is neither"},
-    {ENTRY("[\"Shop..Person\"]", "[]"), "'Shop..Person' is neither"},
-    {ENTRY("[\"\"]", "[]"), "'' is neither"},
-    {ENTRY("[\"*\"]", "[\"OPTIONS\"]"), "Methods: 'OPTIONS' is no method."},
-    {ENTRY("[\"*\"]", "[\"GET\",\"FETCH\"]"), "Methods: 'FETCH' is no method."},
-    {ENTRY("[\"*\"]", "\"GET\""), "Methods: This must be an array."},
-    {"{\"Name\":\"first\",\"KeySha256\":\"" BETA "\",\"AllowAccess\":[]}",
-     "Name: there is an API key 'first' already."},
-    {"{\"Name\":\"n\",\"KeySha256\":\"" ALPHA "\",\"AllowAccess\":[]}",
-     "KeySha256: the key 'n' is the same as 'first'."},
+    {"[]", ERR_INVALID_ENTITY, "must be a JSON object"},
+    {"{}", ERR_INVALID_ENTITY, "Name: is required"},
+    {"{\"Name\":\"x\",\"AllowAccess\":[]}", ERR_INVALID_ENTITY, "KeySha256: is required"},
+    {"{\"Name\":\"x\",\"KeySha256\":\"" BETA "\"}", ERR_INVALID_ENTITY, "AllowAccess: is required"},
+    {"{\"Nmae\":\"x\"}", ERR_UNKNOWN_MEMBER, "Nmae: there is no such member, is 'Name' meant?"},
+    {"{\"Colour\":1}", ERR_UNKNOWN_MEMBER, "Colour: there is no such member"},
+    {KEY("\"Id\":\"x\""), ERR_UNKNOWN_MEMBER, "Id: there is no such member"},
+    {"{\"Name\":\"x\",\"NAME\":\"x\"}", ERR_FAILED_JSON, "NAME"},
+    {"{\"Name\":1}", ERR_INVALID_ENTITY, "Name: must be of type string"},
+    {"{\"Name\":\"\",\"KeySha256\":\"\",\"AllowAccess\":[]}", ERR_INVALID_ENTITY,
+     "Name: must not be empty"},
+    {DIGEST("\"abc\""), ERR_INVALID_ENTITY,
+     "KeySha256: must be a SHA-256 in 64 hexadecimal digits"},
+    {DIGEST("\"ged3f6ad685b959ead7022518e1af76cd816f8e8ec7ccdda1ed4018e8f2223f8\""),
+     ERR_INVALID_ENTITY, "KeySha256: must be a SHA-256"},
+    {DIGEST("null"), ERR_INVALID_ENTITY, "KeySha256: is required"},
+    {DIGEST("7"), ERR_INVALID_ENTITY, "KeySha256: must be of type string"},
+    {KEY("\"AllowAccess\":{}"), ERR_INVALID_ENTITY, "AllowAccess: must be of type array"},
+    {KEY("\"AllowAccess\":[1]"), ERR_INVALID_ENTITY, "AllowAccess[0]: must be of type object"},
+    {KEY("\"AllowAccess\":[{\"Resources\":[]}]"), ERR_INVALID_ENTITY,
+     "AllowAccess[0].Methods: is required"},
+    {KEY("\"AllowAccess\":[{\"Resources\":[],\"Methods\":[]},{\"Method\":[]}]"), ERR_UNKNOWN_MEMBER,
+     "AllowAccess[1].Method: there is no such member, is 'Methods' meant?"},
+    {ENTRY("\"*\"", "[]"), ERR_INVALID_ENTITY, "AllowAccess[0].Resources: must be of type array"},
+    {ENTRY("[\"*\",5]", "[]"), ERR_INVALID_ENTITY,
+     "AllowAccess[0].Resources[1]: must be of type string"},
+    {ENTRY("[null]", "[]"), ERR_INVALID_ENTITY, "Resources[0]: must be of type string"},
+    {ENTRY("[\"Person\"]", "[]"), ERR_INVALID_ENTITY,
+     "AllowAccess[0].Resources[0]: 'Person' is neither a resource's full name"},
+    {ENTRY("[\"*\",\"Shop.\"]", "[]"), ERR_INVALID_ENTITY, "Resources[1]: 'Shop.' is neither"},
+    {ENTRY("[\"Shop.Per*\"]", "[]"), ERR_INVALID_ENTITY, "'Shop.Per*' is neither"},
+    {ENTRY("[\"*.*\"]", "[]"), ERR_INVALID_ENTITY, "'*.*' is neither"},
+    {ENTRY("[\".*\"]", "[]"), ERR_INVALID_ENTITY, "'.*' is neither"},
+    {ENTRY("[\"Shop..Person\"]", "[]"), ERR_INVALID_ENTITY, "'Shop..Person' is neither"},
+    {ENTRY("[\"\"]", "[]"), ERR_INVALID_ENTITY, "'' is neither"},
+    {ENTRY("[\"*\"]", "[\"OPTIONS\"]"), ERR_INVALID_ENTITY, "Methods[0]: 'OPTIONS' is no method"},
+    {ENTRY("[\"*\"]", "[\"GET\",\"FETCH\"]"), ERR_INVALID_ENTITY,
+     "Methods[1]: 'FETCH' is no method"},
+    {ENTRY("[\"*\"]", "\"GET\""), ERR_INVALID_ENTITY, "Methods: must be of type array"},
+    {"{\"Name\":\"first\",\"KeySha256\":\"" BETA "\",\"AllowAccess\":[]}", ERR_INVALID_ENTITY,
+     "Name: there is an API key 'first' already"},
+    {"{\"Name\":\"n\",\"KeySha256\":\"" ALPHA "\",\"AllowAccess\":[]}", ERR_INVALID_ENTITY,
+     "KeySha256: the key 'n' is the same as 'first'"},
 };
 
 START_TEST(bad_declarations_add_nothing)
@@ -104,7 +115,7 @@ START_TEST(bad_declarations_add_nothing)
     begin();
     ck_ok(add("{\"Name\":\"first\",\"KeySha256\":\"" ALPHA "\",\"AllowAccess\":[]}"));
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        ck_fails(add(bad[i].json), ERR_UNKNOWN, bad[i].text);
+        ck_fails(add(bad[i].json), bad[i].code, bad[i].text);
     ck_assert_uint_eq(access_of_test.key_count, 1);
     end();
 }

@@ -1,7 +1,9 @@
 #include "testing.h"
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/rng.h"
+#include "io/ip.h"
 #include "rest/clients.h"
 
 #include <string.h>

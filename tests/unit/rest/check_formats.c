@@ -1,5 +1,6 @@
 #include "testing.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "rest/formats.h"
 

@@ -1,5 +1,6 @@
 #include "testing.h"
 
+#include "query/shape.h"
 #include "rest/method.h"
 
 static const struct {

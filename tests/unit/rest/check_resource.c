@@ -1,4 +1,6 @@
+#include "base/blob.h"
 #include "declaring.h"
+#include "query/shape.h"
 #include "rest/resource.h"
 
 static struct resources resources;

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "rest/scan.h"
 
 #define PEOPLE "Shop.Person"
 
@@ -28,7 +29,7 @@ static void declare_people(size_t which)
     struct json_doc doc;
 
     ck_ok(json_parse(span_str(declarations[which]), NULL, &arena, &doc));
-    ck_ok(declarations_configure(service, json_root(&doc), ".", false));
+    ck_ok(declarations_configure(&service->rest, json_root(&doc), ".", false));
 }
 
 static void begin(void)
@@ -69,7 +70,7 @@ static void run(const char *method, const char *target, const char *body)
 {
     const struct request request = request_of(method, target, body);
 
-    request_run(service, &request, &plain);
+    request_run(&service->rest, &request, &plain);
     ck_assert_ptr_null(plain.scan);
 }
 
@@ -142,12 +143,12 @@ static unsigned run_giving_way(struct request *request, void (*between)(void))
     unsigned scans = 0;
 
     request->gives_way = true;
-    for (request_run(service, request, &response); response.scan != NULL; scans++) {
+    for (request_run(&service->rest, request, &response); response.scan != NULL; scans++) {
         if (request->scan != response.scan)
             scan_free(request->scan);
         request->scan = response.scan;
         wait_for(request->scan, between);
-        request_run(service, request, &response);
+        request_run(&service->rest, request, &response);
     }
     scan_free(TAKE(request->scan));
     request->gives_way = false;
@@ -202,10 +203,10 @@ static void check_read(const char *method, const char *target, void (*between)(v
     struct request request = request_of(method, target, NULL);
 
     run_giving_way(&request, between);
-    request_run(service, &request, &plain);
+    request_run(&service->rest, &request, &plain);
     check_same_answer();
     ck_assert_uint_eq(response.serial, plain.serial);
-    ck_assert_uint_eq(scans_count(&service->scans), 0);
+    ck_assert_uint_eq(scans_count(service->rest.scans), 0);
 }
 
 START_TEST(answers_are_those_of_one_turn)
@@ -268,7 +269,7 @@ START_TEST(what_is_always_declared_anew_is_evaluated_in_the_end)
 
     insert_many();
     ck_assert_uint_eq(run_giving_way(&request, redeclare), 4);
-    request_run(service, &request, &plain);
+    request_run(&service->rest, &request, &plain);
     check_same_answer();
 }
 END_TEST
@@ -280,13 +281,13 @@ START_TEST(a_resource_that_is_gone_is_unknown)
 
     insert_many();
     request.gives_way = true;
-    request_run(service, &request, &response);
+    request_run(&service->rest, &request, &response);
     request.scan = response.scan;
     ck_assert_ptr_nonnull(request.scan);
     ck_ok(json_parse(SPAN("[]"), NULL, &arena, &nothing));
-    ck_ok(declarations_configure(service, json_root(&nothing), ".", false));
+    ck_ok(declarations_configure(&service->rest, json_root(&nothing), ".", false));
     wait_for(request.scan, NULL);
-    request_run(service, &request, &response);
+    request_run(&service->rest, &request, &response);
     ck_assert_ptr_null(response.scan);
     ck_assert_int_eq(response.status, 404);
     scan_free(request.scan);
@@ -317,7 +318,7 @@ static void check_change(size_t which)
     struct span count;
 
     request.gives_way = true;
-    request_run(service, &request, &response);
+    request_run(&service->rest, &request, &response);
     request.scan = response.scan;
     ck_assert_ptr_nonnull(request.scan);
     ck_assert_uint_eq(next_serial(), before);
@@ -326,7 +327,7 @@ static void check_change(size_t which)
     count = span_sub(buf_span(&plain.body), strlen("[{\"Count\":"), plain.body.n - 2);
     count = arena_printf(&arena, "%.*s %s %s '" PEOPLE "'", SPAN_FMT(count),
                          span_eq(count, SPAN("1")) ? "entity" : "entities", changes[which].done);
-    request_run(service, &request, &response);
+    request_run(&service->rest, &request, &response);
     scan_free(request.scan);
     ck_assert_ptr_null(response.scan);
     if (response.status != 404)
@@ -428,7 +429,7 @@ START_TEST(a_limit_ends_a_scan)
 
     insert_many();
     ck_assert_uint_eq(run_giving_way(&request, NULL), 1);
-    ck_assert_uint_eq(service->metrics.scan_slices, 21 / SLICE);
+    ck_assert_uint_eq(service->metrics->scan_slices, 21 / SLICE);
 }
 END_TEST
 
@@ -473,7 +474,7 @@ static void start_many(void)
     for (unsigned i = 0; i < MANY; i++) {
         requests[i] = request_of("GET", "/" PEOPLE "/Age=3", NULL);
         requests[i].gives_way = true;
-        request_run(service, &requests[i], &response);
+        request_run(&service->rest, &requests[i], &response);
         requests[i].scan = response.scan;
         ck_assert_ptr_nonnull(response.scan);
         scan_start(response.scan, note_end, &requests[i]);
@@ -486,7 +487,7 @@ START_TEST(many_take_turns)
 
     insert_many();
     start_many();
-    ck_assert_uint_eq(scans_count(&service->scans), MANY);
+    ck_assert_uint_eq(scans_count(service->rest.scans), MANY);
     for (unsigned turns = 0; ended_count < MANY; turns++) {
         ck_assert_uint_lt(turns, 2 * MANY * (ENTITIES / SLICE + 2));
         disturb();
@@ -495,13 +496,13 @@ START_TEST(many_take_turns)
             struct request *request = &requests[ended[freed]];
 
             ck_assert_uint_lt(ended[freed], freed + SCANS_MOST); /* others had to wait */
-            request_run(service, request, &response);
+            request_run(&service->rest, request, &response);
             run("GET", "/" PEOPLE "/Age=3", NULL);
             check_same_answer();
             scan_free(request->scan);
         }
     }
-    ck_assert_uint_eq(scans_count(&service->scans), 0);
+    ck_assert_uint_eq(scans_count(service->rest.scans), 0);
 }
 END_TEST
 
@@ -521,7 +522,7 @@ START_TEST(any_may_be_given_up)
         disturb();
         turn_loop();
     }
-    ck_assert_uint_eq(scans_count(&service->scans), 0);
+    ck_assert_uint_eq(scans_count(service->rest.scans), 0);
 }
 END_TEST
 

@@ -1,5 +1,7 @@
 #include "testing.h"
 
+#include "base/json.h"
+#include "query/shape.h"
 #include "rest/schema.h"
 
 static struct arena arena;
@@ -154,6 +156,100 @@ START_TEST(bad_input)
 }
 END_TEST
 
+static const struct property read_properties[] = {
+    {.name = SPAN_INIT("Name"), .type = TYPE_STRING, .flags = PROPERTY_REQUIRED},
+    {.name = SPAN_INIT("Size"),
+     .type = TYPE_NUMBER,
+     .default_json = SPAN_INIT("1.5"),
+     .least = 0.5,
+     .most = 1000000},
+    {.name = SPAN_INIT("Colour"), .type = TYPE_STRING, .values = &colour},
+    {.name = SPAN_INIT("Tags"), .type = TYPE_ARRAY, .elements = TYPE_STRING},
+    {.name = SPAN_INIT("Inner"), .type = TYPE_OBJECT, .default_json = SPAN_INIT("{}")},
+};
+static const struct shape thing = {.properties = read_properties,
+                                   .count = ARRAY_LEN(read_properties)};
+
+START_TEST(objects_are_read_by_place)
+{
+    static const struct {
+        const char *input, *values[ARRAY_LEN(read_properties)];
+    } cases[] = {
+        {"{\"Name\":\"a\"}", {"\"a\"", "1.5", "null", "null", "{}"}},
+        {"{\"name\":\"a\",\"SIZE\":null,\"Tags\":null}", {"\"a\"", "1.5", "null", "null", "{}"}},
+        {"{\"Inner\":{\"x\":1},\"Tags\":[],\"Colour\":\"rEd\",\"Size\":1e6,\"Name\":\"\"}",
+         {"\"\"", "1e6", "\"rEd\"", "[]", "{\"x\":1}"}},
+        {"{\"Name\":\"a\",\"Size\":0.5,\"Tags\":[\"\",\"b\"]}",
+         {"\"a\"", "0.5", "null", "[\"\",\"b\"]", "{}"}},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct json_value *values;
+
+        ck_ok(schema_read(&thing, parse(cases[i].input), &arena, &values));
+        for (size_t k = 0; k < ARRAY_LEN(read_properties); k++)
+            if (json_exists(values[k]))
+                ck_span_is(json_text(values[k]), span_str(cases[i].values[k]));
+            else
+                ck_assert_str_eq(cases[i].values[k], "null");
+    }
+}
+END_TEST
+
+START_TEST(stored_objects_are_taken_as_they_are)
+{
+    static const char *const texts[] = {"null", "{}",
+                                        "{\"name\":\"a\",\"Newer\":1,\"Size\":null,\"Inner\":{}}"};
+    struct json_value *values;
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        values = schema_stored(&thing, parse(texts[i]), &arena);
+        ck_assert(!json_exists(values[0]) && !json_exists(values[2]) && !json_exists(values[3]));
+        ck_span_eq(json_text(values[1]), "1.5");
+        ck_span_eq(json_text(values[4]), "{}");
+    }
+    values = schema_stored(&thing, parse("{\"Size\":7e9,\"Tags\":[1]}"), &arena);
+    ck_span_eq(json_text(values[1]), "7e9");
+    ck_span_eq(json_text(values[3]), "[1]");
+}
+END_TEST
+
+START_TEST(objects_that_are_wrong)
+{
+    static const struct {
+        const char *input;
+        enum err_code code;
+        const char *words;
+    } cases[] = {
+        {"[]", ERR_INVALID_ENTITY, "it must be a JSON object"},
+        {"null", ERR_INVALID_ENTITY, "it must be a JSON object"},
+        {"{}", ERR_INVALID_ENTITY, "Name: is required"},
+        {"{\"Name\":null}", ERR_INVALID_ENTITY, "Name: is required"},
+        {"{\"Name\":[]}", ERR_INVALID_ENTITY, "Name: must be of type string"},
+        {"{\"Name\":\"a\",\"Nam\":1}", ERR_UNKNOWN_MEMBER,
+         "Nam: there is no such member, is 'Name' meant?"},
+        {"{\"Name\":\"a\",\"Id\":1}", ERR_UNKNOWN_MEMBER, "Id: there is no such member"},
+        {"{\"Name\":\"a\",\"NAME\":\"a\"}", ERR_FAILED_JSON, "NAME"},
+        {"{\"Name\":\"a\",\"Inner\":{\"x\":1,\"X\":1}}", ERR_FAILED_JSON, "X"},
+        {"{\"Name\":\"a\",\"Size\":0.49}", ERR_INVALID_ENTITY,
+         "Size: is 0.49, it must be between 0.5 and 1000000"},
+        {"{\"Name\":\"a\",\"Size\":1000001}", ERR_INVALID_ENTITY, "Size: is 1000001, it must be"},
+        {"{\"Name\":\"a\",\"Size\":-1e999}", ERR_INVALID_ENTITY, "Size: is -1e999, it must be"},
+        {"{\"Name\":\"a\",\"Colour\":\"Blue\"}", ERR_INVALID_ENUM_VALUE,
+         "Colour: 'Blue' is not one of Red, Green"},
+        {"{\"Name\":\"a\",\"Tags\":[\"a\",null]}", ERR_INVALID_ENTITY,
+         "Tags[1]: must be of type string"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct json_value *values;
+
+        ck_fails(schema_read(&thing, parse(cases[i].input), &arena, &values), cases[i].code,
+                 cases[i].words);
+    }
+}
+END_TEST
+
 START_TEST(dynamic_entities_keep_their_members)
 {
     static const struct {
@@ -280,6 +376,9 @@ void testing_cases(TCase *tc)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, good_input);
     tcase_add_test(tc, bad_input);
+    tcase_add_test(tc, objects_are_read_by_place);
+    tcase_add_test(tc, stored_objects_are_taken_as_they_are);
+    tcase_add_test(tc, objects_that_are_wrong);
     tcase_add_test(tc, dynamic_entities_keep_their_members);
     tcase_add_test(tc, declared_shapes);
     tcase_add_test(tc, wide_shapes);

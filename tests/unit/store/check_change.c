@@ -3,6 +3,15 @@
 
 #include "testing.h"
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/uuid.h"
+#include "journal/journal.h"
+#include "store/change.h"
+#include "store/record.h"
+#include "store/store.h"
+#include "store/turn.h"
+
 static struct store_fixture f;
 static struct arena arena;
 static struct change change;

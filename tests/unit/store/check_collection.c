@@ -3,10 +3,19 @@
 
 #include "testing.h"
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/json.h"
 #include "base/rng.h"
 #include "query/condition.h"
+#include "query/shape.h"
+#include "query/uri.h"
+#include "store/change.h"
+#include "store/collection.h"
+#include "store/entity.h"
+#include "store/store.h"
+#include "store/turn.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define NAME "Shop.Person"

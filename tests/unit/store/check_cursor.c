@@ -4,9 +4,9 @@
 #include "testing.h"
 
 #include "base/rng.h"
+#include "store/collection.h"
 #include "store/cursor.h"
-
-#include <stdio.h>
+#include "store/entity.h"
 
 #define NAME "A.B"
 

@@ -1,6 +1,9 @@
 #include "testing.h"
 
+#include "base/arena.h"
+#include "base/blob.h"
 #include "base/buf.h"
+#include "base/json.h"
 #include "store/entity.h"
 
 static struct arena arena;

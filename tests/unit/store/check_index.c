@@ -1,7 +1,13 @@
 /* An index finds what conditions say, no more and no less, whatever the types and spellings. */
 #include "testing.h"
 
+#include "base/arena.h"
+#include "base/json.h"
 #include "base/rng.h"
+#include "query/condition.h"
+#include "query/shape.h"
+#include "query/uri.h"
+#include "store/entity.h"
 #include "store/index.h"
 
 enum { ENTITIES = 300 };

@@ -1,6 +1,8 @@
 /* The bodies of records, byte by byte: journals that were written must be read for ever. */
 #include "testing.h"
 
+#include "base/buf.h"
+#include "base/mem.h"
 #include "store/record.h"
 
 #define ID(c)                                                                                      \

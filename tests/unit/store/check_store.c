@@ -1,8 +1,14 @@
 /* The store by itself, without a journal: kinds of records, what holds which object, digests. */
 #include "testing.h"
 
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/macros.h"
+#include "base/mem.h"
 #include "store/change.h"
 #include "store/collection.h"
+#include "store/record.h"
+#include "store/store.h"
 
 #include <stdio.h>
 

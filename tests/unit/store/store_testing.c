@@ -52,8 +52,9 @@ void store_fixture_done(struct store_fixture *f)
 
 void store_fixture_open(struct store_fixture *f)
 {
-    const struct turn_options options = {
-        .journal = {.directory = f->directory, .segment_bytes = f->segment_bytes}};
+    const struct journal_options journal = {.directory = f->directory,
+                                            .segment_bytes = f->segment_bytes};
+    const struct turn_options options = {.journal = &journal};
 
     ck_ok(loop_init(&f->loop));
     f->store = store_new();

@@ -2,7 +2,11 @@
 #ifndef STORE_TESTING_H
 #define STORE_TESTING_H
 
+#include "journal/journal.h"
+#include "store/change.h"
 #include "store/collection.h"
+#include "store/entity.h"
+#include "store/store.h"
 #include "store/turn.h"
 
 struct store_fixture {

@@ -2,19 +2,35 @@
  * or the result of the custom payload request), the request is sent (by fetch, or evaluated in
  * process for a local destination), the outcome decides the delivery's next state, and one change
  * records it with an entry of Svc.Admin.WebhookLog. */
+#include "hooks/attempt.h"
+#include "base/blob.h"
 #include "base/clock.h"
-#include "base/datetime.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/metric.h"
 #include "base/must.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "fetch/fetch.h"
 #include "hooks/delivery_inner.h"
-#include "hooks/retention.h"
+#include "hooks/event.h"
+#include "hooks/hooks.h"
+#include "hooks/lane_host.h"
+#include "hooks/lane_record.h"
+#include "hooks/lane_settings.h"
+#include "hooks/payload.h"
+#include "hooks/retry.h"
 #include "hooks/sign.h"
 #include "hooks/webhook_log.h"
+#include "io/timer.h"
 #include "rest/formats.h"
+#include "rest/metrics.h"
+#include "rest/request.h"
+#include "rest/response.h"
 #include "rest/status.h"
+#include "store/change.h"
+#include "store/record.h"
 
 #include <string.h>
 
@@ -106,10 +122,10 @@ void attempt_cancel(struct attempt *attempt)
         attempt->is_cancelled = true;
         return;
     }
-    fetch_cancel(d->service->fetcher, &attempt->fetch);
+    fetch_cancel(d->hooks->fetcher, &attempt->fetch);
     if (list_linked(&attempt->link))
         list_remove(&d->stopped_attempts, &attempt->link);
-    timer_stop(d->service->loop, &attempt->again);
+    timer_stop(d->hooks->loop, &attempt->again);
     attempt_put(attempt);
 }
 
@@ -148,7 +164,7 @@ static void abort_delivery(struct attempt *attempt, struct span why)
  * is anywhere, so it may be many times as large. */
 static struct err *reformat(struct attempt *attempt, enum format format)
 {
-    size_t most = (size_t)attempt->deliveries->service->limits.answer_bytes;
+    size_t most = (size_t)attempt->deliveries->hooks->limits->answer_bytes;
     struct blob *json = TAKE(attempt->body);
     struct err *e = NULL;
     struct buf b;
@@ -172,7 +188,7 @@ static struct err *body_of_payload(struct attempt *attempt, bool *out_ready)
     enum format format;
 
     *out_ready = true;
-    TRY(payload_get(events_payloads(attempt->deliveries->service->events), event, &attempt->body));
+    TRY(payload_get(events_payloads(attempt->deliveries->hooks->events), event, &attempt->body));
     if (event->is_binary) {
         attempt->content_type = event->content_type;
         return NULL;
@@ -211,22 +227,22 @@ static void run_local(struct attempt *attempt, struct span method, struct span t
         copies[i] = (struct request_header){headers[i].name, headers[i].value};
     if (span_eq(method, SPAN("GET")) && request_header(&request, SPAN("Accept")).p == NULL)
         add_accept(attempt, copies, &request.header_count);
-    request_run(d->service, &request, &d->response);
+    request_run(d->hooks->rest, &request, d->response);
 }
 
 static struct span error_of_response(struct attempt *attempt)
 {
-    struct response *response = &attempt->deliveries->response;
+    struct response *response = attempt->deliveries->response;
     struct span info = response_header(response, SPAN("Svc-info"));
 
     return arena_copy(&attempt->arena, info.p == NULL ? SPAN("unknown error") : info);
 }
 
-/* service.md, "Errors", rule 6. */
+/* docs/specification.md, section 8. */
 static void body_of_custom_request(struct attempt *attempt, bool *out_ready)
 {
     const struct webhook_settings *settings = &attempt->settings->webhook;
-    struct response *response = &attempt->deliveries->response;
+    struct response *response = attempt->deliveries->response;
 
     *out_ready = false;
     run_local(attempt, SPAN("GET"), settings->custom_uri, settings->custom_headers,
@@ -359,12 +375,12 @@ static void send_remote(struct attempt *attempt)
     fetch->keep_bytes = KEPT_BODY_BYTES + 1; /* which tells where a character ends */
     fetch->on_connected = on_connected;
     fetch->on_done = on_fetched;
-    fetch_start(attempt->deliveries->service->fetcher, fetch);
+    fetch_start(attempt->deliveries->hooks->fetcher, fetch);
 }
 
 static void send_local(struct attempt *attempt)
 {
-    struct response *response = &attempt->deliveries->response;
+    struct response *response = attempt->deliveries->response;
     uint64_t began_ns = clock_mono_ns();
 
     attempt->is_evaluating = true;
@@ -498,7 +514,7 @@ static enum metric_result result_of(const struct attempt *attempt)
 
 static void count_outcome(const struct attempt *attempt)
 {
-    struct metrics *m = &attempt->deliveries->service->metrics;
+    struct metrics *m = attempt->deliveries->hooks->metrics;
     const struct delivery *delivery = attempt->delivery;
     int64_t lag_ns = attempt->ended_unix_ns - delivery->event->time_unix_ns;
 
@@ -512,7 +528,7 @@ static void count_outcome(const struct attempt *attempt)
 
 static struct err *apply_outcome(struct attempt *attempt)
 {
-    struct service *s = attempt->deliveries->service;
+    struct hooks *hooks = attempt->deliveries->hooks;
     struct lane_outcome outcome;
     struct change change;
     struct err *e;
@@ -521,12 +537,12 @@ static struct err *apply_outcome(struct attempt *attempt)
     attempt->ended_unix_ns = clock_unix_ns();
     fill_entry(attempt);
     outcome = judge(attempt);
-    change_init(&change, s->turn, &attempt->arena);
+    change_init(&change, hooks->turn, &attempt->arena);
     change.frees_space = true;
     webhook_log_add(&change, &attempt->outcome);
     add_delivery(&change, attempt, &outcome);
     lane_add_outcome(&change, attempt->delivery->lane, &outcome);
-    e = turn_apply(s->turn, &change, &serial);
+    e = turn_apply(hooks->turn, &change, &serial);
     change_done(&change);
     if (e != NULL)
         return e;
@@ -537,7 +553,7 @@ static struct err *apply_outcome(struct attempt *attempt)
 
 static void record_outcome(struct attempt *attempt)
 {
-    struct service *s = attempt->deliveries->service;
+    struct hooks *hooks = attempt->deliveries->hooks;
     struct lane *lane = attempt->delivery->lane;
     struct err *e;
 
@@ -550,10 +566,9 @@ static void record_outcome(struct attempt *attempt)
     if (e != NULL) {
         log_warn("delivery", "an outcome is not recorded yet: %.*s", SPAN_FMT(err_message(e)));
         err_free(e);
-        timer_start(s->loop, &attempt->again, AGAIN_MS);
+        timer_start(hooks->loop, &attempt->again, AGAIN_MS);
         return;
     }
     attempt_put(attempt);
     lane_update(lane);
-    retention_wake(s);
 }

@@ -1,19 +1,15 @@
-/* What the service counts, and Svc.Metrics says (protocol.md, section 8). Counting is an increment
- * of a plain field where the thing happens; gauges that somebody else keeps are read when they are
- * asked for. Nothing here grows: every label has a fixed set of values, but for the resources of
- * svc_store_entities, of which METRICS_MAX_RESOURCES are told apart. */
+/* What the service counts, and Svc.Metrics says (docs/specification.md, section 8). Counting is an
+ * increment of a plain field where the thing happens; gauges that somebody else keeps are read when
+ * they are asked for. Nothing here grows: every label has a fixed set of values, but for the
+ * resources of svc_store_entities, of which METRICS_MAX_RESOURCES are told apart. */
 #ifndef ADMIN_METRICS_H
 #define ADMIN_METRICS_H
 
 #include "base/err.h"
 #include "base/metric.h"
-#include "hooks/delivery.h"
-#include "io/tcp.h"
 #include "rest/method.h"
 
-struct service;
-
-/* member, form, type, name, labels, help. docs/metrics.md has the same table. */
+/* member, form, type, name, labels, help. docs/reference/metrics.md has the same table. */
 #define METRICS(X)                                                                                 \
     X(requests, requests, "counter", "svc_requests_total", "method,status",                        \
       "HTTP requests answered")                                                                    \
@@ -163,8 +159,9 @@ enum metric_result {
 
 /* The seven, and all others together. */
 enum { METRIC_METHOD_OTHER = METHOD_COUNT, METRIC_METHOD_COUNT };
-/* States that deliveries end in: DELIVERY_DELIVERED and those behind it. */
-enum { METRIC_OUTCOME_COUNT = DELIVERY_STATE_COUNT - DELIVERY_DELIVERED };
+/* Of deliveries: pending, in flight, waiting, and the three that they end in (hooks/delivery.h). */
+enum { METRIC_OUTCOME_COUNT = 3, METRIC_DELIVERY_STATE_COUNT = 6 };
+enum { METRIC_CLOSE_REASON_COUNT = 32 }; /* tcp's are fewer */
 
 /* How a metric is kept. */
 #define METRIC_AS_count(member) uint64_t member;
@@ -173,10 +170,10 @@ enum { METRIC_OUTCOME_COUNT = DELIVERY_STATE_COUNT - DELIVERY_DELIVERED };
 #define METRIC_AS_requests(member) uint64_t member[METRIC_METHOD_COUNT][METRIC_STATUS_COUNT];
 #define METRIC_AS_by_error(member) uint64_t member[ERR_CODE_COUNT];
 #define METRIC_AS_by_limit(member) uint64_t member[METRIC_LIMIT_COUNT];
-#define METRIC_AS_by_close_reason(member) uint64_t member[TCP_CLOSE_REASON_COUNT];
+#define METRIC_AS_by_close_reason(member) uint64_t member[METRIC_CLOSE_REASON_COUNT];
 #define METRIC_AS_by_outcome(member) uint64_t member[METRIC_OUTCOME_COUNT];
 #define METRIC_AS_by_result(member) uint64_t member[METRIC_RESULT_COUNT];
-#define METRIC_AS_by_state(member) uint64_t member[DELIVERY_STATE_COUNT];
+#define METRIC_AS_by_state(member) uint64_t member[METRIC_DELIVERY_STATE_COUNT];
 #define METRIC_AS_entities(member) uint64_t member; /* of all resources */
 #define METRIC_AS_build(member) uint64_t member;    /* 1 */
 
@@ -190,8 +187,5 @@ void metrics_init(struct metrics *m);
 
 /* An HTTP request was answered; `error` is ERR_NO_ERROR on success. */
 void metrics_count_answer(struct metrics *m, enum method method, int status, enum err_code error);
-
-/* Appends everything as Prometheus text, gauges as they are now. */
-void metrics_add_text(struct service *service, struct buf *b);
 
 #endif

@@ -1,0 +1,24 @@
+/* What a service is made with. */
+#ifndef ADMIN_SERVICE_OPTIONS_H
+#define ADMIN_SERVICE_OPTIONS_H
+
+#include "base/limits.h"
+#include "fetch/egress.h"
+#include "fetch/fetch.h"
+#include "hooks/retention.h"
+#include "rest/access.h"
+
+struct service_options {
+    struct limits limits;
+    struct retention_limits retention;
+    const char *base_path;         /* "/" or "/x" */
+    const char **cors_origins;     /* NULL-terminated; NULL: none */
+    uint32_t delivery_in_flight;   /* attempts under way in all */
+    unsigned connections_per_host; /* attempts under way to one; 0: HOOKS_CONNECTIONS_PER_HOST */
+    struct fetch_options fetch;
+    struct resolve_options resolve;
+    struct egress_rules egress; /* moved into the service */
+    struct access access;       /* moved into the service */
+};
+
+#endif

@@ -1,0 +1,66 @@
+/* What events, webhooks and deliveries need, in one place. The service sets it up
+ * (admin/service.h); everything it points to outlives it. */
+#ifndef HOOKS_HOOKS_H
+#define HOOKS_HOOKS_H
+
+#include "base/err.h"
+
+struct deliveries;
+struct egress_rules;
+struct events;
+struct fetcher;
+struct limits;
+struct loop;
+struct metrics;
+struct once;
+struct rest;
+struct retention;
+struct retention_limits;
+struct store;
+struct turn;
+struct webhooks;
+
+enum { HOOKS_CONNECTIONS_PER_HOST = 32 };
+
+struct hooks_options {
+    struct rest *rest;       /* evaluates requests to local destinations */
+    struct fetcher *fetcher; /* sends the others */
+    const struct egress_rules *egress;
+    const struct retention_limits *retention;
+    uint32_t in_flight_most;       /* attempts under way in all */
+    unsigned connections_per_host; /* attempts under way to one; 0: HOOKS_CONNECTIONS_PER_HOST */
+};
+
+struct hooks {
+    struct rest *rest;
+    /* The rest's own. */
+    struct loop *loop;
+    struct store *store;
+    struct turn *turn;
+    const struct limits *limits;
+    struct metrics *metrics;
+    struct fetcher *fetcher;
+    const struct egress_rules *egress;
+    const struct retention_limits *retention_limits;
+    uint32_t in_flight_most;
+    unsigned connections_per_host;
+    struct events *events;
+    struct once *once;
+    struct webhooks *webhooks;
+    struct deliveries *deliveries;
+    struct retention *retention;
+};
+
+/* Over an empty store, before the built-in resources are added: handlers are told of a replay in
+ * the order in which they were registered. */
+void hooks_init(struct hooks *hooks, const struct hooks_options *options);
+/* To be called when the built-in resources are there: webhooks follow their collection, and the
+ * rest's observer is set. */
+void hooks_observe(struct hooks *hooks);
+/* Begins to deliver and to forget. */
+void hooks_start(struct hooks *hooks);
+/* Ends what is under way; to be called before the fetcher is freed. */
+void hooks_stop(struct hooks *hooks);
+void hooks_done(struct hooks *hooks);
+
+#endif

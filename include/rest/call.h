@@ -1,0 +1,44 @@
+/* One evaluation of a request, as the resources see it: what was asked, by whom, of what; the
+ * answer; and the change that it makes. Lives as long as request_run. */
+#ifndef REST_CALL_H
+#define REST_CALL_H
+
+#include "rest/method.h"
+#include "rest/negotiate.h"
+
+struct access_key;
+struct change;
+struct query;
+struct query_source;
+struct request;
+struct resource;
+struct response;
+struct rest;
+struct uri;
+
+struct call {
+    struct rest *rest;
+    const struct request *request;
+    struct response *response;
+    struct arena *arena;          /* the response's */
+    const struct access_key *key; /* NULL: all rights */
+    enum method method;
+    struct resource *resource; /* NULL until it is found */
+    struct uri *uri;
+    struct query *query;
+    struct change *change;
+    struct negotiated out;
+    enum format in;
+    struct query_source *source; /* set by resource_ops.open */
+    void *own;                   /* the resource's, between its ops */
+    bool uri_is_split;
+    struct span error_resource; /* for Error.ResourceName; absent: <unknown> */
+};
+
+/* Carries call->change out and notes what the answer waits for. ERR_PAYLOAD_TOO_LARGE, and nothing
+ * has changed, when the answer passes AnswerBytes. */
+struct err *call_apply(struct call *call) MUST_USE;
+/* The answer shows something of this version. */
+void call_shows(struct call *call, uint64_t version);
+
+#endif

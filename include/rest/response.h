@@ -1,0 +1,39 @@
+/* The answer to a request: status, headers, body, and the arena of the evaluation that made it. */
+#ifndef REST_RESPONSE_H
+#define REST_RESPONSE_H
+
+#include "rest/request.h"
+
+#define RESPONSE_MAX_HEADERS 24
+
+struct response {
+    int status;
+    struct request_header headers[RESPONSE_MAX_HEADERS]; /* spans in the arena or static */
+    size_t header_count;
+    struct span content_type; /* absent: no body */
+    struct buf body;          /* complete also for HEAD, which sends its length only */
+    struct arena arena;       /* of this evaluation: everything temporary */
+    uint64_t serial;          /* what must be committed before this answer may leave; 0: nothing */
+    enum err_code error;      /* ERR_NO_ERROR on success */
+    /* The evaluation has given way to others, which is no answer: to be done again when this has
+     * ended. The request's own, which goes on, or a new one, which the caller frees. */
+    struct scan *scan;
+};
+
+/* One response object is used again and again: a warm one does not allocate. */
+void response_init(struct response *r, size_t max_body_bytes);
+void response_done(struct response *r);
+/* Empties it for the next answer; keeps a reasonable amount of memory. */
+void response_reset(struct response *r);
+
+struct span response_header(const struct response *r, struct span name);
+/* Controls, CR and LF are replaced by blanks; `value` is copied into the arena. */
+void response_add_header(struct response *r, struct span name, struct span value);
+/* The same for a value of our own making: it holds nothing of that, and is static or in the arena.
+ */
+void response_add_own_header(struct response *r, struct span name, struct span value);
+/* A problem body (RFC 9457) with Svc-info; `instance` may be absent. Other headers are kept. */
+void response_set_problem(struct response *r, int status, enum err_code code, struct span message,
+                          struct span instance);
+
+#endif

@@ -1,0 +1,111 @@
+/* The parts of this floor, set up and taken down in reverse, and what they do when something
+ * changes below: a stored entity raises its event, webhooks follow the declarations. */
+#include "hooks/hooks.h"
+
+#include "hooks/delivery.h"
+#include "hooks/event.h"
+#include "hooks/retention.h"
+#include "hooks/webhook.h"
+#include "rest/call.h"
+#include "rest/request.h"
+#include "rest/resource.h"
+#include "rest/rest.h"
+#include "store/entity.h"
+#include "store/once.h"
+
+void hooks_init(struct hooks *hooks, const struct hooks_options *options)
+{
+    struct rest *rest = options->rest;
+
+    *hooks = (struct hooks){
+        .rest = rest,
+        .loop = rest->loop,
+        .store = rest->store,
+        .turn = rest->turn,
+        .limits = rest->limits,
+        .metrics = rest->metrics,
+        .fetcher = options->fetcher,
+        .egress = options->egress,
+        .retention_limits = options->retention,
+        .in_flight_most = options->in_flight_most,
+        .connections_per_host = options->connections_per_host != 0 ? options->connections_per_host
+                                                                   : HOOKS_CONNECTIONS_PER_HOST,
+    };
+    hooks->events = events_new(hooks);
+    hooks->once = once_new(hooks->store, options->retention->idempotency_seconds);
+    hooks->deliveries = deliveries_new(hooks);
+    hooks->retention = retention_new(hooks);
+}
+
+static struct span event_of(const struct resource *resource, enum method verb)
+{
+    switch (verb) {
+    case METHOD_POST:
+        return resource->events[EVENT_INSERTED];
+    case METHOD_PATCH:
+        return resource->events[EVENT_UPDATED];
+    default:
+        return resource->events[EVENT_DELETED];
+    }
+}
+
+/* In the same change that stores the entity. */
+static struct err *raise_event(void *context, struct call *call, enum method verb, struct span json)
+{
+    struct hooks *hooks = context;
+    struct span name = event_of(call->resource, verb);
+    struct event_raised raised;
+    struct event_draft draft;
+
+    if (name.p == NULL)
+        return NULL;
+    draft = (struct event_draft){
+        .resource = resource_named(hooks->rest->resources, name),
+        .payload = arena_printf(call->arena, "[%.*s]", SPAN_FMT(json)),
+        .entities = entity_parse(json, call->arena),
+        .depth = request_depth(call->request),
+    };
+    if (draft.resource == NULL)
+        return NULL; /* its declaration was deleted since */
+    return event_raise(hooks, &draft, call->change, &raised);
+}
+
+static void detach(void *context, struct resource *resource)
+{
+    struct hooks *hooks = context;
+
+    webhooks_detach(hooks->webhooks, resource);
+}
+
+static struct err *settle(void *context, struct arena *a, uint64_t *out_serial)
+{
+    struct hooks *hooks = context;
+
+    return webhooks_settle(hooks->webhooks, a, out_serial);
+}
+
+void hooks_observe(struct hooks *hooks)
+{
+    hooks->webhooks = webhooks_new(hooks);
+    hooks->rest->observer = (struct rest_observer){hooks, raise_event, detach, settle};
+}
+
+void hooks_start(struct hooks *hooks)
+{
+    retention_start(hooks->retention);
+    deliveries_start(hooks->deliveries);
+}
+
+void hooks_stop(struct hooks *hooks)
+{
+    retention_free(TAKE(hooks->retention));
+    deliveries_free(TAKE(hooks->deliveries));
+}
+
+void hooks_done(struct hooks *hooks)
+{
+    hooks_stop(hooks);
+    once_free(hooks->once);
+    events_free(hooks->events);
+    webhooks_free(hooks->webhooks);
+}
