@@ -26,7 +26,7 @@ static void make_service(void)
         .connections_per_host = 1,
         .fetch = {.connect_timeout_ms = 1000, .max_connections = 1},
     };
-    const struct journal_options journal = {.directory = directory, .segment_bytes = 1 << 20};
+    const struct journal_options journal = {.directory = directory};
     const struct turn_options turn = {.journal = &journal};
 
     limits_init(&options.limits);
