@@ -259,7 +259,7 @@ static uint64_t mix(uint64_t h, uint64_t word)
 /* Eight bytes at a time; not keyed, so that two processes agree. */
 void store_digest_add(struct store_digest *digest, struct span what)
 {
-    uint64_t h = what.n, word;
+    uint64_t h = mix(0, what.n), word; /* a length is no first word */
     size_t at = 0;
 
     for (; what.n - at >= sizeof(word); at += sizeof(word)) {
