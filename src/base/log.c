@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/datetime.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -63,16 +64,6 @@ static void add_time(struct buf *line)
                t.minute, t.second, (unsigned)(now.nanos / 1000000));
 }
 
-/* Length of the character that s, valid UTF-8 and not empty, begins with. */
-static size_t char_bytes(struct span s)
-{
-    size_t n = 1;
-
-    while (n < s.n && ((unsigned char)s.p[n] & 0xc0) == 0x80)
-        n++;
-    return n;
-}
-
 /* Control characters of ASCII and of Latin-1 (U+0080 to U+009F): both move the cursors of
  * terminals. */
 static bool is_control(struct span c)
@@ -100,7 +91,7 @@ static void add_escaped_char(struct buf *line, struct span c, bool escape_quotes
 static void add_escaped(struct buf *line, struct span text, bool escape_quotes)
 {
     while (text.n > 0 && !buf_over(line)) {
-        struct span c = span_sub(text, 0, char_bytes(text));
+        struct span c = span_sub(text, 0, text_utf8_bytes(text));
 
         add_escaped_char(line, c, escape_quotes);
         text = span_sub(text, c.n, text.n);
