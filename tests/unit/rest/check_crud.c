@@ -254,6 +254,9 @@ static const struct {
      "1 entity inserted into", "Ann 30, Bob 40, Cid 40, Eve 9.0"},
     {"Email", "[{\"Name\":\"A\",\"Email\":\"a@x\"},{\"Name\":\"Al\",\"Email\":\"a@x\"}]", 200,
      "1 entity updated in", "Al 30, Bob 40, Cid 40"},
+    /* An index leads to the first; for null there is none. */
+    {"Email", "[{\"Name\":\"Ada\",\"Email\":\"a@x\"},{\"Name\":\"Cyd\"}]", 200,
+     "2 entities updated in", "Ada 30, Bob 40, Cyd 40"},
     {"Name", "[]", 200, "0 entities inserted into", "Ann 30, Bob 40, Cid 40"},
     /* Members left out keep what is stored. */
     {"Name", "{\"Name\":\"Ann\"}", 200, "1 entity updated in", "Ann 30, Bob 40, Cid 40"},
