@@ -768,6 +768,7 @@ START_TEST(pages_lead_to_the_next)
         {"/Person/_/limit=3", NULL},
         {"/Person/_/limit=1&offset=1", "/Shop.Person/_/limit=1&offset=2"},
         {"/Person/_/offset=-3&limit=1", "/Shop.Person/_/limit=1&offset=-2"},
+        {"/Person/_/offset=-9&limit=1", "/Shop.Person/_/limit=1&offset=-2"},
         {"/Person/Age=40/limit=1&order_asc=Name",
          "/Shop.Person/Age=40/limit=1&order_asc=Name&offset=1"},
         {"/Person/_/limit=0", NULL},
