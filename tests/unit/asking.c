@@ -23,7 +23,7 @@ static char directory[32];
 
 /* ---- the service ---- */
 
-static void start(void)
+static struct service *make(struct loop *loop)
 {
     struct service_options options = {
         .base_path = "/",
@@ -39,6 +39,25 @@ static void start(void)
         .connections_per_host = 32,
         .fetch = {.connect_timeout_ms = 1000, .max_connections = 1},
     };
+    struct service *service;
+
+    limits_init(&options.limits);
+    egress_init(&options.egress);
+    access_init(&options.access);
+    ck_ok(loop_init(loop));
+    ck_ok(service_new(loop, &options, &service));
+    return service;
+}
+
+static void unmake(struct service *service, struct loop *loop)
+{
+    service_free(service);
+    loop_run(loop);
+    loop_done(loop);
+}
+
+static void start(void)
+{
     const struct journal_options journal = {.directory = directory,
                                             .fsync = JOURNAL_NO,
                                             .engine = DISK_HELPER,
@@ -46,11 +65,7 @@ static void start(void)
     const struct turn_options turn = {.journal = &journal};
     struct json_doc doc;
 
-    limits_init(&options.limits);
-    egress_init(&options.egress);
-    access_init(&options.access);
-    ck_ok(loop_init(&asking.loop));
-    ck_ok(service_new(&asking.loop, &options, &asking.service));
+    asking.service = make(&asking.loop);
     ck_ok(service_open(asking.service, &turn));
     if (asking.resources == NULL)
         return;
@@ -60,9 +75,7 @@ static void start(void)
 
 static void stop(void)
 {
-    service_free(asking.service);
-    loop_run(&asking.loop);
-    loop_done(&asking.loop);
+    unmake(asking.service, &asking.loop);
 }
 
 static void remove_directory(void)
@@ -111,6 +124,23 @@ void asking_close(void)
     response_done(&asking.answer);
     arena_done(&asking.arena);
     remove_directory();
+}
+
+struct store_digest asking_replay(const struct asking_record *records, size_t count)
+{
+    struct loop loop;
+    struct service *service = make(&loop);
+    struct store_digest digest;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct store_origin origin = {.serial = i + 1, .bytes = 1};
+
+        ck_ok(store_apply(service->store, records[i].kind, records[i].body, &origin));
+    }
+    ck_ok(store_loaded(service->store));
+    digest = store_digest(service->store);
+    unmake(service, &loop);
+    return digest;
 }
 
 void asking_commit(void)

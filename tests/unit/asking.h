@@ -8,6 +8,7 @@
 #include "admin/service.h"
 #include "io/loop.h"
 #include "rest/response.h"
+#include "store/store.h"
 
 struct asking {
     struct loop loop;
@@ -25,6 +26,12 @@ void asking_close(void);
 /* Closes it and opens it again over the same files, with the same `resources`, of which nothing is
  * written then: the digest and the next serial are the same. */
 void asking_reload(void);
+/* What a service of its own knows when it has read these records, in this order. */
+struct asking_record {
+    unsigned kind;
+    struct span body;
+};
+struct store_digest asking_replay(const struct asking_record *records, size_t count);
 /* Runs the loop until everything handed over is committed. */
 void asking_commit(void);
 /* One turn of the loop, without waiting for anything. */

@@ -73,6 +73,7 @@ static const struct {
     {"/Nobody", "/Nobody/_/_", "<unknown>"},
     {"/Nobody/a=1", "/Nobody/a=1/_", "<unknown>"},
     {"/Nobody/a>1&b=x%26y/limit=1", "/Nobody/a>1&b=x%26y/limit=1", "<unknown>"},
+    {"/Nobody/a%3E1&%62=%61/", "/Nobody/a>1&b=a/_", "<unknown>"},
     {"/Nobody/a/limit", "/Nobody/a/limit", "<unknown>"},
     {"/person/Nme=1", "/Shop.Person/Nme=1/_", "Shop.Person"},
     {"/person/_/limt=1", "/Shop.Person/_/limt=1", "Shop.Person"},
