@@ -64,6 +64,8 @@ void peer_finish(struct peer *p);
 /* The kernel takes all of it. */
 void peer_send(struct peer *p, const char *text);
 void peer_send_bytes(struct peer *p, struct span bytes);
+/* What the kernel takes of it. */
+size_t peer_try_to_send(struct peer *p, struct span bytes);
 /* In pieces of so many bytes, each read by the server before the next is sent. */
 void peer_send_pieces(struct peer *p, struct span bytes, size_t piece);
 /* Reads what has come. */
