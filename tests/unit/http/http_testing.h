@@ -46,6 +46,7 @@ void release_disk(void);
 /* A client. `got` is what has come and was not taken as an answer. */
 struct peer {
     int fd; /* -1: closed */
+    uv_poll_t poll;
     struct buf got;
     bool is_ended; /* the server sends no more */
     bool is_reset;
