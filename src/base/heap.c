@@ -83,7 +83,7 @@ static bool is_member(const struct heap *h, const struct heap_node *node)
 
 void heap_add(struct heap *h, struct heap_node *node)
 {
-    MUST(!heap_holds(node));
+    MUST(!heap_contains(node));
     if (h->count == h->size)
         set_size(h, MAX(LEAST_SIZE, 2 * h->size));
     h->count++;
@@ -116,7 +116,7 @@ struct heap_node *heap_first(const struct heap *h)
     return h->count > 0 ? h->nodes[0] : NULL;
 }
 
-bool heap_holds(const struct heap_node *node)
+bool heap_contains(const struct heap_node *node)
 {
     return node->place > 0;
 }

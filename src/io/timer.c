@@ -107,5 +107,5 @@ void timer_stop(struct loop *loop, struct timer *timer)
 
 bool timer_running(const struct timer *timer)
 {
-    return heap_holds(&timer->node);
+    return heap_contains(&timer->node);
 }
