@@ -42,15 +42,13 @@ struct err *uri_read_conditions(struct uri *uri, struct arena *a) MUST_USE;
 struct err *uri_parse(struct span target, struct span base_path, size_t max_conditions,
                       struct arena *a, struct uri *out_uri) MUST_USE;
 
-/* Percent-decodes once. ERR_INVALID_URI_SYNTAX: bad escape, NUL, or not UTF-8 afterwards. */
-struct err *uri_decode(struct span text, struct arena *a, struct span *out_text) MUST_USE;
 /* Appends `text` percent-encoded, but for the characters of a path segment (RFC 3986 section 3.3:
  * unreserved, sub-delimiters, `:`, `@`) that have no meaning in a target: `=`, `!`, `<`, `>`, `/`,
  * `&`, `%`, `#`, `?` always are encoded. */
 void uri_add_encoded(struct buf *b, struct span text);
 /* Appends the normal form with `resource` as the name: values encoded, `_` for an empty part; three
- * parts always when `all_parts`, otherwise trailing empty parts dropped. Of a target that is not
- * read three parts as received. */
+ * parts always when `all_parts`, otherwise trailing empty parts dropped. A target that is not
+ * read yet keeps its three parts as received. */
 void uri_add_normal(struct buf *b, const struct uri *uri, struct span resource, bool all_parts);
 
 #endif

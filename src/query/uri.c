@@ -68,7 +68,7 @@ static bool stands_for_itself(struct span text)
     return span_holds_only(text, 0x01, 0x7f, '%');
 }
 
-static struct err *decode(struct span text, struct arena *a, struct span *out_text)
+static struct err *decode_escaped(struct span text, struct arena *a, struct span *out_text)
 {
     struct span decoded = text;
 
@@ -89,10 +89,10 @@ static struct err *decode(struct span text, struct arena *a, struct span *out_te
     return NULL;
 }
 
-struct err *uri_decode(struct span text, struct arena *a, struct span *out_text)
+static struct err *decode(struct span text, struct arena *a, struct span *out_text)
 {
     if (!stands_for_itself(text))
-        return decode(text, a, out_text);
+        return decode_escaped(text, a, out_text);
     *out_text = text;
     return NULL;
 }
@@ -107,7 +107,7 @@ struct parser {
 static struct err *take_text(const struct parser *s, struct span text, struct span *out_text)
 {
     if (!s->is_plain)
-        return uri_decode(text, s->arena, out_text);
+        return decode(text, s->arena, out_text);
     *out_text = text;
     return NULL;
 }
@@ -201,7 +201,7 @@ static bool is_empty_part(struct span part)
     return part.n == 0 || span_eq(part, SPAN("_"));
 }
 
-/* Of a part that is there. */
+/* Reads a part that is not empty. */
 static struct err *read_part(const struct parser *s, struct span part, const struct part_kind *kind,
                              struct uri_condition **out_items, size_t *out_count)
 {
@@ -289,8 +289,8 @@ static struct err *check_pieces(struct span part, struct arena *a)
         struct op_place at = {.end = 0};
 
         if (find_op(piece, &at))
-            TRY(uri_decode(span_sub(piece, 0, at.start), a, &decoded));
-        TRY(uri_decode(span_sub(piece, at.end, piece.n), a, &decoded));
+            TRY(decode(span_sub(piece, 0, at.start), a, &decoded));
+        TRY(decode(span_sub(piece, at.end, piece.n), a, &decoded));
     }
     return NULL;
 }
