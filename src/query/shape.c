@@ -1,3 +1,6 @@
+/* Properties are found by name, ASCII case folded. A table of few is searched from the front; one
+ * of many has an order of its own beside it and is halved, which does not disturb the declared
+ * order that listings show. */
 #include "query/shape.h"
 
 #include "base/mem.h"
