@@ -69,7 +69,7 @@ static void sift_down(struct heap *h, size_t place, struct heap_node *node)
     put(h, place, node);
 }
 
-/* Either way up or way down is a step of no length. */
+/* The node moves up or down; the other way does nothing. */
 static void sift(struct heap *h, size_t place, struct heap_node *node)
 {
     sift_up(h, place, node);

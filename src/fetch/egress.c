@@ -135,7 +135,7 @@ static bool all_zero(const uint8_t *from, const uint8_t *end)
 }
 
 /* The IPv4 address in this form, as IPv4-mapped. Byte 8 is never part of it (RFC 6052, section
- * 2.2). False when the address has not this form. */
+ * 2.2). False when the address does not have this form. */
 static bool embedded(const struct form *form, const struct in6_addr *ip, struct in6_addr *out_inner)
 {
     const uint8_t *from = ip->s6_addr + form->at, *end = ip->s6_addr + sizeof(ip->s6_addr);

@@ -108,7 +108,7 @@ static bool is_packed(struct span codings)
     return false;
 }
 
-/* Of several Retry-After the longest: never less than asked. */
+/* The longest of several Retry-After counts: never less than was asked. */
 static int on_field(llhttp_t *parser)
 {
     struct fetch_answer *a = answer_of(parser);

@@ -1,3 +1,6 @@
+/* All addresses are 16 bytes, IPv4 as ::ffff:a.b.c.d (RFC 4291, section 2.5.5.2), so that one
+ * comparison of bits serves both families. A range remembers its family by its length: one of IPv4
+ * has 96 bits or more and the mapped prefix. */
 #include "io/ip.h"
 
 #include "base/mem.h"
