@@ -11,7 +11,6 @@
 #include "base/macros.h"
 #include "base/span.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 struct buf {
@@ -81,7 +80,6 @@ void buf_add_utf8(struct buf *b, struct span s);
 void buf_add_u64(struct buf *b, uint64_t value);
 void buf_add_i64(struct buf *b, int64_t value);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void buf_vprintf(struct buf *b, const char *fmt, va_list args) PRINTF_LIKE(2, 0);
 /* Makes room for n more bytes and returns where they go; the caller fills up to n of them and
  * calls buf_commit with how many. NULL when that would pass the cap (`over` is then set). */
 char *buf_reserve(struct buf *b, size_t n);

@@ -27,7 +27,5 @@ void datetime_parts(struct instant at, struct datetime_parts *out_parts);
 /* `2026-01-31T12:00:00.0000000Z`: seven digits and Z. */
 void datetime_add(struct buf *b, int64_t unix_ns);
 struct instant datetime_from_unix_ns(int64_t unix_ns);
-/* Saturates outside of the range of int64_t nanoseconds. */
-int64_t datetime_to_unix_ns(struct instant at);
 
 #endif

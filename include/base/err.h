@@ -61,7 +61,8 @@ enum err_code {
 #define ERR_AS_ENUM(symbol, name, number, status) symbol,
     ERR_CODES(ERR_AS_ENUM)
 #undef ERR_AS_ENUM
-        ERR_CODE_COUNT
+        ERR_CODE_COUNT,
+    ERR_GIVES_WAY /* no ErrorCode, for it is never answered: see crud_select */
 };
 
 struct err_info {

@@ -17,7 +17,5 @@ uint32_t reader_le32(struct reader *r);
 uint64_t reader_le64(struct reader *r);
 /* The next n bytes, pointing into the source; the absent span on failure. */
 struct span reader_bytes(struct reader *r, size_t n);
-/* True when nothing failed and nothing is left. */
-bool reader_finished(const struct reader *r);
 
 #endif

@@ -1,10 +1,11 @@
-/* Text: UTF-8, hexadecimal, base64, ASCII case, nearest names. */
+/* Text: UTF-8, tokens, hexadecimal, base64, ASCII case, nearest names. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/span.h"
+
+struct buf;
+struct arena;
 
 /* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool text_is_utf8(struct span s);
@@ -21,6 +22,12 @@ struct span text_cut_bytes(struct span s, size_t max_bytes);
 void text_add_scalar(struct buf *b, uint32_t scalar);
 size_t text_put_scalar(char out[4], uint32_t scalar);
 
+/* RFC 9110 section 5.6.2: names of methods, fields, parameters. One or more characters. */
+bool text_is_token(struct span s);
+bool text_is_token_char(char c);
+
+/* Of a digit in either case; -1 when it is none. */
+int text_hex_value(char c);
 void text_add_hex(struct buf *b, struct span bytes); /* lower case */
 /* Both cases accepted. `out` takes s.n / 2 bytes. False unless s is whole pairs of hex digits. */
 bool text_from_hex(struct span s, uint8_t *out);

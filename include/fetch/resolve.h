@@ -39,10 +39,12 @@ struct err *resolver_new(struct loop *loop, const struct resolve_options *option
 /* Pending queries are dropped, their callbacks do not fire. Not from inside a callback. NULL is
  * allowed. */
 void resolver_free(struct resolver *r);
-/* `name`: a host name, or an IPv4 or IPv6 address, the latter with or without brackets. Answered
- * from the cache, a literal address, or no name at all: true, *out_result is filled and on_done
- * will not fire. False: on_done fires later from the loop, exactly once, unless
- * cancelled; `query` stays in place until then, `name` need not. */
+/* localhost and names in it are never asked for, whatever the hosts file says (RFC 6761, 6.3). */
+bool resolve_is_localhost(struct span name);
+/* `name`: a host name, or an IPv4 or IPv6 address without brackets. Answered from the cache, a
+ * literal address, or no name at all: true, *out_result is filled and on_done will not fire. False:
+ * on_done fires later from the loop, exactly once, unless cancelled; `query` stays in place until
+ * then, `name` need not. */
 bool resolve_start(struct resolver *r, struct resolve_query *query, struct span name,
                    struct resolve_result *out_result);
 /* Waiting or not, as long as resolve_start has seen `query` once. */

@@ -4,10 +4,10 @@
 #ifndef HOOKS_PAYLOAD_H
 #define HOOKS_PAYLOAD_H
 
-#include "base/buf.h"
+#include "journal/place.h"
 #include "store/stored.h"
-#include "store/turn.h"
 
+struct store_origin;
 struct span;
 struct blob;
 
@@ -22,17 +22,11 @@ struct payload_slot {
     uint32_t pending;           /* deliveries that have not ended */
 };
 
-struct payloads {
-    struct hooks *hooks;
-    struct list idle;   /* no delivery waits for these */
-    struct list needed; /* roughly in the order in which they will be: the last one last */
-    size_t bytes;
-    struct turn_wait commit; /* what is not on disk cannot be let go */
-    struct buf scratch;
-};
+struct payloads;
 
-void payloads_init(struct payloads *p, struct hooks *hooks);
-void payloads_done(struct payloads *p);
+struct payloads *payloads_new(struct hooks *hooks);
+/* All events have been removed. */
+void payloads_free(struct payloads *p);
 
 /* The event was raised, or replayed. */
 void payload_add(struct payloads *p, struct event *event, struct span payload,

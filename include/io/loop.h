@@ -51,13 +51,11 @@ struct err *loop_init(struct loop *loop) MUST_USE;
 /* Every handle must be closed or closing, every hook, timer and task gone; MUST fails otherwise and
  * the log names the handle's type. Closes under way are completed. NULL or zeroed is allowed. */
 void loop_done(struct loop *loop);
-/* Runs one turn at least, then until loop_stop, or until no handle, timer or task is left. */
+/* Runs one turn at least, then until no handle, timer or task is left. */
 void loop_run(struct loop *loop);
 /* Runs what is ready, and at most one wait; for tests. A test that moves base/clock before the call
  * sees the timers fire in it that have come due. */
 void loop_run_once(struct loop *loop);
-/* Ends loop_run after this turn. */
-void loop_stop(struct loop *loop);
 
 void loop_add_hook(struct loop *loop, struct loop_hook *hook);
 /* Any hook, also from inside a hook. */

@@ -41,9 +41,6 @@ struct err *uri_read_conditions(struct uri *uri, struct arena *a) MUST_USE;
 /* Both. Each message quotes the part that is wrong. */
 struct err *uri_parse(struct span target, struct span base_path, size_t max_conditions,
                       struct arena *a, struct uri *out_uri) MUST_USE;
-
-/* Percent-decodes once. ERR_INVALID_URI_SYNTAX: bad escape, NUL, or not UTF-8 afterwards. */
-struct err *uri_decode(struct span text, struct arena *a, struct span *out_text) MUST_USE;
 /* Appends `text` percent-encoded, but for the characters of a path segment (RFC 3986 section 3.3:
  * unreserved, sub-delimiters, `:`, `@`) that have no meaning in a target: `=`, `!`, `<`, `>`, `/`,
  * `&`, `%`, `#`, `?` always are encoded. */

@@ -6,6 +6,9 @@
 
 #include "rest/resource.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct rest;
 
 /* The table of a declaration's properties, and the resource that declarations are entities of. */

@@ -8,11 +8,16 @@
 #define REST_RESOURCE_H
 
 #include "base/json.h"
-#include "base/list.h"
-#include "base/map.h"
 #include "rest/method.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 struct access_key;
+struct json_value;
+struct map;
+struct referrers;
 struct blob;
 struct call;
 struct change;
@@ -73,12 +78,6 @@ struct resource_definition {
     bool is_stored; /* has a collection */
 };
 
-/* Who has to be looked at again when the resource changes or goes: see rest_observer. */
-struct referrers {
-    struct list selectors; /* of its events */
-    struct list targets;   /* requests that will be made to it */
-};
-
 struct resource {
     struct span name; /* full, declared spelling */
     struct span folded;
@@ -111,7 +110,7 @@ struct resource {
 enum resource_event { EVENT_INSERTED, EVENT_UPDATED, EVENT_DELETED };
 
 struct resources {
-    struct map by_suffix;     /* struct suffix: of full names, or such a name */
+    struct map *by_suffix;    /* struct suffix: of full names, or such a name */
     struct resource **sorted; /* by name */
     size_t count;
 };

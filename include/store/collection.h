@@ -4,6 +4,7 @@
 #define STORE_COLLECTION_H
 
 #include "base/err.h"
+#include "base/list.h"
 
 struct conditions;
 struct entity;
@@ -38,6 +39,13 @@ struct entity *collection_find(struct collection *c, const struct uuid *id);
 struct entity *collection_first(const struct collection *c);
 struct entity *collection_next(const struct collection *c, const struct entity *e);
 
+/* Visits the entities that have been inserted or changed after this serial, the last one first, and
+ * returns the serial to ask with next time (UINT64_MAX visits none). If there are any it goes over
+ * the newer records of all collections: some nanoseconds each, of the microseconds that it took to
+ * make them. */
+uint64_t collection_visit_newer(struct collection *c, uint64_t serial,
+                                void (*visit)(struct entity *e, void *arg), void *arg);
+
 /* Candidates for conditions, the narrowest way there is: by `Id=`, by an indexed equality, or all,
  * in order of insertion. What comes out still has to be tested against the conditions, unless
  * `holds`. The collection must not change during a walk. */
@@ -47,10 +55,16 @@ struct collection_walk {
     struct index_bucket *bucket; /* NULL: a walk over all, or over the one of an `Id=` */
     size_t index_place;          /* which of the indexes it is a bucket of */
     bool single;
-    bool holds; /* what comes out satisfies the conditions */
+    bool holds;            /* what comes out satisfies the conditions */
+    struct list_link kept; /* in the collection's list; linked: it may change */
 };
 void collection_walk(struct collection *c, const struct conditions *conditions,
                      struct collection_walk *out_walk);
 struct entity *collection_walk_next(struct collection_walk *walk);
+/* A walk over all in pieces, between which the collection may change. It gives those that are there
+ * when it comes to them; once it has come to the end, no more. To be dropped in time. */
+void collection_keep_walk(struct collection *c, struct collection_walk *out_walk);
+/* Kept or not. */
+void collection_drop_walk(struct collection_walk *walk);
 
 #endif

@@ -17,19 +17,21 @@ struct index_node {
     struct index_bucket *bucket;
 };
 
-/* ERR_INVALID_ENTITY: the property is not a declared string, integer, number, boolean or datetime.
- */
+/* ERR_INVALID_ENTITY: the property is not a declared string, integer, number, boolean or datetime,
+ * or not the entity's own (a path into it, a part of it, a hidden one). Otherwise errors of
+ * path_parse. */
 struct err *index_new(const struct shape *shape, struct span property,
                       struct index **out_index) MUST_USE;
 /* The nodes must have been removed. NULL is allowed. */
 void index_free(struct index *index);
-/* The member of an entity that the property is, or is in. */
+/* The property's name, in declared spelling. */
 struct span index_member(const struct index *index);
 /* `json` is the entity's text, parsed at least up to that member. */
 void index_add(struct index *index, struct index_node *node, struct json_value json);
 void index_remove(struct index *index, struct index_node *node);
 /* The bucket of the literal that the conditions demand this property to equal: false when they
- * demand none. *out_bucket is NULL when no entity has that value. */
+ * demand none. *out_bucket is NULL when no entity has that value. Entities whose value is an object
+ * or an array, which equals nothing, are in that of null. */
 bool index_find(struct index *index, const struct conditions *conditions,
                 struct index_bucket **out_bucket);
 /* In order of insertion. */

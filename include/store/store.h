@@ -7,12 +7,20 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include "journal/place.h"
 #include "store/stored.h"
 
 struct span;
 struct store;
 struct change;
 struct store_digest;
+
+/* Where a record being applied came from. */
+struct store_origin {
+    uint64_t serial;
+    uint32_t bytes;
+    struct journal_place place;
+};
 
 /* A handler of one kind of record. */
 struct store_kind {
@@ -47,8 +55,10 @@ bool store_is_loaded(const struct store *s);
 void store_track(struct store *s, struct stored *stored, unsigned kind,
                  const struct store_origin *origin);
 void store_forget(struct store *s, struct stored *stored);
-/* The object in the oldest record, NULL when there is none. */
+/* The object in the oldest record, the newest, the next older one; NULL when there is none. */
 struct stored *store_oldest(struct store *s);
+struct stored *store_newest(struct store *s);
+struct stored *store_older(struct store *s, const struct stored *stored);
 /* Appends the record of that object to the change (for the cleaner). */
 struct err *store_move(struct store *s, struct stored *stored, struct change *change) MUST_USE;
 /* Bytes of all records that are still needed, and their number. */

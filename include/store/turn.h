@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/heap.h"
 #include "base/macros.h"
 
 struct change;
+struct turn_wait;
 struct journal;
 struct journal_options;
 struct loop;
@@ -36,13 +36,6 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial) M
 /* Is everything up to this serial committed? 0 always is. */
 bool turn_is_committed(const struct turn *t, uint64_t serial);
 
-/* Embedded in what waits. */
-struct turn_wait {
-    struct heap_node node;
-    uint64_t serial;
-    uint64_t order; /* of arrival, among those of one serial */
-    void (*on_committed)(struct turn_wait *wait);
-};
 /* on_committed runs once `serial` is committed, in the order of serials and then of arrival, never
  * from here. Not for a serial that turn_is_committed. */
 void turn_wait(struct turn *t, struct turn_wait *wait, uint64_t serial);

@@ -1,3 +1,5 @@
+/* Everything is set up in one list, what can be refused before what others notice, and taken down
+ * in its reverse. Signals end the process, drain it, or have the configuration read anew. */
 #include "app/server.h"
 
 #include "admin/service_options.h"
@@ -48,9 +50,10 @@ static void log_failure(struct err *e)
     err_free(e);
 }
 
+/* NULL is allowed. */
 static struct err *in_file(const struct config *c, struct err *e)
 {
-    return c->file == NULL ? e : err_prefix(e, "%s: ", c->file);
+    return e == NULL || c->file == NULL ? e : err_prefix(e, "%s: ", c->file);
 }
 
 /* Taking down. ----------------------------------------------------------------------------- */
@@ -172,11 +175,8 @@ static void on_reload_signal(uv_signal_t *signal, int number)
     (void)number;
     notify_state(&s->notify, NOTIFY_RELOADING, "reading the configuration");
     e = config_read(&c, s->arguments);
-    if (e == NULL) {
-        e = take_over(s, &c);
-        if (e != NULL)
-            e = in_file(&c, e);
-    }
+    if (e == NULL)
+        e = in_file(&c, take_over(s, &c));
     config_done(&c);
     if (e == NULL) {
         log_info("server", "SIGHUP: keys, rights and resources are read anew");
@@ -256,9 +256,7 @@ static struct err *make_service(struct server *s)
     };
     struct err *e;
 
-    e = config_access(c, &options.access);
-    if (e != NULL)
-        return in_file(c, e);
+    TRY(in_file(c, config_access(c, &options.access)));
     egress_init(&c->egress); /* it moves into the service */
     e = service_new(&s->loop, &options, &s->service);
     return e == NULL ? NULL : in_file(c, err_prefix(e, "Delivery: "));
@@ -267,10 +265,9 @@ static struct err *make_service(struct server *s)
 static struct err *declare_resources(struct server *s, bool only_check)
 {
     const struct config *c = s->config;
-    struct err *e =
-        declarations_configure(&s->service->rest, c->resources, c->directory, only_check);
 
-    return e == NULL ? NULL : in_file(c, e);
+    return in_file(
+        c, declarations_configure(&s->service->rest, c->resources, c->directory, only_check));
 }
 
 static struct err *open_journal(struct server *s)
@@ -331,10 +328,7 @@ static struct err *bind_passed(struct server *s)
 
 static struct err *drop_privileges(const struct config *c)
 {
-    struct err *e = privileges_drop(c->user);
-
-    if (e != NULL)
-        return in_file(c, e);
+    TRY(in_file(c, privileges_drop(c->user)));
     if (c->file != NULL && access(c->file, R_OK) != 0)
         log_warn("server", "%s: SIGHUP will not read it: %s", c->file, strerror(errno));
     return NULL;
@@ -386,9 +380,8 @@ static void undo(struct server *s)
 
 static struct err *check(struct server *s)
 {
-    struct err *e = privileges_check(s->config->user);
-
-    return e == NULL ? declare_resources(s, true) : in_file(s->config, e);
+    TRY(in_file(s->config, privileges_check(s->config->user)));
+    return declare_resources(s, true);
 }
 
 /* Ports may need root's rights, nothing after them does; the files that are made, UNIX sockets

@@ -7,6 +7,7 @@
 #include "base/text.h"
 
 #include <endian.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -144,35 +145,25 @@ void buf_add_i64(struct buf *b, int64_t value)
     buf_add_u64(b, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
+/* Most texts fit into the room there is; only the others are formatted twice. */
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
-    va_list args;
-
-    va_start(args, fmt);
-    buf_vprintf(b, fmt, args);
-    va_end(args);
-}
-
-/* Most texts fit into the room there is; only the others are formatted twice. */
-void buf_vprintf(struct buf *b, const char *fmt, va_list args)
-{
-    va_list again;
     size_t room = b->p != NULL ? b->size - b->n : 0;
+    va_list args;
     int n;
 
-    va_copy(again, args);
+    va_start(args, fmt);
     n = vsnprintf(b->p != NULL ? b->p + b->n : NULL, b->p != NULL ? room + 1 : 0, fmt, args);
+    va_end(args);
     if (n < 0) {
         b->over = true;
     } else if ((size_t)n <= room) {
         b->n += (size_t)n;
-    } else {
-        char *to = buf_reserve(b, (size_t)n);
-
-        if (to != NULL)
-            b->n += (size_t)vsnprintf(to, (size_t)n + 1, fmt, again);
+    } else if (buf_reserve(b, (size_t)n) != NULL) {
+        va_start(args, fmt);
+        b->n += (size_t)vsnprintf(b->p + b->n, (size_t)n + 1, fmt, args);
+        va_end(args);
     }
-    va_end(again);
 }
 
 void buf_drop_front(struct buf *b, size_t n)

@@ -230,12 +230,3 @@ struct instant datetime_from_unix_ns(int64_t unix_ns)
         nanos += NANOS_PER_SECOND;
     return (struct instant){floor_div(unix_ns, NANOS_PER_SECOND), (uint32_t)nanos};
 }
-
-int64_t datetime_to_unix_ns(struct instant at)
-{
-    __int128 ns = (__int128)at.seconds * NANOS_PER_SECOND + at.nanos;
-
-    if (ns > INT64_MAX)
-        return INT64_MAX;
-    return ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
-}

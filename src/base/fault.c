@@ -2,7 +2,6 @@
 
 #ifdef SVCD_FAULTS
 
-#include "base/macros.h"
 #include "base/span.h"
 
 #include <string.h>

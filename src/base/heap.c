@@ -2,7 +2,6 @@
  * quarters of it are unused: what a burst of timers needed is given back. */
 #include "base/heap.h"
 
-#include "base/macros.h"
 #include "base/mem.h"
 #include "base/must.h"
 

@@ -70,7 +70,7 @@ const struct json_name *json_names_find(const struct json_names *names, struct s
     return bsearch(&key, names->sorted, names->count, sizeof(*names->sorted), cmp_key_to_name);
 }
 
-struct json_value json_names_name(struct json_value object, const struct json_name *entry)
+static struct json_value name_of(struct json_value object, const struct json_name *entry)
 {
     return (struct json_value){object.doc, &object.doc->nodes[entry->index]};
 }
@@ -113,8 +113,8 @@ static struct name_pair double_of_many(struct json_value object, bool fold, stru
 
     for (uint32_t i = 1; i < names.count; i++)
         if (cmp_keys(&names.sorted[i - 1], &names.sorted[i]) == 0)
-            return (struct name_pair){json_names_name(object, &names.sorted[i - 1]),
-                                      json_names_name(object, &names.sorted[i])};
+            return (struct name_pair){name_of(object, &names.sorted[i - 1]),
+                                      name_of(object, &names.sorted[i])};
     return (struct name_pair){0};
 }
 

@@ -38,8 +38,7 @@ struct json_names json_names_sort(struct json_value object, bool fold, struct ar
 /* NULL when there is none. Of several, any. */
 const struct json_name *json_names_find(const struct json_names *names, struct span name,
                                         struct arena *a);
-/* The name and the value of that entry. */
-struct json_value json_names_name(struct json_value object, const struct json_name *entry);
+/* The value of that entry. */
 struct json_value json_names_value(struct json_value object, const struct json_name *entry);
 
 #endif

@@ -2,9 +2,9 @@
  * message does not fit is cut at a character, and the end is appended whatever happened. */
 #include "base/log.h"
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/datetime.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -54,23 +54,9 @@ bool log_enabled(enum log_level level)
 
 static void add_time(struct buf *line)
 {
-    int64_t now_ns = clock_unix_ns();
-    struct instant now = datetime_from_unix_ns(now_ns);
-    struct datetime_parts t;
-
-    datetime_parts(now, &t);
-    buf_printf(line, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ", t.year, t.month, t.day, t.hour,
-               t.minute, t.second, (unsigned)(now.nanos / 1000000));
-}
-
-/* Length of the character that s, valid UTF-8 and not empty, begins with. */
-static size_t char_bytes(struct span s)
-{
-    size_t n = 1;
-
-    while (n < s.n && ((unsigned char)s.p[n] & 0xc0) == 0x80)
-        n++;
-    return n;
+    datetime_add(line, clock_unix_ns());
+    buf_truncate(line, line->n - strlen("0000Z")); /* milliseconds are enough */
+    buf_add_char(line, 'Z');
 }
 
 /* Control characters of ASCII and of Latin-1 (U+0080 to U+009F): both move the cursors of
@@ -97,10 +83,11 @@ static void add_escaped_char(struct buf *line, struct span c, bool escape_quotes
         buf_add(line, c);
 }
 
+/* `text` is valid UTF-8. */
 static void add_escaped(struct buf *line, struct span text, bool escape_quotes)
 {
     while (text.n > 0 && !buf_over(line)) {
-        struct span c = span_sub(text, 0, char_bytes(text));
+        struct span c = span_sub(text, 0, text_utf8_bytes(text));
 
         add_escaped_char(line, c, escape_quotes);
         text = span_sub(text, c.n, text.n);

@@ -9,7 +9,6 @@
 #include "base/map.h"
 
 #include "base/hash.h"
-#include "base/macros.h"
 #include "base/mem.h"
 #include "base/must.h"
 

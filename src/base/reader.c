@@ -1,3 +1,4 @@
+/* A failed reader has nothing left, so that every later read fails too: callers look once. */
 #include "base/reader.h"
 
 #include <endian.h>
@@ -8,7 +9,6 @@ void reader_init(struct reader *r, struct span bytes)
     *r = (struct reader){.rest = bytes};
 }
 
-/* A failed reader has nothing left, so that every later read fails too. */
 struct span reader_bytes(struct reader *r, size_t n)
 {
     struct span taken;
@@ -50,9 +50,4 @@ uint32_t reader_le32(struct reader *r)
 uint64_t reader_le64(struct reader *r)
 {
     return read_le(r, 8);
-}
-
-bool reader_finished(const struct reader *r)
-{
-    return !r->failed && r->rest.n == 0;
 }

@@ -1,6 +1,5 @@
 #include "base/rng.h"
 
-#include "base/macros.h"
 #include "base/mem.h"
 #include "base/must.h"
 

@@ -1,7 +1,8 @@
+/* What is too long to be inline in the header: searches, folding, numbers. */
 #include "base/span.h"
 
-#include "base/macros.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -78,12 +79,6 @@ bool span_holds_only(struct span s, uint8_t least, uint8_t most, char but)
     return is_zero(others);
 }
 
-static void fold_into(char *out, struct span s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        out[i] = span_fold_char(s.p[i]);
-}
-
 /* Both are folded into copies, because memmem is linear where comparing at every offset is not. */
 size_t span_ifind(struct span s, struct span needle)
 {
@@ -95,8 +90,8 @@ size_t span_ifind(struct span s, struct span needle)
     if (needle.n > s.n)
         return SIZE_MAX;
     folded = mem_alloc(s.n + needle.n);
-    fold_into(folded, s);
-    fold_into(folded + s.n, needle);
+    text_fold_into(folded, s);
+    text_fold_into(folded + s.n, needle);
     found = span_find(span_of(folded, s.n), span_of(folded + s.n, needle.n));
     mem_free(folded);
     return found;

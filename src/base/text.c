@@ -2,6 +2,7 @@
  * that many; hexadecimal and base64 by table; nearest names by edit distance. */
 #include "base/text.h"
 
+#include "base/buf.h"
 #include "base/must.h"
 
 #include <string.h>
@@ -150,6 +151,28 @@ void text_add_scalar(struct buf *b, uint32_t scalar)
     buf_add(b, span_of(utf8, text_put_scalar(utf8, scalar)));
 }
 
+/* ---- tokens ---- */
+
+static const bool token_chars[256] = {
+    ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['!'] = true,  ['#'] = true,
+    ['$'] = true,         ['%'] = true,         ['&'] = true,         ['\''] = true, ['*'] = true,
+    ['+'] = true,         ['-'] = true,         ['.'] = true,         ['^'] = true,  ['_'] = true,
+    ['`'] = true,         ['|'] = true,         ['~'] = true,
+};
+
+bool text_is_token_char(char c)
+{
+    return token_chars[(unsigned char)c];
+}
+
+bool text_is_token(struct span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!text_is_token_char(s.p[i]))
+            return false;
+    return s.n > 0;
+}
+
 /* ---- hexadecimal ---- */
 
 static const char hex_digits[] = "0123456789abcdef";
@@ -160,6 +183,11 @@ static const uint8_t hex_values[256] = {
     ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
     ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
 };
+
+int text_hex_value(char c)
+{
+    return hex_values[(uint8_t)c] - 1;
+}
 
 void text_add_hex(struct buf *b, struct span bytes)
 {
@@ -181,11 +209,11 @@ bool text_from_hex(struct span s, uint8_t *out)
     if (s.n % 2 != 0)
         return false;
     for (size_t i = 0; i < s.n; i += 2) {
-        unsigned high = hex_values[(uint8_t)s.p[i]], low = hex_values[(uint8_t)s.p[i + 1]];
+        int high = text_hex_value(s.p[i]), low = text_hex_value(s.p[i + 1]);
 
-        if (high == 0 || low == 0)
+        if (high < 0 || low < 0)
             return false;
-        out[i / 2] = (uint8_t)((high - 1) << 4 | (low - 1));
+        out[i / 2] = (uint8_t)(high * 16 + low);
     }
     return true;
 }

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/must.h"
 #include "base/rng.h"
-#include "base/text.h"
 
 #include <string.h>
 

@@ -22,10 +22,9 @@ static const struct scheme proxy_schemes[] = {
 static bool is_number(struct span label)
 {
     bool is_hex = span_istarts(label, SPAN("0x"));
-    const char *digits = is_hex ? "0123456789abcdefABCDEF" : "0123456789";
 
     for (size_t i = is_hex ? 2 : 0; i < label.n; i++)
-        if (memchr(digits, label.p[i], strlen(digits)) == NULL)
+        if ((unsigned)text_hex_value(label.p[i]) >= (is_hex ? 16 : 10))
             return false;
     return true;
 }
@@ -132,13 +131,6 @@ struct span fetch_url_origin(struct span url)
     return span_sub(url, 0, n);
 }
 
-static bool is_localhost(struct span name)
-{
-    return span_ieq(name, SPAN("localhost")) ||
-           (name.n > strlen(".localhost") &&
-            span_ieq(span_sub(name, name.n - strlen(".localhost"), name.n), SPAN(".localhost")));
-}
-
 static const char *refused(const struct egress_rules *rules, struct span name,
                            char out_why[EGRESS_WHY_BYTES])
 {
@@ -152,7 +144,7 @@ static const char *refused(const struct egress_rules *rules, struct span name,
 const char *fetch_target_refused(const struct egress_rules *rules,
                                  const struct fetch_target *target, char out_why[EGRESS_WHY_BYTES])
 {
-    if (!is_localhost(target->name))
+    if (!resolve_is_localhost(target->name))
         return refused(rules, target->name, out_why);
     if (refused(rules, SPAN("::1"), out_why) == NULL)
         return NULL;

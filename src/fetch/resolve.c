@@ -502,20 +502,25 @@ static bool fail(struct resolve_result *out_result, const char *error)
 
 static bool find_literal(struct span name, struct resolve_result *out_result)
 {
-    if (span_starts(name, SPAN("[")) && span_ends(name, SPAN("]")))
-        name = span_sub(name, 1, name.n - 1);
     if (!ip_parse(name, &out_result->addresses[out_result->count]))
         return false;
     out_result->count++;
     return true;
 }
 
-/* RFC 6761, section 6.3: such names are never asked for, whatever the hosts file says. */
+bool resolve_is_localhost(struct span name)
+{
+    size_t host_at = name.n - MIN(name.n, strlen("localhost"));
+
+    return span_ieq(span_sub(name, host_at, name.n), SPAN("localhost")) &&
+           (host_at == 0 || name.p[host_at - 1] == '.');
+}
+
 static bool find_localhost(struct span name, struct resolve_result *out_result)
 {
     static const struct span addresses[] = {SPAN_INIT("127.0.0.1"), SPAN_INIT("::1")};
 
-    if (!span_eq(name, SPAN("localhost")) && !span_ends(name, SPAN(".localhost")))
+    if (!resolve_is_localhost(name))
         return false;
     for (size_t i = 0; i < ARRAY_LEN(addresses); i++)
         (void)find_literal(addresses[i], out_result);

@@ -7,6 +7,7 @@
 #include "hooks/lane.h"
 #include "io/loop.h"
 #include "store/turn.h"
+#include "store/turn_wait.h"
 
 struct record_delivery;
 

@@ -35,7 +35,7 @@ struct events {
     struct map by_no; /* all */
     struct list kept; /* by object_no once loaded */
     uint64_t version;
-    struct payloads payloads;
+    struct payloads *payloads;
 };
 
 static struct event *event_at(struct list_link *link)
@@ -61,7 +61,7 @@ static void event_free(struct events *e, struct event *event)
 {
     store_forget(e->hooks->store, &event->stored);
     map_remove(&e->by_no, no_key(event));
-    payload_remove(&e->payloads, event);
+    payload_remove(e->payloads, event);
     mem_free(event->owned);
     mem_free(event);
 }
@@ -101,7 +101,7 @@ static void fill(struct events *e, struct event *event, const struct record_even
     event->depth = r->depth;
     event->is_binary = r->is_binary;
     event->webhooks = r->matched;
-    payload_add(&e->payloads, event, r->payload, origin);
+    payload_add(e->payloads, event, r->payload, origin);
     event->owned = mem_alloc(r->resource.n + r->content_type.n);
     memcpy(event->owned, r->resource.p, r->resource.n);
     memcpy(event->owned + r->resource.n, r->content_type.p, r->content_type.n);
@@ -184,7 +184,7 @@ static struct err *move_event(void *context, struct stored *stored, struct chang
     struct record_event record;
     struct blob *payload;
 
-    TRY(payload_get(&e->payloads, event, &payload));
+    TRY(payload_get(e->payloads, event, &payload));
     record = record_of(event, blob_span(payload));
     record_add_event(change_begin(change), &record);
     change_end(change, RECORD_EVENT, 1);
@@ -196,7 +196,7 @@ static struct err *move_event(void *context, struct stored *stored, struct chang
 static struct blob *payload_or_null(struct events *e, struct event *event)
 {
     struct blob *payload = NULL;
-    struct err *error = payload_get(&e->payloads, event, &payload);
+    struct err *error = payload_get(e->payloads, event, &payload);
 
     if (error != NULL)
         log_error("event", "%.*s", SPAN_FMT(err_message(error)));
@@ -278,7 +278,7 @@ struct events *events_new(struct hooks *hooks)
     map_init(&e->by_id, id_key);
     map_init_own(&e->by_no, no_key);
     list_init(&e->kept);
-    payloads_init(&e->payloads, hooks);
+    e->payloads = payloads_new(hooks);
     store_register(hooks->store, &event_kind, e);
     store_register(hooks->store, &event_gone_kind, e);
     return e;
@@ -292,7 +292,7 @@ void events_free(struct events *e)
         stop_keeping(e, event_at(at));
     free_needless(e);
     MUST(map_count(&e->by_no) == 0); /* deliveries are freed first */
-    payloads_done(&e->payloads);
+    payloads_free(e->payloads);
     map_done(&e->by_id);
     map_done(&e->by_no);
     mem_free(e);
@@ -433,7 +433,7 @@ void event_forget(struct change *change, const struct event *event)
 
 struct payloads *events_payloads(struct events *e)
 {
-    return &e->payloads;
+    return e->payloads;
 }
 
 static void add_payload(struct events *e, struct event *event, struct buf *b)

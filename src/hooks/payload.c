@@ -2,12 +2,24 @@
 
 #include "base/blob.h"
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/must.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "journal/journal.h"
 #include "store/record.h"
 #include "store/store.h"
+#include "store/turn.h"
+#include "store/turn_wait.h"
+
+struct payloads {
+    struct hooks *hooks;
+    struct list idle;   /* no delivery waits for these */
+    struct list needed; /* roughly in the order in which they will be: the last one last */
+    size_t bytes;
+    struct turn_wait commit; /* what is not on disk cannot be let go */
+    struct buf scratch;
+};
 
 static struct event *event_of(struct list_link *link)
 {
@@ -71,20 +83,24 @@ static void on_committed(struct turn_wait *wait)
     evict(CONTAINER_OF(wait, struct payloads, commit), NULL);
 }
 
-void payloads_init(struct payloads *p, struct hooks *hooks)
+struct payloads *payloads_new(struct hooks *hooks)
 {
+    struct payloads *p = NEW(struct payloads);
+
     p->hooks = hooks;
     list_init(&p->idle);
     list_init(&p->needed);
     p->commit.on_committed = on_committed;
     buf_init(&p->scratch, BUF_NO_CAP);
+    return p;
 }
 
-void payloads_done(struct payloads *p)
+void payloads_free(struct payloads *p)
 {
     MUST(p->bytes == 0 && list_empty(&p->idle) && list_empty(&p->needed));
     turn_unwait(p->hooks->turn, &p->commit);
     buf_done(&p->scratch);
+    mem_free(p);
 }
 
 void payload_add(struct payloads *p, struct event *event, struct span payload,

@@ -11,6 +11,7 @@
 #include "rest/access.h"
 #include "rest/mask.h"
 #include "rest/metrics.h"
+#include "rest/referrers.h"
 #include "rest/resource.h"
 #include "rest/rest.h"
 #include "store/change.h"

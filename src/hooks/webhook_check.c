@@ -4,6 +4,7 @@
 #include "base/decimal.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "fetch/fetch.h"
 #include "hooks/lane.h"
 #include "hooks/selector.h"
@@ -18,8 +19,6 @@
 #include "rest/rest.h"
 #include "rest/schema.h"
 #include "store/entity.h"
-
-#include <string.h>
 
 /* The same error, under one code and with the member's name before the message. */
 static struct err *invalid(const char *member, struct err *e)
@@ -49,21 +48,6 @@ static struct span draft_string(const struct draft *draft, struct span name, str
 }
 
 /* Headers. --------------------------------------------------------------------------------- */
-
-static bool is_token(struct span s)
-{
-    static const char others[] = "!#$%&'*+-.^_`|~";
-
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool alphanumeric =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-
-        if (!alphanumeric && (c == 0 || strchr(others, c) == NULL))
-            return false;
-    }
-    return s.n > 0;
-}
 
 static bool is_reserved_header(struct span name)
 {
@@ -99,7 +83,7 @@ static struct err *check_header_value(struct span name, struct json_value value,
 
 static struct err *check_header(struct span name, struct json_value value, struct arena *a)
 {
-    if (!is_token(name))
+    if (!text_is_token(name))
         return ERR(ERR_INVALID_ENTITY, "'%.*s' is not a header name", SPAN_FMT(name));
     if (is_reserved_header(name))
         return ERR(ERR_INVALID_ENTITY, "'%.*s' is set by the server", SPAN_FMT(name));

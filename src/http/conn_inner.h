@@ -9,6 +9,7 @@
 #include "io/timer.h"
 #include "rest/rest.h"
 #include "store/turn.h"
+#include "store/turn_wait.h"
 
 /* An answer's end in the output, and the serial that must be committed before it leaves. */
 struct mark {

@@ -9,6 +9,7 @@
  * size is hexadecimal digits and nothing else, and extensions and trailer fields are checked,
  * bounded and dropped. */
 #include "base/limits.h"
+#include "base/text.h"
 #include "h1_private.h"
 
 enum {
@@ -33,20 +34,11 @@ enum state {
     AT_END
 };
 
-static int hex_digit(char c)
-{
-    char folded = span_fold_char(c);
-
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return folded >= 'a' && folded <= 'f' ? folded - 'a' + 10 : -1;
-}
-
 /* The limit is checked at every digit, so the size cannot overflow. */
 static enum h1_fail at_size(struct h1 *p, char c)
 {
     struct h1_chunks *k = &p->chunks;
-    int digit = hex_digit(c);
+    int digit = text_hex_value(c);
 
     if (digit >= 0) {
         if (k->digits++ == MAX_SIZE_DIGITS)
@@ -73,13 +65,13 @@ static bool fits_extension(char last, char c)
     switch (c) {
     case ';':
     case '\r':
-        return h1_is_token_char(last) || last == '"';
+        return text_is_token_char(last) || last == '"';
     case '=':
-        return h1_is_token_char(last);
+        return text_is_token_char(last);
     case '"':
         return last == '=';
     default:
-        return h1_is_token_char(c) && last != '"';
+        return text_is_token_char(c) && last != '"';
     }
 }
 
@@ -181,7 +173,7 @@ static enum h1_fail at_name(struct h1 *p, char c)
                      AT_VALUE, H1_BAD_TRAILER);
     if (k->name_bytes < H1_NAME_BYTES)
         k->name[k->name_bytes++] = c;
-    return h1_is_token_char(c) ? H1_OK : H1_BAD_TRAILER;
+    return text_is_token_char(c) ? H1_OK : H1_BAD_TRAILER;
 }
 
 static enum h1_fail at_trailer(struct h1 *p, char c)

@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <endian.h>
 #include <llhttp.h>
@@ -249,7 +250,7 @@ static int on_name(llhttp_t *parser, const char *at, size_t n)
     struct h1 *p = parser->data;
     struct span name = span_of(at, n);
 
-    if (p->request.header_count == p->field_room || !h1_is_token(name))
+    if (p->request.header_count == p->field_room || !text_is_token(name))
         return stop_at(p, H1_BAD_FIELD);
     p->fields[p->request.header_count++] = (struct request_header){name, span_of(at + n, 0)};
     return 0;

@@ -111,8 +111,6 @@ static inline bool h1_is_plain(char c)
 
     return (u >= 0x20 && u != 0x7f) || u == '\t';
 }
-bool h1_is_token_char(char c);
-bool h1_is_token(struct span s); /* RFC 9110 section 5.6.2 */
 
 /* Goes on looking for the end of the head that `bytes` begins with, all of it that has come so far;
  * H1_REQUEST: the first p->head_bytes are the head. */

@@ -2,55 +2,25 @@
  * llhttp accepts several spaces between the parts, HTTP/0.9, a target that does not fit the method,
  * and bytes beyond ASCII; this does not. */
 #include "base/limits.h"
+#include "base/text.h"
 #include "h1_private.h"
+#include "io/ip.h"
 #include "rest/method.h"
-
-#include <arpa/inet.h>
-#include <string.h>
 
 enum { MAX_PORT = 65535 };
 
-/* Which characters may stand in what. */
-enum { TOKEN = 1, NAME = 2 };
-
-static const unsigned char classes[256] = {
-    ['0' ... '9'] = TOKEN | NAME,
-    ['A' ... 'Z'] = TOKEN | NAME,
-    ['a' ... 'z'] = TOKEN | NAME,
-    ['-'] = TOKEN | NAME,
-    ['.'] = TOKEN | NAME,
-    ['_'] = TOKEN | NAME,
-    ['~'] = TOKEN | NAME,
-    ['!'] = TOKEN,
-    ['#'] = TOKEN,
-    ['$'] = TOKEN,
-    ['%'] = TOKEN,
-    ['&'] = TOKEN,
-    ['\''] = TOKEN,
-    ['*'] = TOKEN,
-    ['+'] = TOKEN,
-    ['^'] = TOKEN,
-    ['`'] = TOKEN,
-    ['|'] = TOKEN,
+/* In the name of a host: what RFC 3986 does not reserve. */
+static const bool name_chars[256] = {
+    ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['-'] = true,
+    ['.'] = true,         ['_'] = true,         ['~'] = true,
 };
 
-bool h1_is_token_char(char c)
-{
-    return classes[(unsigned char)c] & TOKEN;
-}
-
-/* One or more characters, all of that class. */
-static bool is_all(struct span s, unsigned class)
+static bool is_name(struct span s)
 {
     for (size_t i = 0; i < s.n; i++)
-        if (!(classes[(unsigned char)s.p[i]] & class))
+        if (!name_chars[(unsigned char)s.p[i]])
             return false;
     return s.n > 0;
-}
-
-bool h1_is_token(struct span s)
-{
-    return is_all(s, TOKEN);
 }
 
 static bool is_digit(char c)
@@ -60,14 +30,9 @@ static bool is_digit(char c)
 
 static bool is_ipv6(struct span s)
 {
-    char text[INET6_ADDRSTRLEN];
     struct in6_addr address;
 
-    if (s.n >= sizeof(text))
-        return false;
-    memcpy(text, s.p, s.n);
-    text[s.n] = '\0';
-    return strlen(text) == s.n && inet_pton(AF_INET6, text, &address) == 1;
+    return span_find_char(s, ':', 0) < s.n && ip_parse(s, &address);
 }
 
 /* What follows the host: nothing, or a colon and a port, which may be empty. */
@@ -89,7 +54,7 @@ bool h1_is_authority(struct span s)
         return end < s.n && is_ipv6(span_sub(s, 1, end)) && is_port(span_sub(s, end + 1, s.n));
     }
     end = span_find_char(s, ':', 0);
-    return is_all(span_sub(s, 0, end), NAME) && is_port(span_sub(s, end, s.n));
+    return is_name(span_sub(s, 0, end)) && is_port(span_sub(s, end, s.n));
 }
 
 /* A higher minor version would have to be answered too (RFC 9110, section 2.5), but there is none,
@@ -161,7 +126,7 @@ enum h1_fail h1_read_request_line(struct span line, const struct limits *limits,
     r->method = span_split(&rest, ' ');
     r->target = span_split(&rest, ' ');
     r->host = (struct span){NULL, 0};
-    if (!h1_is_token(r->method))
+    if (!text_is_token(r->method))
         return H1_BAD_LINE;
     fail = read_version(rest, &r->is_http10);
     if (fail != H1_OK)

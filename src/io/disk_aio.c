@@ -4,7 +4,6 @@
  * eventfd. */
 #include "disk_engine.h"
 
-#include "base/mem.h"
 #include "base/must.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 #include "io/ip.h"
 
-#include "base/macros.h"
 #include "base/mem.h"
 
 #include <arpa/inet.h>

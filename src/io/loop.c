@@ -110,11 +110,6 @@ void loop_run_once(struct loop *loop)
     uv_run(&loop->uv, UV_RUN_ONCE);
 }
 
-void loop_stop(struct loop *loop)
-{
-    uv_stop(&loop->uv);
-}
-
 void loop_add_hook(struct loop *loop, struct loop_hook *hook)
 {
     list_push_back(&loop->hooks, &hook->link);

@@ -1,6 +1,5 @@
 #include "io/process.h"
 
-#include "base/macros.h"
 #include "base/must.h"
 
 #include <stddef.h>

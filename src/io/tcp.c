@@ -8,7 +8,6 @@
 
 #include "io/timer.h"
 
-#include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"

@@ -1,3 +1,5 @@
+/* Addresses to listen on: their text, checked, and what the kernel takes. localhost stands for both
+ * of its addresses. */
 #include "tcp_private.h"
 
 #include "base/must.h"
@@ -30,20 +32,13 @@ static struct err *parse_path(struct span text, struct span path, struct tcp_add
 
 static bool parse_ip(int family, struct span host, struct tcp_address *a)
 {
-    char text[INET6_ADDRSTRLEN] = "";
-    union {
-        struct in_addr v4;
-        struct in6_addr v6;
-    } ip;
+    bool is_v6 = span_find_char(host, ':', 0) < host.n;
+    struct in6_addr ip;
 
-    if (host.n >= sizeof(text))
+    if (is_v6 != (family == AF_INET6) || !ip_parse(host, &ip))
         return false;
-    memcpy(text, host.p, host.n);
-    if (inet_pton(family, text, &ip) != 1)
-        return false;
-    inet_ntop(family, &ip, a->host, sizeof(a->host));
-    a->is_loopback = family == AF_INET ? ntohl(ip.v4.s_addr) >> 24 == IN_LOOPBACKNET
-                                       : IN6_IS_ADDR_LOOPBACK(&ip.v6);
+    inet_ntop(family, is_v6 ? ip.s6_addr : ip.s6_addr + IP_V4_AT, a->host, sizeof(a->host));
+    a->is_loopback = is_v6 ? IN6_IS_ADDR_LOOPBACK(&ip) : ip.s6_addr[IP_V4_AT] == IN_LOOPBACKNET;
     return true;
 }
 
@@ -124,15 +119,16 @@ static struct tcp_sockaddr local_sockaddr(const char *path)
 static struct tcp_sockaddr ip_sockaddr(const char *host, uint16_t port)
 {
     struct tcp_sockaddr a = {0};
+    struct in6_addr ip;
 
+    MUST(ip_parse(span_str(host), &ip));
     if (strchr(host, ':') != NULL) {
-        a.v6.sin6_family = AF_INET6;
         a.n = sizeof(a.v6);
-        MUST(inet_pton(AF_INET6, host, &a.v6.sin6_addr) == 1);
+        a.v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_addr = ip};
     } else {
-        a.v4.sin_family = AF_INET;
         a.n = sizeof(a.v4);
-        MUST(inet_pton(AF_INET, host, &a.v4.sin_addr) == 1);
+        a.v4.sin_family = AF_INET;
+        memcpy(&a.v4.sin_addr, ip.s6_addr + IP_V4_AT, IP_V4_BYTES);
     }
     tcp_sockaddr_set_port(&a, port);
     return a;

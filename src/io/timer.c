@@ -2,7 +2,6 @@
  * end, so that their place in the turn is fixed and a test's clock moves them. */
 #include "io/timer.h"
 
-#include "base/macros.h"
 #include "base/must.h"
 
 /* CONTAINER_OF for const. */

@@ -1,3 +1,5 @@
+/* Few properties are looked through one by one, many are found by halves in an order that has been
+ * sorted once. */
 #include "query/shape.h"
 
 #include "base/mem.h"

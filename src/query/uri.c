@@ -89,7 +89,8 @@ static struct err *decode(struct span text, struct arena *a, struct span *out_te
     return NULL;
 }
 
-struct err *uri_decode(struct span text, struct arena *a, struct span *out_text)
+/* Once. What most targets are made of is not copied. */
+static struct err *decode_text(struct span text, struct arena *a, struct span *out_text)
 {
     if (!stands_for_itself(text))
         return decode(text, a, out_text);
@@ -107,7 +108,7 @@ struct parser {
 static struct err *take_text(const struct parser *s, struct span text, struct span *out_text)
 {
     if (!s->is_plain)
-        return uri_decode(text, s->arena, out_text);
+        return decode_text(text, s->arena, out_text);
     *out_text = text;
     return NULL;
 }
@@ -289,8 +290,8 @@ static struct err *check_pieces(struct span part, struct arena *a)
         struct op_place at = {.end = 0};
 
         if (find_op(piece, &at))
-            TRY(uri_decode(span_sub(piece, 0, at.start), a, &decoded));
-        TRY(uri_decode(span_sub(piece, at.end, piece.n), a, &decoded));
+            TRY(decode_text(span_sub(piece, 0, at.start), a, &decoded));
+        TRY(decode_text(span_sub(piece, at.end, piece.n), a, &decoded));
     }
     return NULL;
 }

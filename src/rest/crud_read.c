@@ -19,20 +19,16 @@
 
 #include <string.h>
 
-/* For a walk over all of a collection that is not done in one turn. */
-struct scan_source {
-    struct scan_walk walk;
-    struct scan *scan; /* whose findings come first; NULL: there are none yet */
-};
-
 struct collection_source {
     struct query_source source;
     struct collection_walk walk;
     const struct call *call;
-    struct scan_source *scanned; /* NULL: `walk` says what comes */
+    uint64_t left;     /* of the walk, if it may give way: so many are given */
+    struct scan *scan; /* whose result is given instead of the walk; or NULL */
+    struct scan_result found;
+    size_t found_given;
+    bool is_cut; /* more was asked for than it gives in this turn */
 };
-
-enum { SCAN_REPEATS_MOST = 3 }; /* while declarations or rights change: then it is done at once */
 
 bool crud_sees_secrets(const struct call *call)
 {
@@ -89,15 +85,28 @@ static bool next_entity(struct query_source *source, struct query_item *out_item
     return true;
 }
 
-static bool next_scanned(struct query_source *source, struct query_item *out_item)
+/* What is looked for may be among the first ones. */
+static bool next_of_first(struct query_source *source, struct query_item *out_item)
 {
     struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
-    bool holds;
-    struct entity *e = scan_walk_next(&s->scanned->walk, &holds);
 
-    if (e == NULL)
+    s->is_cut = s->left == 0 && s->walk.next != NULL;
+    if (s->left == 0)
         return false;
-    *out_item = (struct query_item){.json = entity_json(e), .object = e, .holds = holds};
+    s->left--;
+    return next_entity(source, out_item);
+}
+
+static bool next_found(struct query_source *source, struct query_item *out_item)
+{
+    struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+    struct entity *e;
+
+    s->is_cut = s->found_given == s->found.count && !s->found.is_whole;
+    if (s->found_given == s->found.count)
+        return false;
+    e = s->found.entities[s->found_given++];
+    *out_item = (struct query_item){.json = entity_json(e), .object = e, .holds = true};
     return true;
 }
 
@@ -137,30 +146,24 @@ static bool is_scannable(const struct call *call, const struct collection_walk *
            query_can_filter(call->query, objects_only);
 }
 
-/* What is looked for may be among the first ones; else nothing is done twice. */
-static uint64_t looked_at_now(const struct call *call, const struct scan *scan)
-{
-    bool ends_early = query_enough(call->query) < UINT64_MAX;
-
-    return scan != NULL || ends_early ? (uint64_t)call->rest->limits->scan_entities : 0;
-}
-
-static void open_scanned(struct collection_source *s, bool objects_only)
+/* Unless what is looked for may be among the first ones, nothing is looked at twice. */
+static struct err *open_scannable(struct collection_source *s)
 {
     const struct call *call = s->call;
     struct scan *scan = call->request->scan;
-    bool fits = scan != NULL && scan_fits(scan, call, objects_only);
+    bool ends_early = query_enough(call->query) < UINT64_MAX;
 
-    if (scan != NULL && !fits && scan_repeats(scan) == SCAN_REPEATS_MOST)
-        return;
-    s->scanned = ARENA_NEW(call->arena, struct scan_source);
-    s->scanned->scan = fits ? scan : NULL;
-    scan_walk(s->scanned->scan, s->walk.collection, looked_at_now(call, s->scanned->scan),
-              call->arena, &s->scanned->walk);
-    s->source.next = next_scanned;
+    if (scan != NULL && scan_fits(scan, call)) {
+        s->scan = scan;
+        s->source.next = next_found;
+        return scan_take_result(scan, call->arena, &s->found);
+    }
+    s->left = ends_early ? (uint64_t)call->rest->limits->scan_entities : 0;
+    s->source.next = next_of_first;
+    return NULL;
 }
 
-static struct collection_source *open_collection(struct call *call, bool objects_only)
+static struct err *open_collection(struct call *call, bool objects_only)
 {
     struct collection_source *s = ARENA_NEW(call->arena, struct collection_source);
 
@@ -174,61 +177,45 @@ static struct collection_source *open_collection(struct call *call, bool objects
     collection_walk(call->resource->collection, &call->query->conditions, &s->walk);
     s->source.holds = s->walk.holds;
     if (is_scannable(call, &s->walk, objects_only))
-        open_scanned(s, objects_only);
+        TRY(open_scannable(s));
     call->source = &s->source;
     if (s->walk.single && s->walk.next != NULL)
         call_shows(call, s->walk.next->version);
     else
         call_shows(call, collection_version(call->resource->collection));
-    return s;
-}
-
-/* There is more to look at than is good for one turn. The error ends the evaluation. */
-static struct err *give_way(struct call *call, struct scan *scan, bool objects_only)
-{
-    if (scan != NULL)
-        scan_want_more(scan);
-    call->response->scan = scan != NULL ? scan : scan_new(call, objects_only);
-    return ERR(ERR_OVERLOADED, "the evaluation gives way");
-}
-
-/* *out_scanned: what to ask when the query has run; NULL: nothing. */
-static struct err *open_source(struct call *call, bool objects_only,
-                               struct scan_source **out_scanned)
-{
-    *out_scanned = NULL;
-    if (call->resource->ops->open != NULL)
-        return call->resource->ops->open(call);
-    *out_scanned = open_collection(call, objects_only)->scanned;
-    if (*out_scanned != NULL && (*out_scanned)->scan != NULL)
-        return scan_take_failure((*out_scanned)->scan);
     return NULL;
 }
 
-static struct err *check_cut(struct call *call, const struct scan_source *scanned,
-                             bool objects_only)
+static struct err *open_source(struct call *call, bool objects_only)
 {
-    if (scanned == NULL || !scanned->walk.is_cut)
+    return call->resource->ops->open != NULL ? call->resource->ops->open(call)
+                                             : open_collection(call, objects_only);
+}
+
+/* When the query has run. */
+static struct err *check_cut(struct call *call, bool objects_only)
+{
+    const struct collection_source *s =
+        CONTAINER_OF_CONST(call->source, struct collection_source, source);
+
+    if (call->resource->ops->open != NULL || !s->is_cut)
         return NULL;
-    return give_way(call, scanned->scan, objects_only);
+    call->response->scan = s->scan != NULL ? s->scan : scan_new(call, objects_only);
+    return ERR(ERR_GIVES_WAY, "there is more to look at than is good for one turn");
 }
 
 struct err *crud_select(struct call *call, bool objects_only, struct query_result *out_result)
 {
-    struct scan_source *scanned;
-
-    TRY(open_source(call, objects_only, &scanned));
+    TRY(open_source(call, objects_only));
     TRY(query_run(call->query, call->source, objects_only, call->arena, out_result));
-    return check_cut(call, scanned, objects_only);
+    return check_cut(call, objects_only);
 }
 
 static struct err *count_selected(struct call *call, size_t *out_count)
 {
-    struct scan_source *scanned;
-
-    TRY(open_source(call, false, &scanned));
+    TRY(open_source(call, false));
     TRY(query_count(call->query, call->source, out_count));
-    return check_cut(call, scanned, false);
+    return check_cut(call, false);
 }
 
 /* The number of entities that are found, when none of them need be looked at for that. */

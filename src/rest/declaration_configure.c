@@ -4,6 +4,7 @@
 
 #include "base/blob.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "query/shape.h"
 #include "rest/rest.h"

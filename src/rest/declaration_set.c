@@ -1,6 +1,7 @@
 /* Declarations that change together. Each is made once for the sake of its own checks and thrown
  * away; what others may refer to is kept. The references of every declared resource are looked at
  * as they would be afterwards. */
+#include "base/map.h"
 #include "base/text.h"
 #include "rest/declaration.h"
 #include "store/entity.h"

@@ -77,20 +77,11 @@ static bool take_between_blanks(struct cursor *c, char wanted)
     return true;
 }
 
-static bool is_token_char(char c)
-{
-    static const struct span marks = SPAN_INIT("!#$%&'*+-.^_`|~");
-    char folded = span_fold_char(c);
-
-    return (folded >= 'a' && folded <= 'z') || (c >= '0' && c <= '9') ||
-           span_find_char(marks, c, 0) < marks.n;
-}
-
 static bool take_token(struct cursor *c, struct span *out_token)
 {
     size_t n = 0;
 
-    while (n < c->rest.n && is_token_char(c->rest.p[n]))
+    while (n < c->rest.n && text_is_token_char(c->rest.p[n]))
         n++;
     *out_token = span_sub(c->rest, 0, n);
     advance(c, n);

@@ -253,14 +253,12 @@ void request_run(struct rest *rest, const struct request *request, struct respon
     e = evaluate(&call);
     change_done(&change);
     query_done(&query);
-    if (response->scan != NULL) {
-        err_free(e);
-        return;
+    if (e == NULL || err_code(e) != ERR_GIVES_WAY) {
+        if (e != NULL)
+            answer_error(&call, e);
+        cors_add_headers(&call);
     }
-    if (e != NULL)
-        answer_error(&call, e);
     err_free(e);
-    cors_add_headers(&call);
 }
 
 struct err *call_apply(struct call *call)

@@ -4,12 +4,14 @@
 #include "rest/resource.h"
 
 #include "base/blob.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/text.h"
 #include "match/matcher.h"
 #include "query/query.h"
 #include "rest/access.h"
+#include "rest/referrers.h"
 #include "rest/schema.h"
 #include "store/store.h"
 
@@ -41,8 +43,8 @@ static struct span suffix_key(const void *item)
 
 void resources_init(struct resources *r)
 {
-    *r = (struct resources){.sorted = NULL};
-    map_init_own(&r->by_suffix, suffix_key);
+    *r = (struct resources){.by_suffix = NEW(struct map)};
+    map_init_own(r->by_suffix, suffix_key);
 }
 
 unsigned resource_methods(enum resource_kind kind, unsigned methods)
@@ -83,8 +85,9 @@ static void free_suffix(void *item, void *arg)
 
 void resources_done(struct resources *r)
 {
-    map_each(&r->by_suffix, free_suffix, NULL);
-    map_done(&r->by_suffix);
+    map_each(r->by_suffix, free_suffix, NULL);
+    map_done(r->by_suffix);
+    mem_free(r->by_suffix);
     for (size_t i = 0; i < r->count; i++)
         resource_free(r->sorted[i]);
     mem_free(r->sorted);
@@ -115,13 +118,13 @@ static void remove_sorted(struct resource **list, size_t *count, const struct re
 
 static void add_suffix(struct resources *r, struct resource *resource, struct span text)
 {
-    struct suffix *suffix = map_find(&r->by_suffix, text);
+    struct suffix *suffix = map_find(r->by_suffix, text);
 
     if (suffix == NULL) {
         suffix = NEW(struct suffix);
         suffix->text = mem_string(text);
         suffix->text_bytes = text.n;
-        map_add(&r->by_suffix, suffix);
+        map_add(r->by_suffix, suffix);
     }
     if (text.n == resource->folded.n)
         suffix->named = resource;
@@ -130,20 +133,20 @@ static void add_suffix(struct resources *r, struct resource *resource, struct sp
 
 static void remove_suffix(struct resources *r, struct resource *resource, struct span text)
 {
-    struct suffix *suffix = map_find(&r->by_suffix, text);
+    struct suffix *suffix = map_find(r->by_suffix, text);
 
     remove_sorted(suffix->resources, &suffix->count, resource);
     if (suffix->named == resource)
         suffix->named = NULL;
     if (suffix->count > 0)
         return;
-    map_remove(&r->by_suffix, text);
+    map_remove(r->by_suffix, text);
     free_suffix(suffix, NULL);
 }
 
 static struct resource *find_named(const struct resources *r, struct span folded)
 {
-    const struct suffix *suffix = map_find(&r->by_suffix, folded);
+    const struct suffix *suffix = map_find(r->by_suffix, folded);
 
     return suffix != NULL ? suffix->named : NULL;
 }
@@ -271,7 +274,7 @@ struct err *resource_find(const struct resources *r, struct span name, const str
 
     if (name.n <= NAME_MOST) {
         text_fold_into(folded, name);
-        suffix = map_find(&r->by_suffix, text);
+        suffix = map_find(r->by_suffix, text);
     }
     if (suffix == NULL)
         return ERR(ERR_UNKNOWN_RESOURCE, "Svc could not locate any resource by '%.*s'.",

@@ -9,7 +9,6 @@
 #include "query/literal.h"
 #include "store/change.h"
 #include "store/collection_inner.h"
-#include "store/cursor.h"
 #include "store/index.h"
 #include "store/record.h"
 #include "store/store.h"
@@ -31,8 +30,8 @@ struct collection {
     void *observer_context;
     struct index **indexes;
     size_t index_count;
-    struct list cursors;  /* struct cursor */
-    struct arena scratch; /* for parsing entities, reset after each */
+    struct list kept_walks; /* struct collection_walk */
+    struct arena scratch;   /* for parsing entities, reset after each */
 };
 
 static struct entity *entity_at(struct list_link *link)
@@ -58,7 +57,7 @@ struct collection *collection_new(struct store *s, struct span name, struct span
     c->name_bytes = name.n;
     map_init_own(&c->by_id, entity_key);
     list_init(&c->entities);
-    list_init(&c->cursors);
+    list_init(&c->kept_walks);
     arena_init(&c->scratch);
     return c;
 }
@@ -124,7 +123,7 @@ void collection_free(struct collection *c)
 {
     if (c == NULL)
         return;
-    MUST(list_empty(&c->cursors));
+    MUST(list_empty(&c->kept_walks));
     LIST_EACH(&c->entities, at)
         entity_free(c, entity_at(at));
     drop_indexes(c);
@@ -151,11 +150,6 @@ struct list_link *collection_link(struct collection *c)
 struct collection *collection_at(struct list_link *link)
 {
     return CONTAINER_OF(link, struct collection, link);
-}
-
-struct list *collection_cursors(struct collection *c)
-{
-    return &c->cursors;
 }
 
 struct span collection_name(const struct collection *c)
@@ -252,12 +246,18 @@ void collection_put(struct collection *c, const struct record_entity *record,
         index_entity(c, e);
         if (c->observer != NULL)
             c->observer->put(c->observer_context, e, blob_span(old_json));
-        if (old_json == NULL)
-            cursors_inserted(&c->cursors, e);
-        else
-            cursors_changed(&c->cursors, e);
     }
     blob_unref(old_json);
+}
+
+static void step_off(struct collection *c, const struct entity *gone)
+{
+    LIST_EACH(&c->kept_walks, at) {
+        struct collection_walk *walk = CONTAINER_OF(at, struct collection_walk, kept);
+
+        if (walk->next == gone)
+            collection_walk_next(walk);
+    }
 }
 
 void collection_remove(struct collection *c, const struct uuid *id,
@@ -272,7 +272,7 @@ void collection_remove(struct collection *c, const struct uuid *id,
         return;
     if (c->is_loaded && c->observer != NULL)
         c->observer->gone(c->observer_context, e);
-    cursors_gone(&c->cursors, e);
+    step_off(c, e);
     entity_free(c, e);
 }
 
@@ -364,6 +364,21 @@ struct entity *collection_next(const struct collection *c, const struct entity *
     return entity_at(list_next(&c->entities, &e->order));
 }
 
+/* A record that the cleaner moved is newer than the version that it holds. */
+uint64_t collection_visit_newer(struct collection *c, uint64_t serial,
+                                void (*visit)(struct entity *e, void *arg), void *arg)
+{
+    struct stored *newest = store_newest(c->store), *at = c->version > serial ? newest : NULL;
+
+    for (; at != NULL && at->serial > serial; at = store_older(c->store, at)) {
+        struct entity *e = CONTAINER_OF(at, struct entity, stored);
+
+        if (at->kind == RECORD_ENTITY && e->collection == c && e->version > serial)
+            visit(e, arg);
+    }
+    return newest == NULL ? c->version : MAX(c->version, newest->serial);
+}
+
 /* `Id=` names one entity, or none: ids compare as text, so another spelling than ours is none. */
 static struct entity *find_by_literal(struct collection *c, const struct literal *id)
 {
@@ -419,4 +434,16 @@ struct entity *collection_walk_next(struct collection_walk *walk)
     else
         walk->next = collection_next(walk->collection, e);
     return e;
+}
+
+void collection_keep_walk(struct collection *c, struct collection_walk *out_walk)
+{
+    *out_walk = (struct collection_walk){.collection = c, .next = collection_first(c)};
+    list_push_back(&c->kept_walks, &out_walk->kept);
+}
+
+void collection_drop_walk(struct collection_walk *walk)
+{
+    if (list_linked(&walk->kept))
+        list_remove(&walk->collection->kept_walks, &walk->kept);
 }

@@ -18,8 +18,6 @@ struct span collection_key(const void *collection); /* folded name */
 struct list_link *collection_link(struct collection *c);
 struct collection *collection_at(struct list_link *link);
 
-struct list *collection_cursors(struct collection *c);
-
 void collection_put(struct collection *c, const struct record_entity *record,
                     const struct store_origin *origin);
 /* An id that is not there is nothing to do: its entity's record may have been cleaned away. */

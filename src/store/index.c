@@ -43,6 +43,7 @@ struct err *index_new(const struct shape *shape, struct span property, struct in
 {
     struct index *index = NEW(struct index);
     struct path path;
+    bool fits;
     struct err *e;
 
     arena_init(&index->arena);
@@ -50,10 +51,11 @@ struct err *index_new(const struct shape *shape, struct span property, struct in
     map_init(&index->buckets, bucket_key);
     buf_init(&index->key, BUF_NO_CAP);
     TRY_GOTO(e, path_parse(property, shape, &index->scratch, &path), failed);
+    fits = path_is_member(&path) && is_scalar(path.type); /* conditions demand no others */
     path_copy(&path, &index->arena, &index->path);
     index->path.property = NULL; /* the shape may go */
     arena_reset(&index->scratch);
-    if (!is_scalar(index->path.type)) {
+    if (!fits) {
         e = ERR(ERR_INVALID_ENTITY, "'%.*s' cannot be indexed: it is not a declared scalar",
                 SPAN_FMT(property));
         goto failed;

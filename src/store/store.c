@@ -152,17 +152,17 @@ bool store_is_loaded(const struct store *s)
 
 static struct stored *stored_at(struct list_link *link)
 {
-    return CONTAINER_OF(link, struct stored, link);
+    return link == NULL ? NULL : CONTAINER_OF(link, struct stored, link);
 }
 
 void store_track(struct store *s, struct stored *stored, unsigned kind,
                  const struct store_origin *origin)
 {
-    struct list_link *last;
+    const struct stored *newest;
 
     store_forget(s, stored);
-    last = list_last(&s->live);
-    MUST(last == NULL || stored_at(last)->serial <= origin->serial);
+    newest = store_newest(s);
+    MUST(newest == NULL || newest->serial <= origin->serial);
     stored->serial = origin->serial;
     stored->bytes = origin->bytes;
     stored->kind = (uint16_t)kind;
@@ -180,9 +180,17 @@ void store_forget(struct store *s, struct stored *stored)
 
 struct stored *store_oldest(struct store *s)
 {
-    struct list_link *first = list_first(&s->live);
+    return stored_at(list_first(&s->live));
+}
 
-    return first == NULL ? NULL : stored_at(first);
+struct stored *store_newest(struct store *s)
+{
+    return stored_at(list_last(&s->live));
+}
+
+struct stored *store_older(struct store *s, const struct stored *stored)
+{
+    return stored_at(list_prev(&s->live, &stored->link));
 }
 
 struct err *store_move(struct store *s, struct stored *stored, struct change *change)
@@ -251,7 +259,7 @@ static uint64_t mix(uint64_t h, uint64_t word)
 /* Eight bytes at a time; not keyed, so that two processes agree. */
 void store_digest_add(struct store_digest *digest, struct span what)
 {
-    uint64_t h = what.n, word;
+    uint64_t h = mix(0, what.n), word; /* a length is no first word */
     size_t at = 0;
 
     for (; what.n - at >= sizeof(word); at += sizeof(word)) {

@@ -20,6 +20,7 @@
 #include "store/change.h"
 #include "store/cleaner.h"
 #include "store/store.h"
+#include "store/turn_wait.h"
 
 #include <stdio.h>
 #include <string.h>

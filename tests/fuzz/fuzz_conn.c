@@ -18,6 +18,7 @@
 #include "rest/rest.h"
 #include "rest/scan.h"
 #include "store/turn.h"
+#include "store/turn_wait.h"
 
 enum { CONNS_MOST = 2, TURNS_MOST = 20000, LARGE_BYTES = 20000, SERIAL_DIGITS = 10 };
 

@@ -5,12 +5,18 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/uuid.h"
 #include "fetch/egress.h"
 #include "fetch/fetch.h"
+#include "fuzzing.h"
 #include "hooks/retry.h"
 #include "hooks/webhook.h"
 #include "rest/access.h"
+#include "rest/call.h"
+#include "rest/resource.h"
 #include "rest/rest.h"
+#include "rest/schema.h"
+#include "store/entity.h"
 #include "zoo.h"
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "rest/declaration.h"
 #include "store/change.h"
+#include "store/turn_wait.h"
 
 #include <dirent.h>
 #include <fcntl.h>

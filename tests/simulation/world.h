@@ -24,6 +24,7 @@
 #include "store/once.h"
 #include "store/store.h"
 #include "store/turn.h"
+#include "store/turn_wait.h"
 
 enum {
     WORLD_WAITS = 256,

@@ -299,35 +299,25 @@ START_TEST(what_is_written_is_read)
 }
 END_TEST
 
+static __int128 nanoseconds(struct instant at)
+{
+    return (__int128)at.seconds * 1000000000 + at.nanos;
+}
+
 START_TEST(nanoseconds_come_back)
 {
     static const int64_t edges[] = {0,           1,           -1,        999999999, 1000000000,
                                     -1000000000, -1000000001, INT64_MAX, INT64_MIN};
 
     for (size_t i = 0; i < ARRAY_LEN(edges); i++)
-        ck_assert_int_eq(datetime_to_unix_ns(datetime_from_unix_ns(edges[i])), edges[i]);
+        ck_assert(nanoseconds(datetime_from_unix_ns(edges[i])) == edges[i]);
     for (int i = 0; i < 20000; i++) {
         int64_t unix_ns = (int64_t)rng_u64();
         struct instant at = datetime_from_unix_ns(unix_ns);
 
         ck_assert_uint_lt(at.nanos, 1000000000);
-        ck_assert_int_eq(datetime_to_unix_ns(at), unix_ns);
+        ck_assert(nanoseconds(at) == unix_ns);
     }
-}
-END_TEST
-
-START_TEST(instants_beyond_nanoseconds_saturate)
-{
-    struct instant at;
-
-    ck_assert(datetime_parse(SPAN("9999-12-31"), &at));
-    ck_assert_int_eq(datetime_to_unix_ns(at), INT64_MAX);
-    ck_assert(datetime_parse(SPAN("0001-01-01"), &at));
-    ck_assert_int_eq(datetime_to_unix_ns(at), INT64_MIN);
-    ck_assert(datetime_parse(SPAN("2262-04-11T23:47:16.854775808"), &at));
-    ck_assert_int_eq(datetime_to_unix_ns(at), INT64_MAX);
-    ck_assert_int_eq(datetime_to_unix_ns((struct instant){INT64_MAX, 999999999}), INT64_MAX);
-    ck_assert_int_eq(datetime_to_unix_ns((struct instant){INT64_MIN, 0}), INT64_MIN);
 }
 END_TEST
 
@@ -341,5 +331,4 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, instants_are_written);
     tcase_add_test(tc, what_is_written_is_read);
     tcase_add_test(tc, nanoseconds_come_back);
-    tcase_add_test(tc, instants_beyond_nanoseconds_saturate);
 }

@@ -1,5 +1,7 @@
 #include "json_testing.h"
 
+#include "testing.h"
+
 #include "base/rng.h"
 
 #include <string.h>

@@ -1,5 +1,7 @@
 #include "json_testing.h"
 
+#include "testing.h"
+
 #include <string.h>
 
 /* ---- values ---- */

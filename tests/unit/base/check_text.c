@@ -197,6 +197,21 @@ START_TEST(bytes_are_cut_between_characters)
 }
 END_TEST
 
+/* ---- tokens ---- */
+
+START_TEST(tokens_are_of_their_characters)
+{
+    static const char chars[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+    for (int c = 0; c < 256; c++)
+        ck_assert_int_eq(text_is_token_char((char)c), c != 0 && strchr(chars, c) != NULL);
+    ck_assert(text_is_token(span_str(chars)));
+    ck_assert(!text_is_token(SPAN("")) && !text_is_token(SPAN("a b")) &&
+              !text_is_token(SPAN("\xc3")));
+}
+END_TEST
+
 /* ---- hexadecimal ---- */
 
 START_TEST(hex_is_written_and_read)
@@ -208,6 +223,18 @@ START_TEST(hex_is_written_and_read)
     ck_assert(text_from_hex(SPAN("0123456789ABCDef"), bytes));
     ck_assert_mem_eq(bytes, "\x01\x23\x45\x67\x89\xab\xcd\xef", 8);
     ck_assert(text_from_hex(SPAN(""), bytes));
+}
+END_TEST
+
+START_TEST(hex_digits_have_their_values)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (int c = 0; c < 256; c++) {
+        const char *at = c == 0 ? NULL : strchr(digits, span_fold_char((char)c));
+
+        ck_assert_int_eq(text_hex_value((char)c), at == NULL ? -1 : (int)(at - digits));
+    }
 }
 END_TEST
 
@@ -426,7 +453,9 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, every_scalar_is_encoded);
     tcase_add_test(tc, scalars_are_counted_and_cut);
     tcase_add_test(tc, bytes_are_cut_between_characters);
+    tcase_add_test(tc, tokens_are_of_their_characters);
     tcase_add_test(tc, hex_is_written_and_read);
+    tcase_add_test(tc, hex_digits_have_their_values);
     tcase_add_test(tc, bad_hex_is_refused);
     tcase_add_test(tc, appending_past_the_cap_is_noticed);
     tcase_add_test(tc, base64_is_written_and_read);

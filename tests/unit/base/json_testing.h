@@ -3,34 +3,15 @@
 #ifndef JSON_TESTING_H
 #define JSON_TESTING_H
 
-#include "testing.h"
-
 #include "base/json.h"
 
-static struct arena arena;
+extern struct arena arena;
 
-static inline void json_set_up(void)
-{
-    arena_init(&arena);
-}
-
-static inline void json_tear_down(void)
-{
-    arena_done(&arena);
-}
-
+/* The fixture of each test. */
+void json_set_up(void);
+void json_tear_down(void);
 /* The text must stay in place; the document is in the arena. */
-static inline struct json_value parsed(struct span text)
-{
-    struct json_doc *doc = ARENA_NEW(&arena, struct json_doc);
-
-    ck_ok(json_parse(text, NULL, &arena, doc));
-    return json_root(doc);
-}
-
-static inline struct json_value value_of(const char *text)
-{
-    return parsed(span_str(text));
-}
+struct json_value parsed(struct span text);
+struct json_value value_of(const char *text);
 
 #endif

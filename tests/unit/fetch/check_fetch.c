@@ -1,8 +1,14 @@
 /* The life of fetches: connections, limits, names, addresses, time, cancelling. */
-#include "base/blob.h"
-#include "receiver.h"
+#include "fetch_testing.h"
 
+#include "testing.h"
+
+#include "base/blob.h"
+#include "base/clock.h"
+
+#include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { MANY = 500 };
 
@@ -32,7 +38,7 @@ START_TEST(one_connection_for_many)
 {
     struct job job;
 
-    begin();
+    begin_fetching();
     receiver.script.bytes = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     for (size_t i = 0; i < 50; i++) {
         job_run(&job, i % 2 == 0 ? "http://127.0.0.1:%u/a" : "http://127.0.0.1:%u/b");
@@ -42,7 +48,7 @@ START_TEST(one_connection_for_many)
     }
     ck_assert_uint_eq(receiver.connections, 1);
     ck_assert_uint_eq(receiver.requests, 50);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -50,7 +56,7 @@ START_TEST(connection_closed_by_the_receiver)
 {
     struct job job;
 
-    begin();
+    begin_fetching();
     receiver.script.bytes = "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
     for (unsigned i = 0; i < 3; i++) {
         job_run(&job, "http://127.0.0.1:%u/");
@@ -58,7 +64,7 @@ START_TEST(connection_closed_by_the_receiver)
         ck_assert(!job.result.reused);
     }
     ck_assert_uint_eq(receiver.connections, 3);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -67,7 +73,7 @@ START_TEST(kept_connection_that_ends)
 {
     struct job job;
 
-    begin();
+    begin_fetching();
     job_run(&job, "http://127.0.0.1:%u/");
     expect_ok(&job, 204);
     receiver_drop_all(&receiver);
@@ -76,7 +82,7 @@ START_TEST(kept_connection_that_ends)
     expect_ok(&job, 204);
     ck_assert(!job.result.reused);
     ck_assert_uint_eq(receiver.requests, 2);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -85,14 +91,14 @@ START_TEST(kept_connection_that_talks)
 {
     struct job job;
 
-    begin();
+    begin_fetching();
     job_run(&job, "http://127.0.0.1:%u/");
     receiver_write(receiver.conns[0], SPAN("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
     ck_assert_uint_lt(pass_ms(100), 50);
     job_run(&job, "http://127.0.0.1:%u/");
     expect_ok(&job, 204);
     ck_assert(!job.result.reused);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -102,7 +108,7 @@ START_TEST(kept_connection_that_ends_at_a_request)
     struct blob *body = blob_new(SPAN("[1,2,3]"));
     struct job job;
 
-    begin();
+    begin_fetching();
     receiver.close_at_second = true;
     job_run(&job, "http://127.0.0.1:%u/");
     expect_ok(&job, 204);
@@ -116,7 +122,7 @@ START_TEST(kept_connection_that_ends_at_a_request)
     ck_assert_uint_eq(receiver.requests, 3);
     ck_assert(span_ends(buf_span(&receiver.last), SPAN("\r\n\r\n[1,2,3]")));
     blob_unref(body);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -124,7 +130,7 @@ START_TEST(nobody_listens)
 {
     struct job job;
 
-    begin();
+    begin_fetching();
     uv_close((uv_handle_t *)&receiver.tcp, NULL);
     loop_run_once(&loop);
     job_run(&job, "http://127.0.0.1:%u/");
@@ -132,7 +138,7 @@ START_TEST(nobody_listens)
     job_run(&job, "http://name.test:%u/");
     expect_error(&job, FETCH_CONNECT, "name.test");
     uv_tcp_init(&loop.uv, &receiver.tcp);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -140,12 +146,12 @@ START_TEST(no_tls_there)
 {
     struct job job;
 
-    begin();
+    begin_fetching();
     receiver.script.bytes = "HTTP/1.1 400 Bad\r\n\r\n";
     receiver.speaks_first = true;
     job_run(&job, "https://127.0.0.1:%u/");
     expect_error(&job, FETCH_TLS, "127.0.0.1:");
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -155,7 +161,7 @@ START_TEST(connecting_takes_too_long)
     struct fetch_options options = {.connect_timeout_ms = 100};
     struct job job;
 
-    begin_with("", &options);
+    begin_fetching_with("", &options);
     job_run(&job, "https://127.0.0.1:%u/");
     expect_error(&job, FETCH_TIMEOUT, "127.0.0.1:");
     job_init(&job, "https://127.0.0.1:%u/");
@@ -163,7 +169,7 @@ START_TEST(connecting_takes_too_long)
     job_start(&job);
     job_await(&job);
     expect_error(&job, FETCH_TIMEOUT, "50 ms were over while connecting");
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -174,14 +180,14 @@ START_TEST(names)
     static const char *const urls[] = {"http://name.test:%u/", "http://NAME.test:%u/",
                                        "http://localhost:%u/", "http://a.localhost:%u/"};
 
-    begin();
+    begin_fetching();
     for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
         struct job job;
 
         job_run(&job, urls[i]);
         expect_ok(&job, 204);
     }
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -189,7 +195,7 @@ START_TEST(name_not_resolved)
 {
     struct job job;
 
-    begin();
+    begin_fetching();
     job_init(&job, "http://silent.test:%u/");
     job.fetch.timeout_ms = 100;
     job_start(&job);
@@ -197,7 +203,7 @@ START_TEST(name_not_resolved)
     expect_error(&job, FETCH_TIMEOUT, "100 ms were over while resolving the name");
     job_run(&job, "http://a.onion:%u/");
     expect_error(&job, FETCH_NAME, "the name does not exist");
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -207,7 +213,7 @@ START_TEST(address_refused)
                                        "http://localhost:%u/", "http://[::ffff:127.0.0.1]:%u/",
                                        "https://127.0.0.1:%u/"};
 
-    begin();
+    begin_fetching();
     ck_ok(ip_ranges_add(&rules.deny, SPAN("127.0.0.0/8")));
     ck_ok(ip_ranges_add(&rules.deny, SPAN("::1")));
     for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
@@ -217,7 +223,7 @@ START_TEST(address_refused)
         expect_error(&job, FETCH_REFUSED_ADDRESS, i == 2 ? "" : "127.0.0.1");
     }
     ck_assert_uint_eq(receiver.connections, 0);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -243,14 +249,14 @@ START_TEST(addresses_in_turn)
         for (int tries = 0; tries < 10 && fastest_ms >= 190; tries++) {
             struct job job;
 
-            begin_with(cases[i].hosts, &(struct fetch_options){0});
+            begin_fetching_with(cases[i].hosts, &(struct fetch_options){0});
             ck_ok(ip_ranges_add(&rules.deny, SPAN("127.0.0.2")));
             ck_ok(ip_ranges_add(&rules.deny, SPAN("fd00::/8")));
             job_run(&job, "http://many.test:%u/");
             ck_assert_msg(job.result.error == cases[i].error, "%s: %s", cases[i].hosts,
                           job.result.why);
             fastest_ms = MIN(fastest_ms, job.result.total_ms);
-            end();
+            end_fetching();
         }
         ck_assert_uint_lt(fastest_ms, 190);
     }
@@ -276,7 +282,7 @@ START_TEST(a_silent_address_beside_another)
 {
     int fds[4];
 
-    begin_with("::1 both.test\n127.0.0.1 both.test\n", &(struct fetch_options){0});
+    begin_fetching_with("::1 both.test\n127.0.0.1 both.test\n", &(struct fetch_options){0});
     listen_mute(fds);
     for (unsigned i = 0; i < 3; i++) {
         struct job job;
@@ -288,7 +294,7 @@ START_TEST(a_silent_address_beside_another)
     }
     for (size_t i = 0; i < ARRAY_LEN(fds); i++)
         close(fds[i]);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -305,7 +311,7 @@ START_TEST(a_name_that_moves)
     struct job job;
 
     clock_fake(0, 1000000000);
-    begin();
+    begin_fetching();
     receiver_listen(&other, &loop, "127.0.0.2", receiver.port);
     receiver.script.bytes = other.script.bytes =
         "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
@@ -317,7 +323,7 @@ START_TEST(a_name_that_moves)
     expect_ok(&job, 204);
     ck_assert_uint_eq(other.requests, 1);
     receiver_close(&other);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -326,7 +332,7 @@ START_TEST(a_name_that_moves_to_a_refused_address)
     struct job job;
 
     clock_fake(0, 1000000000);
-    begin();
+    begin_fetching();
     ck_ok(ip_ranges_add(&rules.deny, SPAN("127.0.0.2")));
     job_run(&job, "http://name.test:%u/");
     expect_ok(&job, 204);
@@ -338,7 +344,7 @@ START_TEST(a_name_that_moves_to_a_refused_address)
     loop_run_once(&loop);
     job_run(&job, "http://name.test:%u/");
     expect_error(&job, FETCH_REFUSED_ADDRESS, "127.0.0.2");
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -346,8 +352,9 @@ END_TEST
 START_TEST(many_names)
 {
     clock_fake(0, 1000000000);
-    begin_with("127.0.0.1 a0.test a1.test a2.test a3.test a4.test a5.test a6.test a7.test\n",
-               &(struct fetch_options){0});
+    begin_fetching_with(
+        "127.0.0.1 a0.test a1.test a2.test a3.test a4.test a5.test a6.test a7.test\n",
+        &(struct fetch_options){0});
     for (unsigned i = 0; i < 200; i++) {
         char url[64];
         struct job job;
@@ -357,7 +364,7 @@ START_TEST(many_names)
         expect_ok(&job, 204);
         clock_advance(i % 3 * 61000000000u);
     }
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -377,14 +384,14 @@ static void await_jobs(size_t count)
     for (unsigned turn = 0; finished() < count; turn++) {
         ck_assert_uint_lt(turn, TURNS_MOST);
         loop_run_once(&loop);
-        ck_assert_uint_eq(tasks(), 1);
+        ck_assert_uint_eq(count_threads(), 1);
     }
 }
 
 /* As many as are started are under way: how many those may be is for the caller to say. */
 START_TEST(many_at_once)
 {
-    begin();
+    begin_fetching();
     receiver.delay_ms = 2;
     make_jobs("http://name.test:%u/");
     start_jobs(MANY);
@@ -397,7 +404,7 @@ START_TEST(many_at_once)
     ck_assert_uint_eq(receiver.requests, MANY);
     ck_assert_uint_eq(fetch_active(fetcher), 0);
     free_jobs();
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -408,7 +415,7 @@ START_TEST(limit_of_connections)
                                        "http://localhost:%u/"};
     struct fetch_options options = {.max_connections = 5};
 
-    begin_with("127.0.0.1 name.test\n", &options);
+    begin_fetching_with("127.0.0.1 name.test\n", &options);
     make_jobs(urls[0]);
     for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
         for (size_t k = 0; k < 4; k++) {
@@ -424,7 +431,7 @@ START_TEST(limit_of_connections)
         loop_run_once(&loop);
     }
     free_jobs();
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -443,7 +450,7 @@ START_TEST(address_of_an_origin)
     char url[64], text[INET6_ADDRSTRLEN];
     struct job job;
 
-    begin();
+    begin_fetching();
     with_port(url, sizeof(url), "http://name.test:%u/a");
     origin = fetch_origin_get(fetcher, span_str(url));
     ck_assert(!fetch_origin_address(origin, &led_to));
@@ -461,7 +468,7 @@ START_TEST(address_of_an_origin)
     *fetch_origin_user(origin) = NULL;
     fetch_origin_put(same);
     fetch_origin_put(origin);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -470,7 +477,7 @@ START_TEST(origins_are_forgotten)
 {
     size_t before = 0;
 
-    begin();
+    begin_fetching();
     for (unsigned i = 0; i < 5000; i++) {
         char url[64];
 
@@ -480,7 +487,7 @@ START_TEST(origins_are_forgotten)
             before = mem_blocks();
     }
     ck_assert_uint_eq(mem_blocks(), before);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -493,7 +500,7 @@ static void start_next(struct job *job)
 /* Fetches that are started by the completion of others. */
 START_TEST(chain)
 {
-    begin();
+    begin_fetching();
     make_jobs("http://127.0.0.1:%u/");
     for (size_t i = 0; i < MANY; i++)
         jobs[i].then = start_next;
@@ -501,7 +508,7 @@ START_TEST(chain)
     await_jobs(MANY);
     ck_assert_uint_eq(receiver.connections, 1);
     free_jobs();
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -516,7 +523,7 @@ START_TEST(again_from_its_completion)
 {
     struct job job;
 
-    begin();
+    begin_fetching();
     job_init(&job, "http://127.0.0.1:%u/");
     job.then = start_again;
     job_start(&job);
@@ -525,7 +532,7 @@ START_TEST(again_from_its_completion)
         loop_run_once(&loop);
     }
     ck_assert_uint_eq(fetch_active(fetcher), 0);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -534,7 +541,7 @@ START_TEST(no_descriptors_left)
     struct rlimit before, none;
     struct job job;
 
-    begin();
+    begin_fetching();
     getrlimit(RLIMIT_NOFILE, &before);
     none = before;
     none.rlim_cur = 3;
@@ -544,7 +551,7 @@ START_TEST(no_descriptors_left)
     expect_error(&job, FETCH_CONNECT, "too many open files");
     job_run(&job, "http://127.0.0.1:%u/");
     expect_ok(&job, 204);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -580,7 +587,7 @@ START_TEST(cancel)
 {
     struct job job, next;
 
-    begin();
+    begin_fetching();
     bring(&job, (enum stage)_i);
     ck_assert_uint_eq(fetch_active(fetcher), _i != DONE);
     fetch_cancel(fetcher, &job.fetch);
@@ -593,7 +600,7 @@ START_TEST(cancel)
     expect_ok(&next, 204);
     if (_i == WAITING || _i == READING || _i == CONNECTING)
         ck_assert_uint_eq(receiver.open, 1); /* the other was closed */
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -601,10 +608,10 @@ START_TEST(free_in_every_stage)
 {
     static struct job staged[STAGE_COUNT];
 
-    begin();
+    begin_fetching();
     for (int stage = STAGE_COUNT - 1; stage >= 0; stage--)
         bring(&staged[stage], (enum stage)stage);
-    end();
+    end_fetching();
     for (int stage = 0; stage < DONE; stage++)
         ck_assert_uint_eq(staged[stage].calls, 0);
 }
@@ -624,7 +631,7 @@ START_TEST(cancel_from_a_completion)
     struct job job;
     size_t done;
 
-    begin();
+    begin_fetching();
     make_jobs("http://127.0.0.1:%u/");
     jobs[40].then = cancel_others;
     start_jobs(100);
@@ -640,7 +647,7 @@ START_TEST(cancel_from_a_completion)
     job_run(&job, "http://127.0.0.1:%u/");
     expect_ok(&job, 204);
     free_jobs();
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -650,7 +657,7 @@ START_TEST(a_dead_host_beside_a_healthy_one)
     static struct receiver dead;
     size_t i;
 
-    begin();
+    begin_fetching();
     receiver_listen(&dead, &loop, "127.0.0.2", receiver.port);
     dead.script.bytes = "";
     make_jobs("http://127.0.0.2:%u/");
@@ -667,7 +674,7 @@ START_TEST(a_dead_host_beside_a_healthy_one)
         fetch_cancel(fetcher, &jobs[i].fetch);
     receiver_close(&dead);
     free_jobs();
-    end();
+    end_fetching();
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* Good and bad answers, whole and cut into pieces of every kind: what came of them must be the same
  * to the word. The fuzz target does it, as it does with what it makes up. */
-#include "../../fuzz/fuzz_answer.c"
+#include "../../fuzz/fuzzing.h"
 
 #include "testing.h"
 

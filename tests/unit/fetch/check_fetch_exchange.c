@@ -1,5 +1,11 @@
 /* What becomes of answers, good and hostile. */
-#include "receiver.h"
+#include "fetch_testing.h"
+
+#include "testing.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
 
 #define OK_HEAD "HTTP/1.1 200 OK\r\n"
 
@@ -191,7 +197,7 @@ START_TEST(answers)
     const struct answer_case *c = &cases[_i];
     struct job job;
 
-    begin();
+    begin_fetching();
     receiver.script = c->script;
     job_init(&job, "http://127.0.0.1:%u/");
     job.fetch.timeout_ms = c->error == FETCH_TIMEOUT ? 300 : 60000;
@@ -212,7 +218,7 @@ START_TEST(answers)
         ck_span_is(span_of(job.body, job.body_bytes), span_str(c->text));
     ck_assert_uint_eq(receiver.requests, 1);
     ck_assert_uint_le(job.result.body_bytes, 65536 + 16384);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -220,13 +226,13 @@ START_TEST(reset_before_the_answer)
 {
     struct job job;
 
-    begin();
+    begin_fetching();
     receiver.reset_at_accept = true;
     job_run(&job, "http://127.0.0.1:%u/");
     if (job.result.error != FETCH_CONNECT) /* the reset may be faster than the connection */
         expect_error(&job, FETCH_CLOSED, "127.0.0.1:");
     ck_assert_int_eq(job.result.status, 0);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -243,7 +249,7 @@ START_TEST(how_much_is_read_and_kept)
     };
     struct buf answer = {.max = BUF_NO_CAP};
 
-    begin();
+    begin_fetching();
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         struct job job;
 
@@ -265,7 +271,7 @@ START_TEST(how_much_is_read_and_kept)
         ck_assert_uint_eq(job.result.body_bytes, sizes[i].body_bytes);
     }
     buf_done(&answer);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -299,7 +305,7 @@ START_TEST(retry_after)
     };
 
     clock_fake(NOW_UNIX_S * 1000000000, 1000000000);
-    begin();
+    begin_fetching();
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
         char answer[256];
         struct job job;
@@ -314,7 +320,7 @@ START_TEST(retry_after)
         ck_assert_msg(job.result.retry_after_s == values[i].seconds, "'%s': %lld", values[i].value,
                       (long long)job.result.retry_after_s);
     }
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -322,10 +328,10 @@ START_TEST(no_retry_after)
 {
     struct job job;
 
-    begin();
+    begin_fetching();
     job_run(&job, "http://127.0.0.1:%u/");
     ck_assert_int_eq(job.result.retry_after_s, -1);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -333,7 +339,7 @@ START_TEST(phases)
 {
     struct job job;
 
-    begin();
+    begin_fetching();
     receiver.delay_ms = 500;
     job_run(&job, "http://name.test:%u/");
     ck_assert(!job.result.reused);
@@ -347,7 +353,7 @@ START_TEST(phases)
     ck_assert(job.result.reused);
     ck_assert_uint_eq(job.result.connect_ms, 0);
     ck_assert_uint_ge(job.result.first_byte_ms, 499);
-    end();
+    end_fetching();
 }
 END_TEST
 

@@ -1,6 +1,12 @@
 /* Requests as they arrive. */
+#include "fetch_testing.h"
+
+#include "testing.h"
+
 #include "base/blob.h"
-#include "receiver.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 struct request_case {
     const char *method;
@@ -79,7 +85,7 @@ static void send_case(const struct request_case *c)
 /* On one connection, in every order of two: what one request sets must not reach the next. */
 START_TEST(methods_and_bodies)
 {
-    begin();
+    begin_fetching();
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         for (size_t k = 0; k < ARRAY_LEN(cases); k++) {
             send_case(&cases[i]);
@@ -87,7 +93,7 @@ START_TEST(methods_and_bodies)
         }
     }
     ck_assert_uint_eq(receiver.connections, 1);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -108,7 +114,7 @@ START_TEST(headers)
         .lacks = {"Expect", "svcd/", "urlencoded"}};
     struct job job;
 
-    begin();
+    begin_fetching();
     job_init(&job, "http://127.0.0.1:%u/");
     job.fetch.method = SPAN("POST");
     job.fetch.headers = list;
@@ -117,7 +123,7 @@ START_TEST(headers)
     job_await(&job);
     expect_ok(&job, 204);
     expect_request(&expected);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -135,7 +141,7 @@ START_TEST(headers_that_break_lines)
         {SPAN_INIT("X"), SPAN_INIT("1234567890123456789\0")},
     };
 
-    begin();
+    begin_fetching();
     for (size_t i = 0; i < ARRAY_LEN(list); i++) {
         struct job job;
 
@@ -147,7 +153,7 @@ START_TEST(headers_that_break_lines)
         expect_error(&job, FETCH_OTHER, "line break");
     }
     ck_assert_uint_eq(receiver.connections, 0);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -160,7 +166,7 @@ START_TEST(large_body)
 
     for (size_t i = 0; i < n; i++)
         body->p[i] = (char)(i * 31 + (i >> 12));
-    begin();
+    begin_fetching();
     job_init(&job, "http://127.0.0.1:%u/");
     job.fetch.method = SPAN("POST");
     job.fetch.body = body;
@@ -171,7 +177,7 @@ START_TEST(large_body)
     ck_assert(span_find(span_sub(sent, 0, 1000), SPAN("Expect")) == SIZE_MAX);
     ck_assert(span_eq(span_sub(sent, sent.n - n, sent.n), blob_span(body)));
     blob_unref(body);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -182,7 +188,7 @@ START_TEST(answer_before_the_body_is_sent)
     struct job job;
 
     memset(body->p, 'x', body->n);
-    begin();
+    begin_fetching();
     receiver.answer_at_once = true;
     receiver.script = (struct receiver_script){
         .bytes = "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"};
@@ -194,7 +200,7 @@ START_TEST(answer_before_the_body_is_sent)
     job_await(&job);
     expect_ok(&job, 413);
     blob_unref(body);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -202,12 +208,12 @@ START_TEST(path_is_sent_as_it_is)
 {
     struct job job;
 
-    begin();
+    begin_fetching();
     job_run(&job, "http://127.0.0.1:%u/a/../b%2f./?q=%41&r=[]{}|\"<>");
     expect_ok(&job, 204);
     ck_assert(span_starts(buf_span(&receiver.last),
                           SPAN("GET /a/../b%2f./?q=%41&r=[]{}|\"<> HTTP/1.1\r\n")));
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -222,7 +228,7 @@ START_TEST(urls_that_cannot_be_used)
                                        "http://%31.test/",
                                        "http:///"};
 
-    begin();
+    begin_fetching();
     for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
         struct job job;
 
@@ -230,7 +236,7 @@ START_TEST(urls_that_cannot_be_used)
         expect_error(&job, FETCH_OTHER, "the URL cannot be used");
     }
     ck_assert_uint_eq(fetch_active(fetcher), 0);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -243,7 +249,7 @@ static void begin_proxied(const char *url)
     struct resolve_options names = {
         .hosts_file = hosts_path, .resolv_file = settings_path, .servers = "127.0.0.1:1"};
 
-    begin();
+    begin_fetching();
     fetcher_free(fetcher);
     resolver_free(resolver);
     ck_ok(resolver_new(&loop, &names, &resolver));
@@ -266,7 +272,7 @@ START_TEST(through_a_proxy)
                               SPAN("GET http://unknown.invalid/x HTTP/1.1\r\n")));
         ck_assert_int_eq(i == 2, span_find(buf_span(&receiver.last),
                                            SPAN("Proxy-Authorization: Basic")) != SIZE_MAX);
-        end();
+        end_fetching();
     }
 }
 END_TEST
@@ -284,7 +290,7 @@ START_TEST(a_tunnel_through_a_proxy)
     ck_assert_int_eq(job.result.retry_after_s, -1);
     ck_assert(
         span_starts(buf_span(&receiver.last), SPAN("CONNECT unknown.invalid:443 HTTP/1.1\r\n")));
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -296,7 +302,7 @@ START_TEST(a_proxy_is_no_way_around_the_rules)
     job_run(&job, "http://169.254.169.254/");
     expect_error(&job, FETCH_REFUSED_ADDRESS, "169.254.169.254");
     ck_assert_uint_eq(receiver.connections, 0);
-    end();
+    end_fetching();
 }
 END_TEST
 
@@ -306,15 +312,15 @@ START_TEST(the_environment_is_not_read)
 
     setenv("http_proxy", "http://127.0.0.1:1", 1);
     setenv("ALL_PROXY", "http://127.0.0.1:1", 1);
-    begin();
+    begin_fetching();
     job_run(&job, "http://127.0.0.1:%u/");
     expect_ok(&job, 204);
-    end();
+    end_fetching();
     setenv("no_proxy", "*", 1);
     begin_proxied("http://127.0.0.1:%u");
     job_run(&job, "http://unknown.invalid/x");
     expect_ok(&job, 204);
-    end();
+    end_fetching();
     unsetenv("http_proxy");
     unsetenv("ALL_PROXY");
     unsetenv("no_proxy");
@@ -333,7 +339,7 @@ START_TEST(bad_options)
     struct fetch_options options = {0};
     struct fetcher *other;
 
-    begin();
+    begin_fetching();
     for (size_t i = 0; i < ARRAY_LEN(proxies); i++) {
         options.proxy = proxies[i];
         ck_fails(fetcher_new(&loop, resolver, &rules, &options, &other), ERR_UNKNOWN, "proxy '");
@@ -341,7 +347,7 @@ START_TEST(bad_options)
     options = (struct fetch_options){.ca_file = "/nonexistent/ca.pem"};
     ck_fails(fetcher_new(&loop, resolver, &rules, &options, &other), ERR_UNKNOWN,
              "/nonexistent/ca.pem");
-    end();
+    end_fetching();
 }
 END_TEST
 

@@ -420,8 +420,7 @@ START_TEST(literal_addresses)
         {"0.0.0.0", "0.0.0.0"},
         {"255.255.255.255", "255.255.255.255"},
         {"::1", "::1"},
-        {"[::1]", "::1"},
-        {"[2001:DB8::A]", "2001:db8::a"},
+        {"2001:DB8::A", "2001:db8::a"},
         {"::ffff:1.2.3.4", "1.2.3.4"},
     };
 
@@ -435,8 +434,8 @@ END_TEST
 
 START_TEST(names_that_are_none)
 {
-    static const char *const cases[] = {"",         ".",    "a b",  "a/b", "a%62", "\xc3\xbc.test",
-                                        "[a.test]", "[::1", "::1]", "1:2", "a\nb", "fe80::1%lo"};
+    static const char *const cases[] = {"",         ".",    "a b",   "a/b", "a%62", "\xc3\xbc.test",
+                                        "[a.test]", "[::1", "[::1]", "1:2", "a\nb", "fe80::1%lo"};
     struct asker asker = {0};
     char name[256];
 

@@ -111,7 +111,7 @@ static void add_hook_d(struct step *step)
 static void stop(struct step *step)
 {
     (void)step;
-    loop_stop(&loop);
+    uv_stop(&loop.uv);
 }
 
 static void post_itself_twice(struct step *step)

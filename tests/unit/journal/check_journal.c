@@ -1,12 +1,19 @@
 #include "journal_testing.h"
 
+#include "testing.h"
+
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/rng.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Every policy with both engines. */
 static const struct combination {

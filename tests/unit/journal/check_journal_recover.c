@@ -1,7 +1,15 @@
 #include "journal_testing.h"
 
+#include "testing.h"
+
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rng.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #define BLOCK DISK_BLOCK_BYTES
 

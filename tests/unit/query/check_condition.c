@@ -1,6 +1,8 @@
 /* Conditions on entities (docs/specification.md, section 2). */
 #include "sample.h"
+#include "testing.h"
 
+#include "base/rng.h"
 #include "query/condition.h"
 
 static struct arena arena;

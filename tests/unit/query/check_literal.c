@@ -1,7 +1,9 @@
 /* Literals and their comparison with values (docs/specification.md, section 2, "Literals",
  * "Evaluation"). */
 #include "sample.h"
+#include "testing.h"
 
+#include "base/rng.h"
 #include "query/literal.h"
 
 #include <string.h>

@@ -2,8 +2,10 @@
  * compared: what is unset is left out, a path is its text, followed by `:` and where it leads to
  * when that is something else. */
 #include "sample.h"
+#include "testing.h"
 
 #include "query/meta.h"
+#include "query/uri.h"
 
 #include <string.h>
 

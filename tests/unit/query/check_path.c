@@ -1,6 +1,8 @@
 /* Property paths (docs/specification.md, section 2, "Keys"). */
 #include "sample.h"
+#include "testing.h"
 
+#include "base/rng.h"
 #include "query/path.h"
 
 static struct arena arena;

@@ -1,7 +1,9 @@
 /* Queries: what comes out of a list of entities, and how it looks (docs/specification.md, section
  * 3). */
 #include "sample.h"
+#include "testing.h"
 
+#include "base/rng.h"
 #include "query/query.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "sample.h"
+#include "testing.h"
 
 #include <stdio.h>
 
@@ -42,9 +43,9 @@ END_TEST
 
 START_TEST(finding_properties)
 {
-    ck_assert_ptr_eq(shape_find(&sample_person, SPAN("Name")), &sample_person_properties[1]);
+    ck_assert_ptr_eq(shape_find(&sample_person, SPAN("Name")), &sample_person.properties[1]);
     ck_assert_ptr_eq(shape_find(&sample_person, SPAN("OBJECTNO")),
-                     &sample_person_properties[ARRAY_LEN(sample_person_properties) - 1]);
+                     &sample_person.properties[sample_person.count - 1]);
     ck_assert_ptr_null(shape_find(&sample_person, SPAN("Nam")));
     ck_assert_ptr_null(shape_find(&sample_person, SPAN("")));
     ck_assert_ptr_null(shape_find(&sample_dynamic, SPAN("Name")));

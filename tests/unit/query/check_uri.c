@@ -1,6 +1,10 @@
 /* The request target (docs/specification.md, section 1). A parsed target is written as
  * resource{key|op|value;...}{key|op|value;...} to be compared. */
 #include "sample.h"
+#include "testing.h"
+
+#include "base/rng.h"
+#include "query/uri.h"
 
 #include <string.h>
 

@@ -2,66 +2,17 @@
 #ifndef SAMPLE_H
 #define SAMPLE_H
 
-#include "testing.h"
-
 #include "base/json.h"
-#include "base/rng.h"
 #include "query/shape.h"
-#include "query/uri.h"
 
-static const struct span sample_kinds[] = {SPAN_INIT("Customer"), SPAN_INIT("Staff"),
-                                           SPAN_INIT("Guest")};
-static const struct enumeration sample_kind = {"Kind", sample_kinds, ARRAY_LEN(sample_kinds)};
-
-static const struct property sample_owner_properties[] = {
-    {.name = SPAN_INIT("Name"), .type = TYPE_STRING},
-    {.name = SPAN_INIT("Length"), .type = TYPE_NUMBER},
-};
-static const struct shape sample_owner = {sample_owner_properties, 2, .name = SPAN_INIT("Owner")};
-
-static const struct property sample_account_properties[] = {
-    {.name = SPAN_INIT("Number"), .type = TYPE_STRING},
-    {.name = SPAN_INIT("Balance"), .type = TYPE_NUMBER},
-    {.name = SPAN_INIT("Opened"), .type = TYPE_DATETIME},
-    {.name = SPAN_INIT("Owner"), .type = TYPE_OBJECT, .members = &sample_owner},
-};
-static const struct shape sample_account = {sample_account_properties, 4};
-
-static const struct property sample_line_properties[] = {
-    {.name = SPAN_INIT("Sku"), .type = TYPE_STRING},
-    {.name = SPAN_INIT("Count"), .type = TYPE_INTEGER},
-};
-static const struct shape sample_line = {sample_line_properties, 2};
-
-static const struct property sample_person_properties[] = {
-    {.name = SPAN_INIT("Id"), .type = TYPE_STRING, .flags = PROPERTY_ENTITY},
-    {.name = SPAN_INIT("Name"), .type = TYPE_STRING, .flags = PROPERTY_REQUIRED},
-    {.name = SPAN_INIT("Age"), .type = TYPE_INTEGER},
-    {.name = SPAN_INIT("Height"), .type = TYPE_NUMBER},
-    {.name = SPAN_INIT("IsActive"), .type = TYPE_BOOLEAN},
-    {.name = SPAN_INIT("Born"), .type = TYPE_DATETIME},
-    {.name = SPAN_INIT("Kind"), .type = TYPE_STRING, .values = &sample_kind},
-    {.name = SPAN_INIT("Account"), .type = TYPE_OBJECT, .members = &sample_account},
-    {.name = SPAN_INIT("Lines"), .type = TYPE_ARRAY, .members = &sample_line},
-    {.name = SPAN_INIT("Tags"), .type = TYPE_ARRAY},
-    {.name = SPAN_INIT("Headers"), .type = TYPE_OBJECT},
-    {.name = SPAN_INIT("Extra"), .type = TYPE_ANY},
-    {.name = SPAN_INIT("Visits"), .type = TYPE_INTEGER, .flags = PROPERTY_HIDDEN},
-    {.name = SPAN_INIT("ObjectNo"), .type = TYPE_INTEGER, .flags = PROPERTY_ENTITY},
-};
-static const struct shape sample_person = {sample_person_properties,
-                                           ARRAY_LEN(sample_person_properties),
-                                           .name = SPAN_INIT("Shop.Person")};
-
-static const struct shape sample_dynamic = {.dynamic = true, .name = SPAN_INIT("Shop.Note")};
+extern const struct enumeration sample_kind;
+extern const struct shape sample_person, sample_dynamic;
+extern const struct shape sample_account; /* of the person's Account */
 
 /* The sample shape that a table row asks for. */
 enum sample { PERSON, DYNAMIC };
 
-static inline const struct shape *sample_shape(enum sample sample)
-{
-    return sample == PERSON ? &sample_person : &sample_dynamic;
-}
+const struct shape *sample_shape(enum sample sample);
 
 /* An entity of each shape. */
 #define SAMPLE_PERSON                                                                              \
@@ -80,63 +31,9 @@ static inline const struct shape *sample_shape(enum sample sample)
     "\"Box\":{\"Year\":1999,\"0\":\"zero\",\"Deep\":{\"Er\":\"\\\"q\\\"\"}},\"Empty\":\"\"}"
 
 /* Parses text that the test knows to be JSON. */
-static inline struct json_value sample_json(struct span text, struct arena *a)
-{
-    struct json_doc *doc = ARENA_NEW(a, struct json_doc);
-
-    ck_ok(json_parse(text, NULL, a, doc));
-    return json_root(doc);
-}
-
+struct json_value sample_json(struct span text, struct arena *a);
 /* A random text of up to `most` bytes: ordinary letters, everything with a meaning in targets and
  * in JSON, and characters of two to four bytes. */
-static inline struct span sample_random_text(struct arena *a, size_t most)
-{
-    static const char *const pieces[] = {
-        "a",
-        "B",
-        "c",
-        "0",
-        "7",
-        "-",
-        "_",
-        ".",
-        ",",
-        "+",
-        "'",
-        "\"",
-        "=",
-        "!",
-        "<",
-        ">",
-        "&",
-        "/",
-        "%",
-        "?",
-        "#",
-        " ",
-        "\\",
-        "\t",
-        "\xc3\xa9",
-        "\xe2\x82\xac",
-        ":",
-        "@",
-        "(",
-        "~",
-        "[",
-        "{",
-        "|",
-        "%3E",
-        "null",
-        "true",
-        "\xf0\x9f\x98\x80",
-    };
-    size_t n = (size_t)rng_below(most);
-    struct span text = SPAN("");
-
-    for (size_t i = 0; i < n; i++)
-        text = arena_printf(a, "%.*s%s", SPAN_FMT(text), pieces[rng_below(ARRAY_LEN(pieces))]);
-    return text;
-}
+struct span sample_random_text(struct arena *a, size_t most);
 
 #endif

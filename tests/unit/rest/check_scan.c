@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "rest/scan.h"
+#include "store/change.h"
+#include "store/turn.h"
 
 #define PEOPLE "Shop.Person"
 
@@ -190,6 +192,10 @@ static const char *const reads[] = {
     "/" PEOPLE "/_/search_regex=n[1-3]&rename=Name-%3ETitle",
     "/" PEOPLE "/Age=3/search_regex=n[1-3],Name&order_asc=Name",
     "/" PEOPLE "/Age=3&Name=n1",
+    "/" PEOPLE "/Age=3/limit=12",
+    "/" PEOPLE "/Age>1/limit=9&offset=14",
+    "/" PEOPLE "/Age<4/offset=11",
+    "/" PEOPLE "/ObjectNo>30&Age!=2/limit=25",
 };
 
 static void insert_many(void)
@@ -229,6 +235,120 @@ START_TEST(changes_meanwhile_are_seen_as_they_are_in_the_end)
 }
 END_TEST
 
+/* As the cleaner does it: the record is newer then, the entity is not. */
+static void move_oldest(void)
+{
+    struct change change;
+    uint64_t serial;
+
+    change_init(&change, service->turn, &arena);
+    ck_ok(store_move(service->store, store_oldest(service->store), &change));
+    ck_ok(turn_apply(service->turn, &change, &serial));
+    change_done(&change);
+}
+
+/* In and out of what is looked for, where the scan has been and where it has not, and what it comes
+ * to next. */
+static void disturb_anything(void)
+{
+    static const char *const whole[] = {"{\"Age\":1}", "{\"Age\":3}", "{\"Name\":\"n2\"}"};
+    char target[80];
+    unsigned place = (unsigned)rng_below(ENTITIES);
+
+    snprintf(target, sizeof(target), "/" PEOPLE "/_/unsafe=true&offset=%u&limit=%u", place,
+             1 + (unsigned)rng_below(9));
+    switch (rng_below(6)) {
+    case 0:
+        run("PATCH", target, whole[rng_below(ARRAY_LEN(whole))]);
+        break;
+    case 1:
+        run("DELETE", target, NULL);
+        break;
+    case 2:
+        for (unsigned i = (unsigned)rng_below(9); i > 0; i--)
+            insert();
+        break;
+    case 3:
+        run("POST", "/Shop.Message", "{\"Age\":3}");
+        move_oldest();
+        break;
+    default:
+        disturb();
+        break;
+    }
+}
+
+static void disturb_often(void)
+{
+    for (uint64_t i = rng_below(8); i > 0; i--)
+        disturb_anything();
+}
+
+START_TEST(whatever_happens_answers_are_those_of_the_last_turn)
+{
+    rng_seed((uint64_t)(1000 + _i));
+    for (unsigned round = 0; round < 10 * ROUNDS; round++) {
+        service->limits.scan_entities = 1 + (int64_t)rng_below(2 * SLICE);
+        while (collection_count(store_collection(service->store, SPAN(PEOPLE))) < ENTITIES)
+            insert();
+        check_read(rng_below(4) == 0 ? "REPORT" : "GET", reads[rng_below(ARRAY_LEN(reads))],
+                   rng_below(3) == 0 ? disturb : disturb_often);
+    }
+}
+END_TEST
+
+static void change_all(void)
+{
+    static const char *const ages[] = {"{\"Age\":2}", "{\"Age\":3}"};
+
+    run("PATCH", "/" PEOPLE "/_/unsafe=true", ages[rng_below(ARRAY_LEN(ages))]);
+    insert();
+}
+
+static void insert_some(void)
+{
+    for (unsigned i = 0; i < 5; i++)
+        insert();
+}
+
+/* Each turn changes or inserts more than a slice begins with. */
+START_TEST(no_writer_keeps_a_scan_from_its_end)
+{
+    void (*const writers[])(void) = {change_all, insert_some};
+
+    insert_many();
+    service->limits.scan_entities = 1;
+    for (size_t i = 0; i < ARRAY_LEN(reads); i++) {
+        uint64_t before = service->metrics->scan_slices;
+
+        check_read("GET", reads[i], writers[_i]);
+        ck_assert_uint_lt(service->metrics->scan_slices - before, 10 * ENTITIES);
+        run("DELETE", "/" PEOPLE "/_/unsafe=true&offset=60", NULL);
+    }
+}
+END_TEST
+
+START_TEST(a_result_that_is_taken_late_is_none)
+{
+    struct request request = request_of("GET", "/" PEOPLE "/Age=3", NULL);
+
+    insert_many();
+    request.gives_way = true;
+    request_run(&service->rest, &request, &response);
+    request.scan = response.scan;
+    wait_for(request.scan, NULL);
+    run("PATCH", "/" PEOPLE "/_/offset=20&unsafe=true", "{\"Age\":3}");
+    request_run(&service->rest, &request, &response);
+    ck_assert_ptr_eq(response.scan, request.scan);
+    wait_for(request.scan, NULL);
+    request_run(&service->rest, &request, &response);
+    ck_assert_ptr_null(response.scan);
+    scan_free(request.scan);
+    run("GET", "/" PEOPLE "/Age=3", NULL);
+    check_same_answer();
+}
+END_TEST
+
 /* Older entities are shown in the new form; the order of members tells. */
 START_TEST(an_older_form_is_tested_as_it_is_shown)
 {
@@ -258,17 +378,21 @@ START_TEST(another_declaration_meanwhile_counts)
 }
 END_TEST
 
+static unsigned redeclarations;
+
 static void redeclare(void)
 {
-    declare_people(++declared % 2);
+    if (redeclarations > 0)
+        declare_people(--redeclarations % 2);
 }
 
-START_TEST(what_is_always_declared_anew_is_evaluated_in_the_end)
+START_TEST(what_is_declared_anew_is_scanned_anew)
 {
     struct request request = request_of("GET", "/" PEOPLE "/Age=3", NULL);
 
     insert_many();
-    ck_assert_uint_eq(run_giving_way(&request, redeclare), 4);
+    redeclarations = 10;
+    ck_assert_uint_eq(run_giving_way(&request, redeclare), 11);
     request_run(&service->rest, &request, &plain);
     check_same_answer();
 }
@@ -531,9 +655,12 @@ void testing_cases(TCase *tc)
     tcase_add_checked_fixture(tc, begin, end);
     tcase_add_test(tc, answers_are_those_of_one_turn);
     tcase_add_loop_test(tc, changes_meanwhile_are_seen_as_they_are_in_the_end, 0, 10);
+    tcase_add_loop_test(tc, whatever_happens_answers_are_those_of_the_last_turn, 0, 10);
+    tcase_add_loop_test(tc, no_writer_keeps_a_scan_from_its_end, 0, 2);
+    tcase_add_test(tc, a_result_that_is_taken_late_is_none);
     tcase_add_test(tc, an_older_form_is_tested_as_it_is_shown);
     tcase_add_loop_test(tc, another_declaration_meanwhile_counts, 0, 5);
-    tcase_add_test(tc, what_is_always_declared_anew_is_evaluated_in_the_end);
+    tcase_add_test(tc, what_is_declared_anew_is_scanned_anew);
     tcase_add_test(tc, a_resource_that_is_gone_is_unknown);
     tcase_add_loop_test(tc, changes_meanwhile_are_changed_too, 0, 5);
     tcase_add_loop_test(tc, refusals_are_those_of_one_turn, 0, ARRAY_LEN(refusals));

@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include "base/rng.h"
+#include "store/turn_wait.h"
 
 static struct store_fixture f;
 
