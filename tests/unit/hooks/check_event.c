@@ -529,7 +529,13 @@ static void check_order(struct service *s)
 
     for (struct event *e = events_first(s->hooks.events); e != NULL;
          e = events_next(s->hooks.events, e), count++) {
+        const struct event *live = event_no(e->object_no);
+
         ck_assert_uint_gt(e->object_no, before);
+        ck_assert_uint_eq(e->depth, live->depth);
+        ck_assert_uint_eq(e->webhooks, live->webhooks);
+        ck_assert(e->is_binary == live->is_binary);
+        ck_assert_int_eq(e->time_unix_ns, live->time_unix_ns);
         before = e->object_no;
     }
     ck_assert_uint_eq(count, events_count(s->hooks.events));
