@@ -1,7 +1,6 @@
 /* The checks at every write of a webhook. Each puts its member into normal form as well. */
 #include "base/clock.h"
 #include "base/datetime.h"
-#include "base/decimal.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -351,36 +350,12 @@ static struct err *check_custom(struct call *call, struct draft *draft, const st
 
 /* Delivery and Signing. -------------------------------------------------------------------- */
 
-struct range {
-    struct span name;
-    double least, most;
-};
-
-static const struct range ranges[] = {
-    {SPAN_INIT("TimeoutSeconds"), 0.1, 3600},
-    {SPAN_INIT("MaxInFlight"), 1, 1024},
-    {SPAN_INIT("RatePerSecond"), 0, 1000000},
-    {SPAN_INIT("DisableAfterDays"), 0, 3650},
-};
-
 static struct err *check_delivery(struct call *call, const struct draft *draft)
 {
     struct json_value delivery = draft_value(draft, SPAN("Delivery"), call->arena);
     struct json_value schedule = json_member(delivery, SPAN("RetrySchedule"));
     struct retry_policy policy;
 
-    for (size_t i = 0; i < ARRAY_LEN(ranges); i++) {
-        struct json_value value = json_member(delivery, ranges[i].name);
-        double number;
-
-        if (json_type(value) != JSON_NUMBER)
-            continue;
-        number = decimal_to_double(json_text(value));
-        if (number < ranges[i].least || number > ranges[i].most)
-            return ERR(ERR_INVALID_ENTITY, "%.*s is %.*s, it must be between %g and %g",
-                       SPAN_FMT(ranges[i].name), SPAN_FMT(json_text(value)), ranges[i].least,
-                       ranges[i].most);
-    }
     return json_type(schedule) == JSON_ARRAY ? retry_parse(schedule, &policy) : NULL;
 }
 
