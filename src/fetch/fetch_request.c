@@ -8,25 +8,11 @@
 
 enum { HEAD_KEPT = 4096 }; /* bytes, for the next request */
 
-#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
-
-/* A byte that is less borrows into its high bit. (So may one above it: then this says true as
- * well.) */
-static bool may_hold_control(const char *eight)
-{
-    uint64_t word;
-
-    memcpy(&word, eight, sizeof(word));
-    return ((word - EACH_BYTE(' ')) & ~word & EACH_BYTE(0x80)) != 0;
-}
-
 static bool breaks_line(struct span s)
 {
-    size_t i = 0;
-
-    while (s.n - i >= 8 && !may_hold_control(s.p + i))
-        i += 8;
-    for (; i < s.n; i++)
+    if (span_holds_only(s, ' ', UINT8_MAX, '\0')) /* as nearly always: no control character */
+        return false;
+    for (size_t i = 0; i < s.n; i++)
         if (s.p[i] == '\r' || s.p[i] == '\n' || s.p[i] == '\0')
             return true;
     return false;
