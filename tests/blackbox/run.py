@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Runs the black-box tests: `run.py [-v] [-j N] [-x NAME-PART]... [NAME-PART...]`. SVCD names the
-binary. The last line counts what ran."""
+binary. Most tests wait for something most of the time, so that there are four at a time for each processor. With
+-v each is told with the seconds it took. The last line counts what ran."""
 import argparse
 import concurrent.futures
 import os
 import sys
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -19,16 +21,16 @@ def flatten(suite):
 
 
 def run_one(test):
-    result = unittest.TestResult()
+    result, began = unittest.TestResult(), time.monotonic()
     test.run(result)
     problems = result.failures + result.errors
-    return test.id(), [text for _, text in problems], result.skipped
+    return test.id(), [text for _, text in problems], result.skipped, time.monotonic() - began
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-v", "--verbose", action="store_true")
-    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("-j", "--jobs", type=int, default=4 * os.cpu_count())
     parser.add_argument("-x", "--without", action="append", default=[],
                         help="leave out tests whose name contains this")
     parser.add_argument("parts", nargs="*", help="run tests whose name contains one of these")
@@ -40,7 +42,7 @@ def main():
     tests = [t for t in tests if not any(part in t.id() for part in options.without)]
     passed = failed = skipped = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for name, problems, skips in pool.map(run_one, tests):
+        for name, problems, skips, seconds in pool.map(run_one, tests):
             if problems:
                 failed += 1
                 print(f"FAILED {name}\n" + "\n".join(problems), flush=True)
@@ -50,7 +52,7 @@ def main():
             else:
                 passed += 1
                 if options.verbose:
-                    print(f"ok {name}", flush=True)
+                    print(f"ok {name} {seconds:.1f} s", flush=True)
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not tests else 0
 

@@ -11,7 +11,7 @@ import harness
 
 
 def run(*arguments, stdin=b""):
-    return subprocess.run([harness.SVCD, *arguments], input=stdin, capture_output=True, timeout=30,
+    return subprocess.run([harness.SVCD, *arguments], input=stdin, capture_output=True, timeout=harness.DEADLINE_S,
                           check=False)
 
 
@@ -152,7 +152,7 @@ class Signals(harness.ServerCase):
                 answer += part
         self.assertTrue(answer.startswith(b"HTTP/1.1 201 Created\r\n"), answer)
         self.assertIn(b"Connection: close", answer)
-        self.assertEqual(self.server.process.wait(timeout=30), 0)
+        self.assertEqual(self.server.process.wait(timeout=harness.DEADLINE_S), 0)
 
     def test_a_second_signal_exits_at_once(self):
         with socket.create_connection(("127.0.0.1", self.server.port)) as s:
@@ -160,7 +160,7 @@ class Signals(harness.ServerCase):
             self.drain()
             self.assertIsNone(self.server.process.poll(), "it waits for the request")
             self.server.process.send_signal(signal.SIGTERM)
-            self.assertEqual(self.server.process.wait(timeout=10), 1)
+            self.assertEqual(self.server.process.wait(timeout=harness.DEADLINE_S), 1)
 
 
 class UnixSocket(unittest.TestCase):
@@ -186,7 +186,7 @@ class UnixSocket(unittest.TestCase):
                         answer += part
                 self.assertTrue(answer.startswith(b"HTTP/1.1 200 OK\r\n"), answer)
                 process.terminate()
-                self.assertEqual(process.wait(timeout=30), 0)
+                self.assertEqual(process.wait(timeout=harness.DEADLINE_S), 0)
             finally:
                 if process.poll() is None:
                     process.kill()

@@ -18,7 +18,7 @@ MOST_EXPOSURE = 2.0  # of 10
 
 def analyze(*arguments):
     """What systemd-analyze says; a machine without it fails the test: tools/test installs it."""
-    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, timeout=60,
+    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, timeout=harness.DEADLINE_S,
                           check=False)
 
 
@@ -86,11 +86,11 @@ class Installation(unittest.TestCase):
         build = os.path.dirname(os.path.abspath(harness.SVCD))
         with tempfile.TemporaryDirectory(prefix="svcd-test-") as directory:
             subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", directory],
-                           check=True, capture_output=True, timeout=60)
+                           check=True, capture_output=True, timeout=harness.DEADLINE_S)
             names = [os.path.relpath(os.path.join(where, file), directory + "/usr/local")
                      for where, _, files in os.walk(directory) for file in files]
             version = subprocess.run([directory + "/usr/local/bin/svcd", "--version"], check=True,
-                                     capture_output=True, timeout=30).stdout
+                                     capture_output=True, timeout=harness.DEADLINE_S).stdout
         self.assertRegex(version, rb"^svcd \d")
         wanted = {"bin/svcd", "bin/svc-journal", "share/man/man1/svcd.1",
                   "share/doc/svcd/reference/configuration.md", "lib/systemd/system/svcd.service",
@@ -99,7 +99,7 @@ class Installation(unittest.TestCase):
         self.assertFalse([name for name in names if name.startswith("..")])
 
     def test_the_manual_has_every_option(self):
-        usage = subprocess.run([harness.SVCD, "--help"], capture_output=True, text=True, timeout=30,
+        usage = subprocess.run([harness.SVCD, "--help"], capture_output=True, text=True, timeout=harness.DEADLINE_S,
                                check=True).stdout
         with open(os.path.join(DEPLOY, "..", "docs", "svcd.1"), encoding="utf-8") as file:
             manual = file.read().replace("\\-", "-")

@@ -78,7 +78,7 @@ class Commands(harness.ServerCase):
             if "<id>" in command:
                 command = command.replace("<id>", self.webhook_id())
             result = subprocess.run(command + " -sS -o /dev/null -w '%{http_code}'", shell=True,
-                                    capture_output=True, text=True, timeout=60, check=False)
+                                    capture_output=True, text=True, timeout=harness.DEADLINE_S, check=False)
             self.assertRegex(result.stdout, r"^2\d\d$", (command, result.stderr))
             harness.wait_until(self.is_idle, "what can be delivered is")
         return receiver
@@ -153,7 +153,7 @@ class Configurations(unittest.TestCase):
             with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
                 file.write(self.block_of(page))
             result = subprocess.run([harness.SVCD, "--check", "--config", path, "--data", directory + "/data"],
-                                    capture_output=True, text=True, timeout=60, check=False)
+                                    capture_output=True, text=True, timeout=harness.DEADLINE_S, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_keys(self):
@@ -272,7 +272,7 @@ class Receivers(harness.ServerCase):
         with open(path, "w", encoding="utf-8") as file:
             file.write(script)
         for arguments, expected in ((given, "true\n"), (given[:3] + ["00"] + given[4:], "false\n")):
-            result = subprocess.run(["node", path, *arguments], capture_output=True, text=True, timeout=60,
+            result = subprocess.run(["node", path, *arguments], capture_output=True, text=True, timeout=harness.DEADLINE_S,
                                     check=False)
             self.assertEqual(result.stdout, expected, result.stderr)
 
@@ -317,7 +317,7 @@ class Tables(unittest.TestCase):
     def test_reference(self):
         """Its tables are what svc-reference prints from those that the server works by."""
         tool = os.path.join(os.path.dirname(harness.SVCD), "svc-reference")
-        printed = subprocess.run([tool], capture_output=True, text=True, timeout=30, check=True).stdout
+        printed = subprocess.run([tool], capture_output=True, text=True, timeout=harness.DEADLINE_S, check=True).stdout
         errors, resources = printed.split("\n\n", 1)
         self.assertGreater(errors.count("\n"), 30)
         self.assertIn("\n" + errors + "\n", read("docs", "reference", "errors.md"))

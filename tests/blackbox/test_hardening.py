@@ -12,7 +12,7 @@ IS_X86 = platform.machine() == "x86_64"
 
 
 def output(*command):
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=harness.DEADLINE_S, check=True).stdout
 
 
 class Programs(unittest.TestCase):

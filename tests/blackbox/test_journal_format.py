@@ -123,7 +123,7 @@ class Format(harness.ServerCase):
         self.fill()
         self.server.kill()
         dumped = [json.loads(line) for line in subprocess.run(
-            [TOOL, "dump", self.server.data], capture_output=True, text=True, timeout=60,
+            [TOOL, "dump", self.server.data], capture_output=True, text=True, timeout=harness.DEADLINE_S,
             check=True).stdout.splitlines()]
         found = []
         for path in sorted(glob.glob(os.path.join(self.server.data, "*.seg"))):

@@ -13,7 +13,7 @@ TOOL = os.path.join(os.path.dirname(harness.SVCD), "svc-journal")
 
 
 def tool(*arguments):
-    return subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=harness.DEADLINE_S, check=False)
 
 
 class Journal(harness.ServerCase):
@@ -53,7 +53,7 @@ class Journal(harness.ServerCase):
         self.assertIn(path, result.stderr)
         with self.assertRaises(AssertionError) as refused:
             self.server.start()
-        self.assertEqual(self.server.process.wait(timeout=10), 2)
+        self.assertEqual(self.server.process.wait(timeout=harness.DEADLINE_S), 2)
         self.assertIn(os.path.basename(path), str(refused.exception))
         self.assertRegex(str(refused.exception), r"offset \d+")
         self.assertGreater(place, 4096)
@@ -193,7 +193,7 @@ class Journal(harness.ServerCase):
         self.entities(5)
         with open("/dev/full", "w", encoding="utf-8") as full:
             result = subprocess.run([TOOL, "dump", self.server.data], stdout=full,
-                                    stderr=subprocess.PIPE, timeout=60, check=False)
+                                    stderr=subprocess.PIPE, timeout=harness.DEADLINE_S, check=False)
         self.assertEqual(result.returncode, 2)
 
     def test_usage(self):

@@ -305,9 +305,8 @@ class Cardinality(Watched):
     def test_the_text_stays_small(self):
         self.created("/Many.R0000", {"a": 1})
         self.created("/Many.R1999", [{"a": 1}, {"a": 2}])
-        began = time.monotonic()
         values = self.scrape()
-        self.assertLess(time.monotonic() - began, 1)
+        self.assertLess(len(self.get("/Svc.Metrics").body), 100_000)
         entities = {name: value for name, value in values.items() if name.startswith("svc_store_entities")}
         self.assertEqual(len(entities), 201)
         self.assertIn("svc_store_entities{resource=Svc.Admin.Webhook}", entities, "our own come first")
@@ -344,9 +343,10 @@ class Health(Watched):
 
     def test_draining(self):
         """A connection that had begun a request before the drain hears of it, then is closed."""
-        with socket.create_connection(("127.0.0.1", self.server.port), timeout=10) as s:
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=harness.DEADLINE_S) as s:
             s.sendall(b"GET /Svc.Health HTTP/1.1\r\nHost: x\r\n")
-            time.sleep(0.2)
+            for _ in range(2):
+                self.get("/Svc.Health")  # what came before it has been read then
             self.server.process.terminate()
             harness.wait_until(lambda: any("draining" in line for line in self.server.log), "it drains")
             s.sendall(b"\r\n")
@@ -356,7 +356,7 @@ class Health(Watched):
         self.assertTrue(received.startswith(b"HTTP/1.1 503 "), received)
         self.assertIn(b"Connection: close\r\n", received)
         self.assertTrue(received.endswith(b'{"Status":"failing","Reasons":["shutting down"]}'), received)
-        self.assertEqual(self.server.process.wait(20), 0)
+        self.assertEqual(self.server.process.wait(harness.DEADLINE_S), 0)
 
 
 class Memory(Watched):
@@ -506,10 +506,10 @@ class Status(Watched):
         self.assertLess(status["LastFailureTime"], status["LastSuccessTime"])
 
     def test_throttled(self):
-        busy = self.receiver(lambda request: time.sleep(3))
+        busy = self.receiver(lambda request: time.sleep(600))
         cases = [({"MaxInFlight": 1}, "MaxInFlight"), ({"Ordered": True}, "Ordered"),
                  ({"RatePerSecond": 0.1}, "RatePerSecond")]
-        webhooks = [self.subscribe(busy.url(), Delivery=delivery) for delivery, _ in cases]
+        webhooks = [self.subscribe(busy.url(), Delivery=dict(delivery, TimeoutSeconds=600)) for delivery, _ in cases]
         self.raise_event()
         self.raise_event()
         for webhook, (_, reason) in zip(webhooks, cases):

@@ -310,7 +310,7 @@ class Large(Hostility):
 
     def subscribe_to_reports(self, url, **delivery):
         return self.webhook(Destination=url, EventSelector="/Shop.ReportReady",
-                            Delivery=dict({"TimeoutSeconds": 10 * harness.PATIENCE, "RetrySchedule": []}, **delivery))
+                            Delivery=dict({"TimeoutSeconds": hostile.PATIENT_S, "RetrySchedule": []}, **delivery))
 
     def raise_report(self):
         self.created("/Svc.Event/Resource=Shop.ReportReady", LARGE)

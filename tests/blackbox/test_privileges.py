@@ -98,7 +98,7 @@ class Starts(unittest.TestCase):
                 *arguments]
 
     def fails(self, command, *words, **options):
-        result = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=30, check=False,
+        result = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=harness.DEADLINE_S, check=False,
                                 **options)
         self.assertEqual(result.returncode, 2, result.stderr)
         for word in words:
@@ -114,7 +114,7 @@ class Starts(unittest.TestCase):
                 self.assertNotEqual(lines[-1], "", "".join(lines))
             process.terminate()
             lines += process.stderr.readlines()
-            self.assertEqual(process.wait(timeout=30), 0, "".join(lines))
+            self.assertEqual(process.wait(timeout=harness.DEADLINE_S), 0, "".join(lines))
         finally:
             process.kill()
             process.wait()
@@ -156,7 +156,7 @@ class FromRoot(Starts):
             self.assertEqual(os.stat(path).st_uid, NOBODY.pw_uid)
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=harness.DEADLINE_S)
         self.assertFalse(os.path.exists(path))
 
     def test_a_directory_that_the_user_cannot_use(self):
@@ -206,7 +206,7 @@ class FilesWithKeys(Starts):
 
     def check(self, config, mode):
         return subprocess.run(self.command(config, "--check", mode=mode), capture_output=True,
-                              text=True, timeout=30, check=False)
+                              text=True, timeout=harness.DEADLINE_S, check=False)
 
     def test_modes(self):
         for config in (self.KEYS, self.PROXY):

@@ -155,6 +155,10 @@ class NoHeaders(ProxyCase):
         self.assertEqual(connection.recv(1), b"")
         self.wait_closed("closed by the client")
 
+
+class SilentProxies(ProxyCase):
+    limits = {"HeaderSeconds": 600}
+
     def test_stopping_does_not_wait_for_headers(self):
         held = [self.connect() for _ in range(3)]
         harness.wait_until(lambda: self.metric("svc_connections_open") == 4, "all are accepted")

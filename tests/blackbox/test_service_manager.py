@@ -117,7 +117,7 @@ class Notifications(Case):
             result = subprocess.run(
                 [harness.SVCD, "--listen", f"127.0.0.1:{taken.getsockname()[1]}", "--data",
                  self.directory + "/data"], env=dict(os.environ, NOTIFY_SOCKET=path),
-                capture_output=True, timeout=30, check=False)
+                capture_output=True, timeout=harness.DEADLINE_S, check=False)
         self.assertEqual(result.returncode, 2)
         said = harness.wait_until(lambda: manager.messages[-1:], "the reason is said")[0]
         self.assertRegex(said[-1], r"^STATUS=failed: listen address .*: Address already in use$")
@@ -212,11 +212,11 @@ class Sockets(Case):
 
     def stop(self, process):
         process.terminate()
-        self.assertEqual(process.wait(timeout=30), 0, "".join(self.log))
+        self.assertEqual(process.wait(timeout=harness.DEADLINE_S), 0, "".join(self.log))
 
     def refused(self, sockets, *words, **options):
         process = self.launch(sockets, **options)
-        self.assertEqual(process.wait(timeout=30), 2)
+        self.assertEqual(process.wait(timeout=harness.DEADLINE_S), 2)
         harness.wait_until(lambda: all(word in "".join(self.log) for word in words),
                            f"{words} in the log")
 

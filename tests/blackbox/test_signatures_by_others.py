@@ -61,7 +61,7 @@ class SignaturesByOthers(harness.ServerCase):
         """A receiver in Node; returns (port, function that reads what it made of the next request)."""
         process = subprocess.Popen(["node", os.path.join(HERE, "verify.js"), install_packages()],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.addCleanup(process.wait, 30)
+        self.addCleanup(process.wait, harness.DEADLINE_S)
         self.addCleanup(process.stdin.close)
         given = {"secrets": secrets, "publicKeys": [base64_of(key) for key in public_keys]}
         process.stdin.write(json.dumps(given).encode() + b"\n")

@@ -132,7 +132,7 @@ class Heads(SlowCase):
 
 
 class Idle(SlowCase):
-    limits = {"HeaderSeconds": 1, "IdleSeconds": 1}
+    limits = {"HeaderSeconds": 1, "IdleSeconds": 3}
 
     def test_silent_connections_are_closed(self):
         fresh, used = self.connect(), self.connect()
@@ -182,7 +182,7 @@ class LargeAnswer(SlowCase):
 
 
 class NotReading(LargeAnswer):
-    limits = {"IdleSeconds": 1, "OutputBytes": 65536, "ShutdownSeconds": 1}
+    limits = {"IdleSeconds": 3, "OutputBytes": 65536, "ShutdownSeconds": 1}
 
     def test_one_that_keeps_its_connection(self):
         self.connect().sendall(GET)

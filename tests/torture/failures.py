@@ -63,7 +63,7 @@ HEAP = {"malloc", "calloc", "realloc"}
 # What ends the process: base/mem and MUST with a message, libuv without one (docs/operations/security.md) when epoll_ctl
 # fails, or the pipe for signals that it makes at the start.
 ABORTING = {"malloc": "svcd: ", "calloc": "svcd: ", "realloc": "svcd: ", "mmap": "svcd: ", "epoll_ctl": "", "pipe2": ""}
-REQUEST_S = 5
+REQUEST_S = harness.DEADLINE_S
 
 
 class Script:
@@ -156,7 +156,7 @@ class Script:
         for number in self.refused & set(found.values()):
             yield f"insert {number} was refused, but is there"
         try:
-            harness.wait_until(self.have_arrived, "events", 8)
+            harness.wait_until(self.have_arrived, "events")
         except AssertionError:
             missing = [len(self.events - arrived) for arrived in self.receivers.arrived]
             yield f"{missing} acknowledged events did not arrive"
@@ -202,7 +202,7 @@ def start(server):
 def end_of(server, call):
     """Yields what is wrong with how the server ended."""
     try:
-        status = server.process.wait(timeout=15)
+        status = server.process.wait(timeout=harness.DEADLINE_S)
     except subprocess.TimeoutExpired:
         server.kill()
         yield "it hangs"
