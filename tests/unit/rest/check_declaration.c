@@ -118,6 +118,19 @@ START_TEST(indexes_are_made_of_what_is_there)
 }
 END_TEST
 
+/* The same index, of a property whose values mean something else. */
+START_TEST(indexes_follow_the_properties)
+{
+    declare("{\"Name\":\"A.Item\",\"Kind\":\"EntityResource\",\"Indexes\":[\"At\"],\"Properties\":"
+            "[{\"Name\":\"At\",\"Type\":\"string\"}]}");
+    ck_asks(201, "POST", "/Item", "{\"At\":\"2020-01-01T01:00:00+01:00\"}");
+    ck_asks(204, "GET", "/Item/At='2020-01-01T00:00:00Z'", NULL);
+    redeclare("A.Item", "{\"Properties\":[{\"Name\":\"At\",\"Type\":\"datetime\"}]}");
+    ck_assert(is_indexed("/x/At=2020-01-01T00:00:00Z"));
+    ck_asks(200, "GET", "/Item/At=2020-01-01T00:00:00Z", NULL);
+}
+END_TEST
+
 START_TEST(content_changes_with_its_declaration)
 {
     declare("{\"Name\":\"A.Text\",\"Kind\":\"BinaryResource\",\"Content\":\"YQ==\"}");
@@ -194,6 +207,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, a_resource_is_there_with_the_answer);
     tcase_add_test(tc, a_changed_one_keeps_its_identity);
     tcase_add_test(tc, indexes_are_made_of_what_is_there);
+    tcase_add_test(tc, indexes_follow_the_properties);
     tcase_add_test(tc, content_changes_with_its_declaration);
     tcase_add_test(tc, a_deleted_name_may_be_something_else);
     tcase_add_test(tc, what_is_not_understood_is_left_out);
