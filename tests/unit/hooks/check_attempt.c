@@ -617,6 +617,39 @@ START_TEST(each_attempt_asks_for_its_payload_anew)
 }
 END_TEST
 
+/* ---- one after the other ---- */
+
+/* Attempts are used again: nothing of the one before is left in the next. */
+START_TEST(an_attempt_begins_with_nothing)
+{
+    webhook("/Placed/n=1", A "/", CUSTOM("/Inbox", ",\"BreakOnNoContent\":true"));
+    webhook("/Placed/n=2", A "/", "\"Delivery\":{\"RetrySchedule\":[]}");
+    webhook("/Placed/n=3", A "/", CUSTOM("/Inbox", ""));
+    webhook("/Placed/n=4", "/Svc.Admin.Delivery/_/unsafe=true", "\"Method\":\"DELETE\"");
+    raise_event("{\"n\":1}"); /* aborted */
+    raise_event("{\"n\":2}");
+    ck_span_eq(header_of(oldest(A), "Content-Type"), "application/json");
+    answer_with(A, 503, 1000, 1);
+    settle();
+    raise_event("{\"n\":3}");
+    ck_assert_ptr_null(header_of(oldest(A), "Content-Type").p);
+    answer_now(200);
+    raise_event("{\"n\":1}");
+    look("Svc.Admin.Delivery");
+    ck_asks(200, "GET", "/Svc.Admin.Delivery/_/select=State,LastStatus", NULL);
+    ck_body_eq("[{\"State\":\"Aborted\",\"LastStatus\":null},"
+               "{\"State\":\"Aborted\",\"LastStatus\":null},"
+               "{\"State\":\"Dead\",\"LastStatus\":503},"
+               "{\"State\":\"Delivered\",\"LastStatus\":200}]");
+    raise_event("{\"n\":4}"); /* it takes itself away */
+    ck_asks(204, "GET", "/Svc.Admin.Delivery", NULL);
+    raise_event("{\"n\":3}");
+    answer_now(200);
+    look("Svc.Admin.Delivery");
+    ck_member_eq("0.State", "\"Delivered\"");
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, begin, asking_close);
@@ -639,4 +672,5 @@ void testing_cases(TCase *tc)
     tcase_add_loop_test(tc, a_local_request_may_delete_what_it_is_for, 0, ARRAY_LEN(own));
     tcase_add_loop_test(tc, a_custom_payload_may_abort_a_delivery, 0, ARRAY_LEN(customs));
     tcase_add_test(tc, each_attempt_asks_for_its_payload_anew);
+    tcase_add_test(tc, an_attempt_begins_with_nothing);
 }
