@@ -336,15 +336,17 @@ END_TEST
 
 static const struct {
     const char *headers, *target, *body;
+    size_t count; /* of events */
 } named[] = {
-    {NULL, "/Svc.Event", "{\"Id\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}}"},
+    {NULL, "/Svc.Event", "{\"Id\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}}", 1},
     {NULL, "/Svc.Event",
      "[{\"Id\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}},"
-     "{\"Id\":\"y\",\"Resource\":\"Placed\",\"Payload\":{\"a\":1}}]"},
-    {"Idempotency-Key: x", "/Svc.Event", GOOD},
-    {"Idempotency-Key: x", "/Svc.Event", "[" GOOD "," GOOD "]"},
-    {"Idempotency-Key: x", "/Svc.Event/Resource=Placed", "[{},{}]"},
-    {"Idempotency-Key: x", "/Svc.Event/Resource=Picture", "bytes"},
+     "{\"Id\":\"y\",\"Resource\":\"Placed\",\"Payload\":{\"a\":1}}]",
+     2},
+    {"Idempotency-Key: x", "/Svc.Event", GOOD, 1},
+    {"Idempotency-Key: x", "/Svc.Event", "[" GOOD "," GOOD "]", 2},
+    {"Idempotency-Key: x", "/Svc.Event/Resource=Placed", "[{},{}]", 1},
+    {"Idempotency-Key: x", "/Svc.Event/Resource=Picture", "bytes", 1},
 };
 
 START_TEST(a_repetition_is_answered_as_the_first)
@@ -357,6 +359,7 @@ START_TEST(a_repetition_is_answered_as_the_first)
     ck_status(201);
     first = arena_copy(&asking.arena, answered_body());
     count = kept();
+    ck_assert_uint_eq(count, named[_i].count);
     asking_reload();
     /* Whoever would get it now, and whether it could still be raised at all. */
     webhook("/Placed");

@@ -7,6 +7,7 @@
 #include "hooks/delivery.h"
 #include "hooks/hooks.h"
 #include "hooks/webhook.h"
+#include "rest/access.h"
 #include "rest/metrics.h"
 #include "rest/resource.h"
 #include "store/change.h"
@@ -227,6 +228,37 @@ START_TEST(local_requests_have_keys_of_their_own)
         ck_status(201);
     else
         ck_problem(ERR_INVALID_ENTITY, local[_i].text);
+}
+END_TEST
+
+/* Nobody is kept from other changes by a key that has lost its rights since. */
+START_TEST(a_reference_that_went_wrong_is_kept)
+{
+    static const char *const kept[] = {"{\"Label\":\"x\"}", "{\"IsPaused\":true}",
+                                       "{\"Label\":\"y\"}"};
+    static const char *const judged[] = {"{\"IsPaused\":false}", "{\"Method\":\"PUT\"}",
+                                         "{\"Headers\":{\"X\":\"y\"}}",
+                                         "{\"Destination\":\"/Report\"}"};
+    const char *id;
+    const char admin[] = "Authorization: apikey admin", *target;
+
+    asking_add_key("admin", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
+    asking_add_key("reader", "[]");
+    ask_with(admin, "POST", "/Webhook",
+             "{\"EventSelector\":\"/Placed\",\"Destination\":\"/Inbox\"," KEYS "admin\"}}");
+    ck_status(201);
+    id = answered_text("0.Id");
+    target = asking_printf("/Webhook/Id=%s", id);
+    asking.service->rest.access->keys[0].sha256[0] ^= 1; /* another key has this name now */
+    asking_add_key("other", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        ask_with("Authorization: apikey other", "PATCH", target, kept[i]);
+        ck_status(200);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(judged); i++) {
+        ask_with("Authorization: apikey other", "PATCH", target, judged[i]);
+        ck_problem(ERR_INVALID_ENTITY, "Destination: ");
+    }
 }
 END_TEST
 
@@ -545,6 +577,7 @@ void testing_cases(TCase *tc)
     tcase_add_loop_test(tc, what_is_refused_changes_nothing, 0, ARRAY_LEN(bad));
     tcase_add_test(tc, headers_have_their_limit);
     tcase_add_loop_test(tc, local_requests_have_keys_of_their_own, 0, ARRAY_LEN(local));
+    tcase_add_test(tc, a_reference_that_went_wrong_is_kept);
     tcase_add_loop_test(tc, webhooks_follow_the_declarations, 0, ARRAY_LEN(declared_otherwise));
     tcase_add_test(tc, what_comes_back_is_resumed_by_hand);
     tcase_add_test(tc, one_that_was_paused_by_hand_gets_its_message);
