@@ -26,11 +26,10 @@ struct retention_limits {
 struct hooks;
 struct retention;
 
-/* Hears of what is stored from the turn. */
 struct retention *retention_new(struct hooks *hooks);
 /* NULL is allowed. */
 void retention_free(struct retention *r);
-/* Takes out what has become due while the service was not running. */
-void retention_start(struct retention *r);
+/* Something was stored that may have to go one day, or the service starts. Cheap. */
+void retention_wake(struct retention *r);
 
 #endif

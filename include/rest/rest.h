@@ -30,6 +30,8 @@ struct rest_observer {
      * and `json` as in resource_ops.stored. An error ends the request. */
     struct err *(*entity_stored)(void *context, struct call *call, enum method verb,
                                  struct span json);
+    /* A record of an error is stored. */
+    void (*error_stored)(void *context);
     /* The resource is about to change or to go, or the entities that its payloads consist of. */
     void (*resource_changing)(void *context, struct resource *resource);
     /* A change of declarations is complete. *out_serial is what an answer must wait for. */

@@ -41,8 +41,6 @@ bool turn_is_committed(const struct turn *t, uint64_t serial);
 void turn_wait(struct turn *t, struct turn_wait *wait, uint64_t serial);
 void turn_unwait(struct turn *t, struct turn_wait *wait);
 
-/* Called after every change that was carried out, once applied. */
-void turn_on_applied(struct turn *t, void (*on_applied)(void *context), void *context);
 /* Called once, when the journal has failed: nothing is acknowledged from then on. */
 void turn_on_failed(struct turn *t, void (*on_failed)(void *context, const char *why),
                     void *context);

@@ -15,6 +15,7 @@
 #include "hooks/hooks.h"
 #include "hooks/lane_host.h"
 #include "hooks/lane_settings.h"
+#include "hooks/retention.h"
 #include "io/timer.h"
 #include "rest/metrics.h"
 #include "rest/response.h"
@@ -261,4 +262,5 @@ static void record_outcome(struct attempt *attempt)
     }
     attempt_put(attempt);
     lane_update(lane);
+    retention_wake(hooks->retention);
 }

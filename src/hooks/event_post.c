@@ -5,6 +5,7 @@
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/idempotency.h"
+#include "hooks/retention.h"
 #include "hooks/webhook.h"
 #include "query/condition.h"
 #include "query/query.h"
@@ -285,5 +286,7 @@ struct err *event_post(struct hooks *hooks, struct call *call)
     struct err *e = post_all(&posting);
 
     idempotency_done(&posting.idempotency);
+    if (e == NULL)
+        retention_wake(hooks->retention);
     return e;
 }

@@ -67,7 +67,15 @@ static struct err *raise_event(void *context, struct call *call, enum method ver
     };
     if (draft.resource == NULL)
         return NULL; /* its declaration was deleted since */
+    retention_wake(hooks->retention);
     return event_raise(hooks, &draft, call->change, &raised);
+}
+
+static void on_error_stored(void *context)
+{
+    struct hooks *hooks = context;
+
+    retention_wake(hooks->retention);
 }
 
 static void detach(void *context, struct resource *resource)
@@ -87,12 +95,13 @@ static struct err *settle(void *context, struct arena *a, uint64_t *out_serial)
 void hooks_observe(struct hooks *hooks)
 {
     hooks->webhooks = webhooks_new(hooks);
-    hooks->rest->observer = (struct rest_observer){hooks, raise_event, detach, settle};
+    hooks->rest->observer =
+        (struct rest_observer){hooks, raise_event, on_error_stored, detach, settle};
 }
 
 void hooks_start(struct hooks *hooks)
 {
-    retention_start(hooks->retention);
+    retention_wake(hooks->retention);
     deliveries_start(hooks->deliveries);
 }
 

@@ -261,11 +261,8 @@ static void on_time(struct timer *timer)
         timer_stop(r->hooks->loop, &r->timer);
 }
 
-/* Something was stored that may have to go one day. */
-static void on_applied(void *context)
+void retention_wake(struct retention *r)
 {
-    struct retention *r = context;
-
     if (r->is_soon)
         return;
     r->is_soon = true;
@@ -280,20 +277,13 @@ struct retention *retention_new(struct hooks *hooks)
     r->errors = store_collection(hooks->store, error_log_resource);
     r->log = store_collection(hooks->store, webhook_log_resource);
     timer_init(&r->timer, on_time);
-    turn_on_applied(hooks->turn, on_applied, r);
     return r;
-}
-
-void retention_start(struct retention *r)
-{
-    on_applied(r);
 }
 
 void retention_free(struct retention *r)
 {
     if (r == NULL)
         return;
-    turn_on_applied(r->hooks->turn, NULL, NULL);
     timer_stop(r->hooks->loop, &r->timer);
     mem_free(r);
 }

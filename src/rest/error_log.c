@@ -218,6 +218,8 @@ struct span error_log_store(struct call *call, const struct err *e)
         err_free(failed);
         return (struct span){NULL, 0};
     }
+    if (call->rest->observer.error_stored != NULL)
+        call->rest->observer.error_stored(call->rest->observer.context);
     uuid_text(&id, text);
     return arena_printf(call->arena, "/%.*s/id=%s", SPAN_FMT(error_log_resource), text);
 }

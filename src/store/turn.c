@@ -40,8 +40,6 @@ struct turn {
     uint64_t arrivals;
     struct cleaner cleaner;
     uint64_t segment_bytes;
-    void (*on_applied)(void *context);
-    void *on_applied_context;
     void (*on_failed)(void *context, const char *why);
     void *on_failed_context;
 };
@@ -207,8 +205,6 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
         *out_serial = serial;
         serial += records[i].serials;
     }
-    if (t->on_applied != NULL)
-        t->on_applied(t->on_applied_context);
     return NULL;
 }
 
@@ -230,12 +226,6 @@ void turn_unwait(struct turn *t, struct turn_wait *wait)
 {
     if (heap_contains(&wait->node))
         heap_remove(&t->waits, &wait->node);
-}
-
-void turn_on_applied(struct turn *t, void (*on_applied)(void *context), void *context)
-{
-    t->on_applied = on_applied;
-    t->on_applied_context = context;
 }
 
 void turn_on_failed(struct turn *t, void (*on_failed_fn)(void *context, const char *why),
