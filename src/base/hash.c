@@ -1,3 +1,7 @@
+/* SipHash-1-3 for keys that clients choose: without its key nobody can make entries of a table
+ * collide. A few multiplications, keyed too, for keys that the server makes itself. CRC-32C (RFC
+ * 3720, appendix B.4) for the journal: by the processor's own instruction where there is one, else
+ * by a table. */
 #include "base/hash.h"
 
 #include "base/rng.h"

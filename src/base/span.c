@@ -1,4 +1,6 @@
-/* What is too long to be inline in the header: searches, folding, numbers. */
+/* What spans need that is too long to be inline. Loops over all bytes of a target or a header are
+ * written for what most input is: sixteen bytes at a time, or libc's memchr and memmem, which use
+ * what the processor has. */
 #include "base/span.h"
 
 #include "base/macros.h"

@@ -39,7 +39,7 @@ static ssize_t of_libcurl(struct fetch_conn *c, CURLcode code, size_t n)
     return -EPROTO;
 }
 
-/* What SSL_read and SSL_write came to. An end that TLS has not announced is no end: somebody may
+/* The result of SSL_read and SSL_write. An end that TLS has not announced is no end: somebody may
  * have cut the answer short. */
 static ssize_t of_openssl(struct fetch_conn *c, int n)
 {
@@ -92,7 +92,7 @@ ssize_t fetch_channel_read(struct fetch_conn *c, char *p, size_t size)
     return of_openssl(c, SSL_read(c->ssl, p, (int)size));
 }
 
-/* What a record takes of the two, in one piece. */
+/* As much of both as one record takes, in one piece. */
 static struct span gather(struct fetch_conn *c, struct span first, struct span second)
 {
     char *scratch = c->fetcher->loop->scratch;

@@ -96,7 +96,7 @@ static struct interval *rotate(const struct interval_tree *tree, struct interval
     return root;
 }
 
-/* Of a subtree whose sides differ in height by two at most; returns its root. */
+/* Balances a subtree whose sides differ in height by two at most; returns its root. */
 static struct interval *balance(const struct interval_tree *tree, struct interval *node)
 {
     int lean = height_of(node->child[1]) - height_of(node->child[0]);

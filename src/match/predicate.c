@@ -423,8 +423,8 @@ void predicates_wait(struct predicates *set, struct predicate_test test, void *f
         end_wait(set, test);
 }
 
-/* Of as many values as a path is compared with, and one more, one comes true; a range with two ends
- * is narrow more often than wide; of one with one end nothing can be said; what must differ nearly
+/* An equality is one of as many values as the path is compared with, and all others. A range with
+ * two ends is narrow more often than wide; with one end it may be anything. What must differ nearly
  * always does. */
 size_t predicates_rarity(struct predicate_test test)
 {

@@ -89,8 +89,8 @@ enum {
 
 #define RANK_OF_ZERO (UINT64_C(1) << 62)
 
-/* Of a canonical number without its sign: its power of ten, then its first digits. Numbers of
- * extreme powers share a rank. */
+/* The rank of a canonical number without its sign: its power of ten, then its first digits. Numbers
+ * of extreme powers share a rank. */
 static uint64_t magnitude(struct span canonical)
 {
     struct span digits = span_split(&canonical, 'e');

@@ -6,7 +6,7 @@
  * depth of the tree; what is left is the answers themselves. */
 #include "predicate_private.h"
 
-/* Of the key buffer, which a long number may have blown up. */
+/* What is kept of the key buffer, which a long number may have made large. */
 #define KEY_BYTES_KEPT 4096
 
 void predicates_start(struct predicates *set, struct json_value entity, struct arena *a)

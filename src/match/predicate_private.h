@@ -11,9 +11,6 @@
 #include "match/predicate.h"
 #include "query/literal.h"
 
-struct literal;
-struct instant;
-
 #define LITERAL_KINDS (LITERAL_DATETIME + 1)
 
 struct predicate {

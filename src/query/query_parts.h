@@ -68,7 +68,7 @@ void query_keep_init(struct query_keep *k, const struct meta *meta);
 void query_keep_done(struct query_keep *k);
 /* False when nothing that is offered from now on can change the result. */
 bool query_keep_wants(const struct query_keep *k);
-/* After how many that are offered it wants no more; UINT64_MAX: it wants all. */
+/* How many offered items are enough; UINT64_MAX: it wants all. */
 uint64_t query_keep_enough(const struct query_keep *k);
 /* `root` is the original, looked at for an order only. */
 void query_keep_offer(struct query_keep *k, const struct query_item *item, struct json_value root,

@@ -126,7 +126,8 @@ void asking_close(void)
     remove_directory();
 }
 
-struct store_digest asking_replay(const struct asking_record *records, size_t count)
+struct store_digest asking_replay(const struct asking_record *records, size_t count,
+                                  void (*look)(struct service *service))
 {
     struct loop loop;
     struct service *service = make(&loop);
@@ -138,6 +139,8 @@ struct store_digest asking_replay(const struct asking_record *records, size_t co
         ck_ok(store_apply(service->store, records[i].kind, records[i].body, &origin));
     }
     ck_ok(store_loaded(service->store));
+    if (look != NULL)
+        look(service);
     digest = store_digest(service->store);
     unmake(service, &loop);
     return digest;

@@ -26,12 +26,14 @@ void asking_close(void);
 /* Closes it and opens it again over the same files, with the same `resources`, of which nothing is
  * written then: the digest and the next serial are the same. */
 void asking_reload(void);
-/* What a service of its own knows when it has read these records, in this order. */
+/* What a service of its own knows when it has read these records, in this order. `look` is called
+ * with it, or NULL. */
 struct asking_record {
     unsigned kind;
     struct span body;
 };
-struct store_digest asking_replay(const struct asking_record *records, size_t count);
+struct store_digest asking_replay(const struct asking_record *records, size_t count,
+                                  void (*look)(struct service *service));
 /* Runs the loop until everything handed over is committed. */
 void asking_commit(void);
 /* One turn of the loop, without waiting for anything. */

@@ -15,7 +15,7 @@
 #include "store/store.h"
 #include "store/turn.h"
 
-#include <stdio.h>
+#include <string.h>
 
 static const char resources[] =
     "[{\"Name\":\"Shop.Placed\",\"Kind\":\"EventResource\"},"
@@ -503,19 +503,44 @@ static void shuffle(struct asking_record *all, size_t count)
     }
 }
 
-/* Events that are kept, with and without deliveries; some that only deliveries need; deliveries
- * that are forgotten. */
+/* Events that are kept, with and without deliveries, deep ones and binary ones; some that only
+ * deliveries need. */
 static void make_some_of_everything(void)
 {
     webhook("/Placed");
     webhook("/Placed/a>2");
-    for (int i = 0; i < 6; i++)
-        raise_event("Placed", asking_printf("{\"a\":%d}", i));
+    for (int i = 0; i < 6; i++) {
+        ask_with(asking_printf("Svc-depth: %d", i), "POST", "/Svc.Event/Resource=Placed",
+                 asking_printf("{\"a\":%d}", i));
+        ck_status(201);
+    }
     ask_with("Content-Type: image/gif", "POST", "/Svc.Event/Resource=Picture", "\x01\xff");
     ck_asks(201, "POST", "/Svc.Event",
             "{\"Id\":\"once\",\"Resource\":\"Placed\",\"Payload\":{\"a\":9}}");
     ck_asks(200, "DELETE", "/Svc.Event/_/offset=1&limit=3&unsafe=true", NULL);
-    ck_asks(200, "DELETE", "/Svc.Admin.Delivery/_/offset=2&limit=2&unsafe=true", NULL);
+    ck_asks(200, "DELETE", "/Svc.Admin.Delivery/_/limit=2&unsafe=true", NULL);
+    ck_asks(200, "DELETE", "/Svc.Admin.Delivery/_/offset=-1", NULL);
+}
+
+static void check_order(struct service *s)
+{
+    uint64_t before = 0;
+    size_t count = 0;
+
+    for (struct event *e = events_first(s->hooks.events); e != NULL;
+         e = events_next(s->hooks.events, e), count++) {
+        const struct event *live = event_no(e->object_no);
+
+        ck_assert_uint_gt(e->object_no, before);
+        ck_assert_uint_eq(e->depth, live->depth);
+        ck_assert_uint_eq(e->webhooks, live->webhooks);
+        ck_assert(e->is_binary == live->is_binary);
+        ck_assert_int_eq(e->time_unix_ns, live->time_unix_ns);
+        before = e->object_no;
+    }
+    ck_assert_uint_eq(count, events_count(s->hooks.events));
+    ck_assert_uint_eq(s->metrics->events, 0); /* they were raised in another life */
+    ck_assert_uint_eq(s->metrics->matches, 0);
 }
 
 enum { ORDERS = 60 };
@@ -532,9 +557,116 @@ START_TEST(records_mean_the_same_in_any_order)
     ck_assert_uint_gt(count, 20);
     rng_seed((uint64_t)_i + 1);
     shuffle(all, count);
-    digest = asking_replay(all, count);
+    digest = asking_replay(all, count, check_order);
     ck_assert_uint_eq(digest.objects, expected.objects);
     ck_assert_uint_eq(digest.sum, expected.sum);
+}
+END_TEST
+
+/* Records of one event and two deliveries: the event K as it is kept, H as only deliveries need it,
+ * G when it is no longer kept; deliveries 1 and 2, which are forgotten by a and b. */
+static const struct {
+    const char *records;
+    bool is_there, is_kept;
+    unsigned deliveries;
+} sequences[] = {
+    {"K", true, true, 0},       {"K12", true, true, 2},    {"1K2", true, true, 2},
+    {"12K", true, true, 2},     {"21aK", true, true, 1},   {"12abK", true, true, 0},
+    {"KG", false, false, 0},    {"KG1", true, false, 1},   {"K1Ga", false, false, 0},
+    {"1KGa", false, false, 0},  {"1KaG2", true, false, 1}, {"G1H", true, false, 1},
+    {"1GH", true, false, 1},    {"1H", true, false, 1},    {"H1", true, false, 1},
+    {"H1a2", true, false, 1},   {"1Ha2", true, false, 1},  {"1aH2", true, false, 1},
+    {"H", false, false, 0},     {"H1a", false, false, 0},  {"1Ha", false, false, 0},
+    {"H12ba", false, false, 0}, {"G", false, false, 0},    {"KK1", true, true, 1},
+    {"1H1H", true, false, 1},   {"K1a1", true, true, 1},
+};
+
+enum { EVENT_NO = 1000 };
+
+static size_t sequence;
+static struct uuid receiver;
+
+static struct asking_record record_of(char letter)
+{
+    struct asking_record record;
+    struct buf b;
+
+    buf_init_arena(&b, &asking.arena);
+    if (letter == 'K' || letter == 'H') {
+        const struct record_event event = {.id = receiver,
+                                           .object_no = EVENT_NO,
+                                           .is_hidden = letter == 'H',
+                                           .resource = SPAN("Shop.Placed"),
+                                           .payload = SPAN("[]")};
+
+        record.kind = RECORD_EVENT;
+        record_add_event(&b, &event);
+    } else if (letter == '1' || letter == '2') {
+        const struct record_delivery delivery = {.object_no = EVENT_NO + (uint64_t)(letter - '0'),
+                                                 .event_no = EVENT_NO,
+                                                 .webhook = receiver,
+                                                 .state = DELIVERY_PENDING};
+
+        record.kind = RECORD_DELIVERY;
+        record_add_delivery(&b, &delivery);
+    } else {
+        record.kind = letter == 'G' ? RECORD_EVENT_GONE : RECORD_DELIVERY_GONE;
+        record_add_number(&b, EVENT_NO + (uint64_t)(letter == 'a') + 2 * (uint64_t)(letter == 'b'));
+    }
+    record.body = buf_span(&b);
+    return record;
+}
+
+static void check_sequence(struct service *s)
+{
+    const struct event *event = events_find_no(s->hooks.events, EVENT_NO);
+
+    ck_assert((event != NULL) == sequences[sequence].is_there);
+    ck_assert_uint_eq(events_count(s->hooks.events), sequences[sequence].is_kept);
+    if (event == NULL)
+        return;
+    ck_assert(event->is_known);
+    ck_assert(event->is_kept == sequences[sequence].is_kept);
+    ck_assert_uint_eq(event->deliveries, sequences[sequence].deliveries);
+}
+
+START_TEST(a_sequence_of_records_means)
+{
+    const char *letters = sequences[_i].records;
+    struct asking_record *all;
+    size_t count;
+
+    sequence = (size_t)_i;
+    ck_assert(uuid_parse(span_str(webhook("/Placed")), &receiver));
+    all = record_all(&count);
+    all = memcpy(ARENA_ARRAY(&asking.arena, struct asking_record, count + strlen(letters)), all,
+                 count * sizeof(*all));
+    for (size_t i = 0; letters[i] != 0; i++)
+        all[count++] = record_of(letters[i]);
+    asking_replay(all, count, check_sequence);
+}
+END_TEST
+
+/* Of payloads that are not in memory, only their place is known. */
+START_TEST(a_payload_is_found_where_it_was_moved)
+{
+    struct journal_place before;
+    struct event *event;
+    size_t count;
+
+    webhook("/Placed");
+    event = event_no(raise_event("Placed", "{\"a\":1}"));
+    before = event->payload.place;
+    asking_commit();
+    asking.service->limits.payload_bytes = 0;
+    raise_event("Placed", "{\"a\":2}");
+    asking_commit();
+    ck_assert(!payload_is_loaded(event));
+    record_all(&count);
+    ck_assert_mem_ne(&event->payload.place, &before, sizeof(before));
+    asking_commit();
+    ck_asks(200, "GET", "/Svc.Event/_/select=Payload", NULL);
+    ck_body_eq("[{\"Payload\":[{\"a\":1}]},{\"Payload\":[{\"a\":2}]}]");
 }
 END_TEST
 
@@ -557,4 +689,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, an_event_outlives_its_deliveries);
     tcase_add_test(tc, the_version_tells_of_every_change);
     tcase_add_loop_test(tc, records_mean_the_same_in_any_order, 0, ORDERS);
+    tcase_add_loop_test(tc, a_sequence_of_records_means, 0, ARRAY_LEN(sequences));
+    tcase_add_test(tc, a_payload_is_found_where_it_was_moved);
 }
