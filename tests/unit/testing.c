@@ -29,7 +29,7 @@ int main(int argc, char **argv)
     SRunner *runner = srunner_create(suite);
     int failed;
 
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 600); /* on however slow a machine */
     tcase_add_checked_fixture(tc, set_up, tear_down);
     testing_cases(tc);
     suite_add_tcase(suite, tc);

@@ -1,11 +1,13 @@
 # shellcheck shell=bash disable=SC2034
-# Sourced by tools/run and tools/test: installs the Debian packages that are missing, saying which.
+# Sourced by tools that need them: installs the Debian packages that are missing, saying which.
 
 packages_build='build-essential meson ninja-build pkgconf libuv1-dev libcurl4-openssl-dev
 libcjson-dev libc-ares-dev libpcre2-dev libssl-dev node-llhttp check
 ca-certificates'
 packages_test='python3 curl git clang-format universal-ctags valgrind strace systemd haproxy openssl faketime
 libseccomp2'
+packages_fuzz='clang libclang-rt-14-dev'
+packages_analyze='clang clang-tidy cppcheck'
 # Any will do of these, also one that is not Debian's.
 PATH=$PATH:/usr/sbin command -v nginx >/dev/null || packages_test+=' nginx-light'
 command -v node >/dev/null || packages_test+=' nodejs'
@@ -32,7 +34,7 @@ configure() {
     local directory=$1
     shift
     if [ -f "$directory/build.ninja" ]; then
-        meson configure "$directory" "$@"
+        meson configure "$directory" "$@" >/dev/null
         meson setup --reconfigure "$directory" >/dev/null
     else
         meson setup "$directory" "$@" >/dev/null
