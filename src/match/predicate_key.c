@@ -6,6 +6,7 @@
 #include "predicate_private.h"
 
 #include "base/decimal.h"
+#include "base/must.h"
 
 #include <endian.h>
 #include <string.h>
@@ -64,6 +65,7 @@ struct span predicate_key_text(struct predicates *set, const struct predicate_pa
 
 struct span predicate_key_canonical(struct span key)
 {
+    MUST(key.n > sizeof(struct predicate_path *));
     return span_sub(key, 0, key.n - 1 - sizeof(struct predicate_path *));
 }
 
