@@ -1,0 +1,559 @@
+/* What is derived from stored webhooks, and what becomes of them when what they refer to is
+ * declared otherwise. Which values a member takes is in tests/conformance/webhooks.txt. */
+#include "asking.h"
+
+#include "base/uuid.h"
+#include "fetch/fetch.h"
+#include "hooks/delivery.h"
+#include "hooks/hooks.h"
+#include "hooks/webhook.h"
+#include "rest/metrics.h"
+#include "rest/resource.h"
+#include "store/change.h"
+#include "store/turn.h"
+
+static struct hooks *hooks(void)
+{
+    return &asking.service->hooks;
+}
+
+static const struct webhook *webhook_of(const char *id)
+{
+    struct uuid uuid;
+
+    ck_assert(uuid_parse(span_str(id), &uuid));
+    return webhook_find(hooks()->webhooks, &uuid);
+}
+
+/* Declared at run time, to be changed there. */
+static void begin(void)
+{
+    asking_open(NULL);
+    ck_asks(201, "POST", "/Svc.Admin.Resource",
+            "[{\"Name\":\"Shop.Placed\",\"Kind\":\"EventResource\"},"
+            "{\"Name\":\"Shop.Order\",\"Kind\":\"EntityResource\",\"Properties\":["
+            "{\"Name\":\"Total\",\"Type\":\"number\"},{\"Name\":\"Text\",\"Type\":\"string\"}]},"
+            "{\"Name\":\"Shop.Paid\",\"Kind\":\"EventResource\",\"Payload\":{\"Resource\":"
+            "\"Shop.Order\"}},"
+            "{\"Name\":\"Shop.Inbox\",\"Kind\":\"EntityResource\"},"
+            "{\"Name\":\"Shop.Report\",\"Kind\":\"EntityResource\"}]");
+}
+
+/* `members` without braces, or NULL. */
+static const char *webhook(const char *selector, const char *members)
+{
+    ck_asks(201, "POST", "/Webhook",
+            asking_printf("{\"EventSelector\":\"%s\",%s}", selector,
+                          members != NULL ? members : "\"Destination\":\"http://a.test/\""));
+    return answered_text("0.Id");
+}
+
+static void look(const char *id)
+{
+    ck_asks(200, "GET", asking_printf("/Webhook/Id=%s", id), NULL);
+}
+
+static void patch(const char *id, const char *body)
+{
+    ask("PATCH", asking_printf("/Webhook/Id=%s", id), body);
+}
+
+/* How many webhooks an event is sent to. */
+static int matched_by(const char *resource, const char *payload)
+{
+    uint64_t count;
+
+    ck_asks(201, "POST", asking_printf("/Svc.Event/Resource=%s", resource), payload);
+    ck_assert(span_to_u64(answered("0.Webhooks"), &count));
+    return (int)count;
+}
+
+/* ---- what an attempt needs ---- */
+
+START_TEST(a_webhook_without_settings_has_the_defaults)
+{
+    static const uint32_t delays_s[] = {5, 300, 1800, 7200, 18000, 36000, 36000};
+    struct webhook_settings s;
+
+    ck_ok(webhook_read(webhook_of(webhook("/Placed", NULL)), &asking.arena, &s));
+    ck_span_eq(s.method, "POST");
+    ck_span_eq(s.destination, "http://a.test/");
+    ck_assert(!s.is_local && !s.has_custom && !s.ordered);
+    ck_assert_uint_eq(s.header_count, 0);
+    ck_assert_ptr_null(s.content_type.p);
+    ck_assert_uint_eq(s.timeout_ms, 30000);
+    ck_assert_uint_eq(s.max_in_flight, 16);
+    ck_assert(s.rate_per_second == 0 && s.disable_after_days == 5);
+    ck_assert_uint_eq(s.secret_count, 0);
+    ck_assert_uint_eq(s.retry.delay_count, ARRAY_LEN(delays_s));
+    for (size_t i = 0; i < ARRAY_LEN(delays_s); i++)
+        ck_assert_uint_eq(s.retry.delays_ms[i], delays_s[i] * 1000);
+}
+END_TEST
+
+START_TEST(settings_are_read_as_they_were_written)
+{
+    const char *id = webhook(
+        "/Placed",
+        "\"Method\":\"put\",\"Destination\":\"/inbox/a=1/"
+        "limit=1\",\"Headers\":{\"X-A\":\"\\u00e4\","
+        "\"content-type\":\"text/csv\"},\"Delivery\":{\"TimeoutSeconds\":0.25,\"RetrySchedule\":"
+        "[0,1.5],\"MaxInFlight\":3,\"RatePerSecond\":0.5,\"Ordered\":true,\"DisableAfterDays\":"
+        "0.5},\"Signing\":{\"Secrets\":[\"whsec_a2tra2tra2tra2tra2tra2tra2tra2tr\"]},"
+        "\"CustomPayloadRequest\":{\"URI\":\"/report/x>1\",\"Headers\":{\"A\":\"b\"},\"Body\":"
+        "[{\"a\": 1}],\"BreakOnError\":true,\"BreakOnNoContent\":true}");
+    struct webhook_settings s;
+
+    asking_reload();
+    ck_ok(webhook_read(webhook_of(id), &asking.arena, &s));
+    ck_span_eq(s.method, "PUT");
+    ck_span_eq(s.destination, "/Shop.Inbox/a=1/limit=1");
+    ck_assert(s.is_local && s.has_custom && s.ordered && s.break_on_error && s.break_on_no_content);
+    ck_assert_uint_eq(s.header_count, 2);
+    ck_span_eq(s.headers[0].value, "\xc3\xa4");
+    ck_span_eq(s.content_type, "text/csv");
+    ck_assert_uint_eq(s.timeout_ms, 250);
+    ck_assert_uint_eq(s.retry.delay_count, 2);
+    ck_assert_uint_eq(s.retry.delays_ms[0], 0);
+    ck_assert_uint_eq(s.retry.delays_ms[1], 1500);
+    ck_assert_uint_eq(s.max_in_flight, 3);
+    ck_assert(s.rate_per_second == 0.5 && s.disable_after_days == 0.5);
+    ck_assert_uint_eq(s.secret_count, 1);
+    ck_span_eq(s.custom_uri, "/Shop.Report/x>1");
+    ck_span_eq(s.custom_body, "[{\"a\":1}]");
+    ck_assert_uint_eq(s.custom_header_count, 1);
+    ck_span_eq(s.custom_headers[0].name, "A");
+    /* It is a copy: the webhook may change meanwhile. */
+    patch(id, "{\"Headers\":{\"X-A\":null},\"Destination\":\"http://b.test/\"}");
+    ck_status(200);
+    ck_span_eq(s.headers[0].name, "X-A");
+    ck_span_eq(s.destination, "/Shop.Inbox/a=1/limit=1");
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+static const struct {
+    const char *patch;
+    enum err_code code;
+    const char *text;
+} bad[] = {
+    {"{\"Destination\":\"x\"}", ERR_INVALID_ENTITY, "Destination: "},
+    {"{\"Destination\":\"/Placed\"}", ERR_INVALID_ENTITY,
+     "Destination: 'Shop.Placed' does not support POST"},
+    {"{\"Method\":\"PUT\",\"Destination\":\"/Svc.Event\"}", ERR_INVALID_ENTITY,
+     "Destination: 'Svc.Event' does not support PUT"},
+    {"{\"EventSelector\":\"/Inbox\"}", ERR_WRONG_SELECTOR_KIND, "EventSelector: "},
+    {"{\"EventSelector\":\"/Paid/Totl>1\"}", ERR_INVALID_EVENT_SELECTOR, "EventSelector: "},
+    {"{\"Headers\":{\"A\":\"a\\u0000\"}}", ERR_INVALID_ENTITY,
+     "Headers: the value of 'A' has a line break or a NUL character"},
+    {"{\"Headers\":{\"\":\"a\"}}", ERR_INVALID_ENTITY, "Headers: '' is not a header name"},
+    {"{\"Headers\":{\"Webhook-x\":\"a\"}}", ERR_INVALID_ENTITY,
+     "Headers: 'Webhook-x' is set by the server"},
+    {"{\"Headers\":{\"Content-Type\":\"text/html\"}}", ERR_INVALID_ENTITY, "Headers: "},
+    {"{\"CustomPayloadRequest\":{\"URI\":\"/Placed\"}}", ERR_INVALID_ENTITY,
+     "CustomPayloadRequest: 'Shop.Placed' does not support GET"},
+    {"{\"Delivery\":{\"MaxInFlight\":0}}", ERR_INVALID_ENTITY,
+     "Delivery: MaxInFlight is 0, it must be between 1 and 1024"},
+    {"{\"Signing\":{\"Secrets\":[\"sesame\"]}}", ERR_INVALID_ENTITY, "Signing: "},
+    {"{\"Tags\":[\"a\",null]}", ERR_INVALID_ENTITY, "Tags: an element is not a string"},
+};
+
+START_TEST(what_is_refused_changes_nothing)
+{
+    const char *id = webhook("/Placed/a=1", NULL);
+    struct span before = asking_entities("Svc.Admin.Webhook");
+
+    patch(id, bad[_i].patch);
+    ck_problem(bad[_i].code, bad[_i].text);
+    ck_assert(span_find(answered_body(), SPAN("sesame")) == SIZE_MAX);
+    ck_span_is(asking_entities("Svc.Admin.Webhook"), before);
+    ck_assert_int_eq(matched_by("Placed", "{\"a\":1}"), 1);
+}
+END_TEST
+
+START_TEST(headers_have_their_limit)
+{
+    struct buf b;
+
+    buf_init_arena(&b, &asking.arena);
+    buf_add_str(&b, "\"Destination\":\"http://a.test/\",\"Headers\":{\"A\":\"1\"");
+    for (int i = 1; i < 64; i++)
+        buf_printf(&b, ",\"A%d\":\"%d\"", i, i);
+    buf_add_str(&b, "}");
+    buf_add_char(&b, 0);
+    patch(webhook("/Placed", b.p), "{\"Headers\":{\"B\":\"1\"}}");
+    ck_problem(ERR_INVALID_ENTITY, "Headers: more than 64 headers");
+}
+END_TEST
+
+/* ---- local requests and keys ---- */
+
+#define KEYS "\"Headers\":{\"Authorization\":\"apikey "
+
+static const struct {
+    const char *members;
+    const char *text; /* of the refusal; NULL: it is stored */
+} local[] = {
+    {"\"Destination\":\"/Inbox\"", "Destination: "},
+    {"\"Destination\":\"/Inbox\"," KEYS "wrong\"}", "Destination: "},
+    {"\"Destination\":\"/Inbox\"," KEYS "reader\"}",
+     "Destination: the API key in Headers.Authorization may not use POST on 'Shop.Inbox'"},
+    {"\"Destination\":\"/Inbox\"," KEYS "writer\"}", NULL},
+    {"\"Destination\":\"/Inbox\",\"Method\":\"PUT\"," KEYS "writer\"}",
+     "may not use PUT on 'Shop.Inbox'"},
+    {"\"Destination\":\"http://a.test/\"," KEYS "wrong\"}", NULL},
+    {"\"Destination\":\"http://a.test/\",\"CustomPayloadRequest\":{\"URI\":\"/Inbox\"}",
+     "CustomPayloadRequest: "},
+    {"\"Destination\":\"http://a.test/\"," KEYS "reader\"},\"CustomPayloadRequest\":{\"URI\":"
+     "\"/Inbox\"}",
+     "CustomPayloadRequest: "},
+    {"\"Destination\":\"http://a.test/\",\"CustomPayloadRequest\":{\"URI\":\"/Inbox\"," KEYS
+     "writer\"}}",
+     "CustomPayloadRequest: the API key in Headers.Authorization may not use GET on 'Shop.Inbox'"},
+    {"\"Destination\":\"http://a.test/\",\"CustomPayloadRequest\":{\"URI\":\"/Inbox\"," KEYS
+     "reader\"}}",
+     NULL},
+};
+
+START_TEST(local_requests_have_keys_of_their_own)
+{
+    asking_add_key("admin", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
+    asking_add_key("reader", "[{\"Resources\":[\"Shop.Inbox\"],\"Methods\":[\"GET\"]}]");
+    asking_add_key("writer", "[{\"Resources\":[\"Shop.Inbox\"],\"Methods\":[\"POST\"]}]");
+    ask_with("Authorization: apikey admin", "POST", "/Webhook",
+             asking_printf("{\"EventSelector\":\"/Placed\",%s}", local[_i].members));
+    if (local[_i].text == NULL)
+        ck_status(201);
+    else
+        ck_problem(ERR_INVALID_ENTITY, local[_i].text);
+}
+END_TEST
+
+/* ---- declarations that change ---- */
+
+static const struct {
+    const char *selector, *members;     /* of the webhook */
+    const char *method, *target, *body; /* what is done to declarations */
+    const char *message;                /* with which it is paused; NULL: it is not */
+    const char *event, *payload;
+} declared_otherwise[] = {
+    /* The event resource goes. */
+    {"/Placed", NULL, "DELETE", "/Resource/Name=Shop.Placed", NULL,
+     "EventSelector: '/Shop.Placed': Svc could not locate any resource by 'Shop.Placed'.", NULL,
+     NULL},
+    /* Its payload is another. */
+    {"/Placed/a=1", NULL, "PATCH", "/Resource/Name=Shop.Placed",
+     "{\"Payload\":{\"ContentType\":\"text/plain\"}}", "EventSelector: ", "Placed", "x"},
+    {"/Placed/a=1", NULL, "PATCH", "/Resource/Name=Shop.Placed",
+     "{\"Payload\":{\"Resource\":\"Shop.Order\"}}", "EventSelector: ", "Placed", "{\"Total\":1}"},
+    {"/Placed/Total>1", NULL, "PATCH", "/Resource/Name=Shop.Placed",
+     "{\"Payload\":{\"Resource\":\"Shop.Order\"}}", NULL, "Placed", "{\"Total\":2}"},
+    {"/Placed", NULL, "PATCH", "/Resource/Name=Shop.Placed", "{\"Description\":\"x\"}", NULL,
+     "Placed", "{}"},
+    /* The entities that its payload consists of have other properties. */
+    {"/Paid/Total>1", NULL, "PATCH", "/Resource/Name=Shop.Order",
+     "{\"Properties\":[{\"Name\":\"Text\",\"Type\":\"string\"}]}", "EventSelector: ", "Paid",
+     "{\"Text\":\"x\"}"},
+    {"/Paid/Total>1", NULL, "PATCH", "/Resource/Name=Shop.Order",
+     "{\"Properties\":[{\"Name\":\"Total\",\"Type\":\"boolean\"}]}", "EventSelector: ", "Paid",
+     "{\"Total\":true}"},
+    {"/Paid/Total>1", NULL, "PATCH", "/Resource/Name=Shop.Order",
+     "{\"Properties\":[{\"Name\":\"More\",\"Type\":\"any\"},{\"Name\":\"Total\",\"Type\":"
+     "\"number\"}]}",
+     NULL, "Paid", "{\"Total\":2}"},
+    {"/Paid/Text=5", NULL, "PATCH", "/Resource/Name=Shop.Order",
+     "{\"Properties\":[{\"Name\":\"Text\",\"Type\":\"integer\"}]}", NULL, "Paid", "{\"Text\":5}"},
+    /* A local destination goes, or has the method no more. */
+    {"/Placed", "\"Destination\":\"/Inbox\"", "DELETE", "/Resource/Name=Shop.Inbox", NULL,
+     "Destination: Svc could not locate any resource by 'Shop.Inbox'.", "Placed", "{}"},
+    {"/Placed", "\"Destination\":\"/Inbox\"", "PATCH", "/Resource/Name=Shop.Inbox",
+     "{\"Methods\":[\"GET\"]}", "Destination: 'Shop.Inbox' does not support POST", "Placed", "{}"},
+    {"/Placed", "\"Destination\":\"/Inbox\"", "PATCH", "/Resource/Name=Shop.Inbox",
+     "{\"Methods\":[\"POST\"]}", NULL, "Placed", "{}"},
+    {"/Placed", "\"Destination\":\"http://a.test/\",\"CustomPayloadRequest\":{\"URI\":\"/Report\"}",
+     "DELETE", "/Resource/Name=Shop.Report", NULL,
+     "CustomPayloadRequest.URI: Svc could not locate any resource by 'Shop.Report'.", "Placed",
+     "{}"},
+    {"/Placed", "\"Destination\":\"/Inbox\",\"CustomPayloadRequest\":{\"URI\":\"/Report\"}",
+     "PATCH", "/Resource/Name=Shop.Report", "{\"Methods\":[\"POST\"]}",
+     "CustomPayloadRequest.URI: 'Shop.Report' does not support GET", "Placed", "{}"},
+    /* Others do not matter. */
+    {"/Placed", NULL, "DELETE", "/Resource/Name=Shop.Inbox", NULL, NULL, "Placed", "{}"},
+    {"/Placed", NULL, "POST", "/Resource", "{\"Name\":\"Other.Placed\",\"Kind\":\"EventResource\"}",
+     NULL, "Shop.Placed", "{}"},
+};
+
+START_TEST(webhooks_follow_the_declarations)
+{
+    const char *selector = declared_otherwise[_i].selector;
+    const char *id = webhook(selector, declared_otherwise[_i].members);
+    bool is_paused = declared_otherwise[_i].message != NULL;
+    uint64_t serial = asking_serial();
+
+    ask(declared_otherwise[_i].method, declared_otherwise[_i].target, declared_otherwise[_i].body);
+    ck_assert_int_lt(asking.answer.status, 300);
+    /* The answer waits for the pause too. */
+    ck_assert_uint_eq(asking_serial(), serial + 1 + is_paused);
+    ck_assert_uint_eq(asking.answer.serial, serial + is_paused);
+    for (int again = 0; again < 2; again++) {
+        look(id);
+        ck_span_is(answered("0.IsPaused"), span_str(is_paused ? "true" : "false"));
+        if (is_paused)
+            ck_assert_msg(span_starts(span_str(answered_text("0.ErrorMessage")),
+                                      span_str(declared_otherwise[_i].message)),
+                          "%s", answered_text("0.ErrorMessage"));
+        else
+            ck_member_eq("0.ErrorMessage", "null");
+        ck_assert_uint_eq(asking.service->metrics->webhooks_paused, is_paused);
+        if (declared_otherwise[_i].event != NULL)
+            ck_assert_int_eq(
+                matched_by(declared_otherwise[_i].event, declared_otherwise[_i].payload),
+                !is_paused);
+        asking_reload();
+    }
+}
+END_TEST
+
+START_TEST(what_comes_back_is_resumed_by_hand)
+{
+    const char *id = webhook("/Placed/a=1", NULL);
+
+    ck_asks(200, "DELETE", "/Resource/Name=Shop.Placed", NULL);
+    ck_assert_ptr_null(webhook_of(id)->event_resource);
+    /* As long as it is paused, it may refer to what is not there. */
+    patch(id, "{\"Label\":\"x\"}");
+    ck_status(200);
+    patch(id, "{\"IsPaused\":true}");
+    ck_status(200);
+    ck_assert(span_starts(span_str(answered_text("0.ErrorMessage")), SPAN("EventSelector: ")));
+    patch(id, "{\"IsPaused\":false}");
+    ck_problem(ERR_INVALID_EVENT_SELECTOR, "EventSelector: ");
+    ck_asks(201, "POST", "/Resource", "{\"Name\":\"Shop.Placed\",\"Kind\":\"EventResource\"}");
+    ck_assert_ptr_nonnull(webhook_of(id)->event_resource);
+    ck_assert_int_eq(matched_by("Placed", "{\"a\":1}"), 0);
+    patch(id, "{\"IsPaused\":false}");
+    ck_status(200);
+    ck_member_eq("0.ErrorMessage", "null");
+    ck_assert_int_eq(matched_by("Placed", "{\"a\":1}"), 1);
+    ck_assert_int_eq(matched_by("Placed", "{\"a\":2}"), 0);
+}
+END_TEST
+
+/* A message says what to do: who has paused it does not know yet. */
+START_TEST(one_that_was_paused_by_hand_gets_its_message)
+{
+    const char *id = webhook("/Placed", "\"Destination\":\"http://a.test/\",\"IsPaused\":true");
+    struct span before;
+
+    ck_asks(200, "DELETE", "/Resource/Name=Shop.Placed", NULL);
+    look(id);
+    ck_assert(span_starts(span_str(answered_text("0.ErrorMessage")), SPAN("EventSelector: ")));
+    before = asking_entities("Svc.Admin.Webhook");
+    /* Once it has one, nothing is written again. */
+    ck_asks(200, "DELETE", "/Resource/Name=Shop.Inbox", NULL);
+    ck_span_is(asking_entities("Svc.Admin.Webhook"), before);
+}
+END_TEST
+
+START_TEST(several_are_paused_in_one_change)
+{
+    uint64_t serial;
+
+    for (int i = 0; i < 3; i++)
+        webhook("/Placed", NULL);
+    webhook("/Paid", NULL);
+    serial = asking_serial();
+    ck_asks(200, "DELETE", "/Resource/Name=Shop.Placed", NULL);
+    ck_assert_uint_eq(asking_serial(), serial + 4);
+    ck_assert_uint_eq(asking.service->metrics->webhooks_paused, 3);
+    ck_asks(200, "REPORT", "/Webhook/IsPaused=true", NULL);
+    ck_member_eq("0.Count", "3");
+}
+END_TEST
+
+START_TEST(detached_webhooks_match_nothing_until_they_are_settled)
+{
+    struct resource *resource = resource_named(asking.service->rest.resources, SPAN("Shop.Placed"));
+    const char *id = webhook("/Placed", NULL);
+    const char *target = webhook("/Paid", "\"Destination\":\"/Inbox\"");
+    uint64_t serial, before = asking_serial();
+
+    webhooks_detach(hooks()->webhooks, resource);
+    webhooks_detach(hooks()->webhooks, resource);
+    webhooks_detach(hooks()->webhooks,
+                    resource_named(asking.service->rest.resources, SPAN("Shop.Inbox")));
+    ck_assert_ptr_null(webhook_of(id)->event_resource);
+    ck_assert_ptr_null(webhook_of(target)->event_resource);
+    ck_assert_int_eq(matched_by("Placed", "{}"), 0);
+    ck_assert_int_eq(matched_by("Paid", "{}"), 0);
+    ck_ok(webhooks_settle(hooks()->webhooks, &asking.arena, &serial));
+    ck_assert_uint_eq(serial, 0); /* nothing had to be written */
+    ck_assert_uint_eq(asking_serial(), before + 2);
+    ck_assert_ptr_eq(webhook_of(id)->event_resource, resource);
+    ck_assert_int_eq(matched_by("Placed", "{}"), 1);
+    ck_assert_int_eq(matched_by("Paid", "{}"), 1);
+}
+END_TEST
+
+/* ---- pausing ---- */
+
+START_TEST(pausing_is_counted)
+{
+    const uint64_t *paused = &asking.service->metrics->webhooks_paused;
+    const char *id = webhook("/Placed", NULL);
+
+    ck_assert_uint_eq(*paused, 0);
+    patch(id, "{\"IsPaused\":true}");
+    ck_assert_uint_eq(*paused, 1);
+    patch(id, "{\"Label\":\"x\"}");
+    ck_assert_uint_eq(*paused, 1);
+    asking_reload();
+    paused = &asking.service->metrics->webhooks_paused;
+    ck_assert_uint_eq(*paused, 1);
+    ck_asks(200, "DELETE", "/Webhook", NULL);
+    ck_assert_uint_eq(*paused, 0);
+    ck_assert_ptr_null(webhook_of(id));
+}
+END_TEST
+
+START_TEST(the_server_pauses_with_a_message)
+{
+    const char *id = webhook("/Placed", "\"Destination\":\"http://a.test/\",\"Label\":\"x\"");
+    struct change change;
+    uint64_t serial;
+
+    change_init(&change, asking.service->turn, &asking.arena);
+    webhook_pause(webhook_of(id), SPAN("410 \"Gone\""), &change);
+    ck_assert(!webhook_of(id)->is_paused);
+    ck_ok(turn_apply(asking.service->turn, &change, &serial));
+    change_done(&change);
+    ck_assert(webhook_of(id)->is_paused);
+    look(id);
+    ck_member_eq("0.ErrorMessage", "\"410 \\\"Gone\\\"\"");
+    ck_member_eq("0.Label", "\"x\"");
+    patch(id, "{\"IsPaused\":false,\"ErrorMessage\":\"mine\"}");
+    ck_member_eq("0.ErrorMessage", "null");
+}
+END_TEST
+
+/* ---- Status ---- */
+
+START_TEST(a_status_says_why)
+{
+    const char *id = webhook("/Placed", NULL);
+
+    ck_asks(200, "GET", "/Webhook/_/add=Status", NULL);
+    ck_member_eq("0.Status.State", "\"Active\"");
+    ck_member_eq("0.Status.Reason", "null");
+    ck_member_eq("0.Status.OldestTime", "null");
+    ck_member_eq("0.Status.SuccessRate", "null");
+    ck_assert_int_eq(matched_by("Placed", "{}"), 1);
+    patch(id, "{\"IsPaused\":true}");
+    ck_asks(200, "GET", "/Webhook/_/add=Status", NULL);
+    ck_member_eq("0.Status.State", "\"Paused\"");
+    ck_member_eq("0.Status.Reason", "\"IsPaused is set\"");
+    ck_member_eq("0.Status.Pending", "1");
+    ck_assert_ptr_null(answered("0.status").p);
+    ck_asks(200, "DELETE", "/Resource/Name=Shop.Placed", NULL);
+    ck_asks(200, "GET", "/Webhook/_/add=Status", NULL);
+    ck_assert_str_eq(answered_text("0.Status.Reason"), answered_text("0.ErrorMessage"));
+    ck_asks(200, "GET", "/Webhook", NULL);
+    ck_assert_ptr_null(answered("0.Status").p);
+}
+END_TEST
+
+/* ---- masking ---- */
+
+static const struct {
+    const char *json, *masked;
+} masks[] = {
+    {"{\"Id\":\"1\",\"Headers\":{},\"Signing\":null}",
+     "{\"Id\":\"1\",\"Headers\":{},\"Signing\":null}"},
+    {"{\"Headers\":{\"authorization\":\"a\",\"X\":\"b\",\"Cookie\":\"c\"}}",
+     "{\"Headers\":{\"authorization\":\"*******\",\"X\":\"b\",\"Cookie\":\"*******\"}}"},
+    {"{\"CustomPayloadRequest\":{\"URI\":\"/x\",\"Headers\":{\"X-Api-Key\":\"a\",\"b\":\"c\"},"
+     "\"Body\":{\"Authorization\":\"open\"}}}",
+     "{\"CustomPayloadRequest\":{\"URI\":\"/x\",\"Headers\":{\"X-Api-Key\":\"*******\",\"b\":"
+     "\"c\"},\"Body\":{\"Authorization\":\"open\"}}}"},
+    {"{\"Signing\":{\"Secrets\":[\"a\",\"b\"]},\"Tags\":[\"a\"]}",
+     "{\"Signing\":{\"Secrets\":[\"*******\",\"*******\"]},\"Tags\":[\"a\"]}"},
+    {"{\"Delivery\":{\"Ordered\":true},\"Label\":\"Authorization\"}",
+     "{\"Delivery\":{\"Ordered\":true},\"Label\":\"Authorization\"}"},
+};
+
+START_TEST(secrets_are_masked_wherever_they_stand)
+{
+    struct buf b;
+
+    buf_init_arena(&b, &asking.arena);
+    webhook_mask(&b, span_str(masks[_i].json), &asking.arena);
+    ck_span_is(buf_span(&b), span_str(masks[_i].masked));
+}
+END_TEST
+
+#define SECRET_A "whsec_a2tra2tra2tra2tra2tra2tra2tra2tr"
+#define SECRET_B "whsec_YmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJi"
+
+START_TEST(a_masked_secret_keeps_its_place)
+{
+    const char *id = webhook(
+        "/Placed", "\"Destination\":\"http://a.test/\",\"Signing\":{\"Secrets\":[\"" SECRET_A
+                   "\"]},\"CustomPayloadRequest\":{\"URI\":\"/Report\",\"Headers\":{\"X-Api-Key\":"
+                   "\"sesame\"}}");
+
+    patch(id, "{\"Signing\":{\"Secrets\":[\"*******\",\"" SECRET_B "\"]}}");
+    ck_member_eq("0.Signing.Secrets", "[\"" SECRET_A "\",\"" SECRET_B "\"]");
+    patch(id, "{\"Signing\":{\"Secrets\":[\"" SECRET_B "\",\"*******\"]}}");
+    ck_member_eq("0.Signing.Secrets", "[\"" SECRET_B "\",\"" SECRET_B "\"]");
+    patch(id, "{\"Signing\":{\"Secrets\":[\"*******\",\"*******\",\"*******\"]}}");
+    ck_problem(ERR_INVALID_ENTITY, "Signing: a secret is *******, but none is stored");
+    patch(id, "{\"CustomPayloadRequest\":{\"URI\":\"/Inbox\",\"Headers\":{\"x-api-key\":"
+              "\"*******\"}}}");
+    ck_status(200);
+    ck_member_eq("0.CustomPayloadRequest.Headers.x-api-key", "\"sesame\"");
+    patch(id, "{\"CustomPayloadRequest\":{\"URI\":\"/Inbox\",\"Headers\":{\"Cookie\":"
+              "\"*******\"}}}");
+    ck_problem(ERR_INVALID_ENTITY, "CustomPayloadRequest: 'Cookie' is *******, but no value");
+}
+END_TEST
+
+/* ---- deletion ---- */
+
+START_TEST(with_a_webhook_its_deliveries_go)
+{
+    const char *id = webhook("/Placed", NULL);
+
+    webhook("/Placed", NULL);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(matched_by("Placed", "{}"), 2);
+    ck_asks(200, "DELETE", asking_printf("/Webhook/Id=%s", id), NULL);
+    ck_asks(200, "REPORT", "/Svc.Admin.Delivery", NULL);
+    ck_member_eq("0.Count", "3");
+    asking_reload();
+    ck_asks(200, "REPORT", "/Svc.Admin.Delivery", NULL);
+    ck_member_eq("0.Count", "3");
+    ck_assert_int_eq(matched_by("Placed", "{}"), 1);
+}
+END_TEST
+
+void testing_cases(TCase *tc)
+{
+    tcase_add_checked_fixture(tc, begin, asking_close);
+    tcase_add_test(tc, a_webhook_without_settings_has_the_defaults);
+    tcase_add_test(tc, settings_are_read_as_they_were_written);
+    tcase_add_loop_test(tc, what_is_refused_changes_nothing, 0, ARRAY_LEN(bad));
+    tcase_add_test(tc, headers_have_their_limit);
+    tcase_add_loop_test(tc, local_requests_have_keys_of_their_own, 0, ARRAY_LEN(local));
+    tcase_add_loop_test(tc, webhooks_follow_the_declarations, 0, ARRAY_LEN(declared_otherwise));
+    tcase_add_test(tc, what_comes_back_is_resumed_by_hand);
+    tcase_add_test(tc, one_that_was_paused_by_hand_gets_its_message);
+    tcase_add_test(tc, several_are_paused_in_one_change);
+    tcase_add_test(tc, detached_webhooks_match_nothing_until_they_are_settled);
+    tcase_add_test(tc, pausing_is_counted);
+    tcase_add_test(tc, the_server_pauses_with_a_message);
+    tcase_add_test(tc, a_status_says_why);
+    tcase_add_loop_test(tc, secrets_are_masked_wherever_they_stand, 0, ARRAY_LEN(masks));
+    tcase_add_test(tc, a_masked_secret_keeps_its_place);
+    tcase_add_test(tc, with_a_webhook_its_deliveries_go);
+}
