@@ -498,29 +498,45 @@ static void check_nothing_is_held(struct peer *p)
 }
 
 /* Requests that are held are whole, though others are read where they came in. */
+static void ask_for_change(struct peer *p, size_t number)
+{
+    peer_send_bytes(p, arena_printf(&arena,
+                                    "PATCH /Shop.Message/N=3%zu HTTP/1.1\r\nHost: a\r\n" JSON
+                                    "Accept: application/x-ndjson\r\n"
+                                    "Content-Length: 7\r\n\r\n{\"M\":%zu}",
+                                    number, number));
+}
+
+static void check_change(struct peer *p, size_t number)
+{
+    struct answer a = peer_answer(p);
+    struct span changed = arena_printf(&arena, "\"N\":3%zu,\"M\":%zu", number, number);
+
+    ck_assert_int_eq(a.status, 200);
+    ck_span_eq(answer_field(&a, SPAN("Content-Type")), "application/x-ndjson");
+    peer_send_bytes(
+        p, arena_printf(&arena, "GET /Shop.Message/M=%zu HTTP/1.1\r\nHost: a\r\n\r\n", number));
+    ck_assert(span_find(peer_answer(p).body, changed) != SIZE_MAX);
+}
+
 START_TEST(held_requests_keep_what_they_said)
 {
-    struct peer *all[4];
+    struct peer *all[4], *other;
 
     serve();
     all[0] = with_many_messages();
     for (size_t i = 1; i < ARRAY_LEN(all); i++)
         all[i] = peer_open();
+    other = peer_open();
     settle();
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        peer_send_bytes(all[i],
-                        arena_printf(&arena,
-                                     "PATCH /Shop.Message/N=3%zu HTTP/1.1\r\nHost: a\r\n" JSON
-                                     "Content-Length: 7\r\n\r\n{\"M\":%zu}",
-                                     i, i));
+        ask_for_change(all[i], i);
+    peer_send_bytes(other, arena_printf(&arena, "GET /Svc.Echo/N=%0400d HTTP/1.1\r\n\r\n", 0));
     await(count_scans() > 0);
-    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-        peer_expect(all[i], 200);
-        peer_send_bytes(
-            all[i], arena_printf(&arena, "GET /Shop.Message/M=%zu HTTP/1.1\r\nHost: a\r\n\r\n", i));
-        ck_assert(span_find(peer_answer(all[i]).body, arena_printf(&arena, "\"N\":3%zu", i)) !=
-                  SIZE_MAX);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        check_change(all[i], i);
+    peer_expect(other, 400);
+    peer_expect_closed(other, TCP_CLOSE_BAD_REQUEST);
     check_nothing_is_held(all[0]);
     end_serving();
 }
@@ -537,7 +553,7 @@ START_TEST(a_client_may_leave_during_a_scan)
         all[i] = peer_open();
     settle();
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        peer_send(all[i], SCAN ASK(1));
+        peer_send(all[i], i == 3 ? SCAN : SCAN ASK(1)); /* behind which it would not be read */
     await(count_scans() > 0);
     peer_reset(all[3]);
     expect_gone(TCP_CLOSE_RESET);
