@@ -27,6 +27,6 @@ void heap_remove(struct heap *h, struct heap_node *node);
 void heap_update(struct heap *h, struct heap_node *node);
 /* The least, or NULL. */
 struct heap_node *heap_first(const struct heap *h);
-bool heap_holds(const struct heap_node *node);
+bool heap_contains(const struct heap_node *node);
 
 #endif

@@ -63,6 +63,12 @@ struct limits {
 #undef LIMIT_AS_MEMBER
 };
 
-void limits_init(struct limits *l); /* the defaults */
+/* The defaults. */
+static inline void limits_init(struct limits *l)
+{
+#define LIMIT_AS_DEFAULT(member, name, value, least, most, unit, meaning) .member = value,
+    *l = (struct limits){LIMITS(LIMIT_AS_DEFAULT)};
+#undef LIMIT_AS_DEFAULT
+}
 
 #endif

@@ -25,11 +25,6 @@ void mem_wipe(void *p, size_t n);
 
 /* Fixes which blocks get a mapping of their own. Once, when the process starts. */
 void mem_init(void);
-/* Many small allocations, about n bytes together, come soon: where the heap grows for them it is of
- * huge pages if the kernel has them, which are filled several times as fast. Nothing is counted
- * before it is allocated, and nothing can fail. Until mem_expect_end the heap does not shrink. */
-void mem_expect(size_t n);
-void mem_expect_end(void);
 
 /* What is allocated now: usable bytes and number of blocks. */
 size_t mem_bytes(void);

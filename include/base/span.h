@@ -86,8 +86,6 @@ static inline size_t span_find_char(struct span s, char c, size_t from)
 
 /* Offset of the first occurrence of `needle` (an empty one is found at 0), or SIZE_MAX. */
 size_t span_find(struct span s, struct span needle);
-/* The same with ASCII letters folded. */
-size_t span_ifind(struct span s, struct span needle);
 /* Is every byte one of `least` to `most`, and none of them `but`? Sixteen at a time. */
 bool span_holds_only(struct span s, uint8_t least, uint8_t most, char but);
 /* Without leading and trailing spaces and tabs. */

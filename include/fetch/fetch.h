@@ -99,7 +99,7 @@ struct fetch {
  * fetcher keeps it for a while after the last reference is put back. */
 struct fetch_origin;
 
-/* Of a URL as fetch_check_url gives it; to be put back. */
+/* The origin of a URL as fetch_check_url gives it; to be put back. */
 struct fetch_origin *fetch_origin_get(struct fetcher *f, struct span url);
 /* NULL is allowed. */
 void fetch_origin_put(struct fetch_origin *origin);

@@ -13,14 +13,14 @@ struct call;
 struct once;
 
 /* What an event is remembered by. */
-struct repeat_name {
+struct idempotency_name {
     bool is_given; /* false: every such event is a new one */
     uint8_t key[RECORD_ONCE_KEY_BYTES];
     uint8_t body[RECORD_ONCE_BODY_BYTES];
 };
 
 /* Of one request. */
-struct repeats {
+struct idempotency {
     struct call *call;
     const struct once *once;                      /* what earlier requests raised */
     struct span request_key;                      /* Idempotency-Key, or absent */
@@ -28,22 +28,23 @@ struct repeats {
     struct map added;                             /* struct record_once: of this request itself */
 };
 
-/* ERR_INVALID_ENTITY: the header's value is no key. Call repeats_done, also after an error. */
-struct err *repeats_init(struct repeats *r, const struct once *once, struct call *call) MUST_USE;
-void repeats_done(struct repeats *r);
+/* ERR_INVALID_ENTITY: the header's value is no key. Call idempotency_done, also after an error. */
+struct err *idempotency_init(struct idempotency *r, const struct once *once,
+                             struct call *call) MUST_USE;
+void idempotency_done(struct idempotency *r);
 
 /* `event` is the object that describes the event, its Id a string if it has one; absent when the
  * request's body is the payload itself. ERR_INVALID_ENTITY: the Id is no key, or comes on top of
  * the request's. */
-struct err *repeats_name(const struct repeats *r, struct json_value event, size_t place,
-                         struct repeat_name *out_name) MUST_USE;
+struct err *idempotency_name(const struct idempotency *r, struct json_value event, size_t place,
+                             struct idempotency_name *out_name) MUST_USE;
 /* What the event of this name was answered, NULL when it is a new one. This request's answer then
  * waits for the disk as that one does. ERR_CONFLICT: something else was sent under the name. */
-struct err *repeats_find(const struct repeats *r, const struct repeat_name *name,
-                         const struct record_once **out_answer) MUST_USE;
+struct err *idempotency_find(const struct idempotency *r, const struct idempotency_name *name,
+                             const struct record_once **out_answer) MUST_USE;
 /* The request raises the event of this name: adds its answer to the call's change. Nothing without
  * a name. */
-void repeats_remember(struct repeats *r, const struct repeat_name *name,
-                      const struct record_once *answer);
+void idempotency_remember(struct idempotency *r, const struct idempotency_name *name,
+                          const struct record_once *answer);
 
 #endif

@@ -38,7 +38,7 @@ void payload_remove(struct payloads *p, struct event *event);
 void payload_needed(struct payloads *p, struct event *event);
 void payload_unneeded(struct payloads *p, struct event *event);
 
-bool payload_is_held(const struct event *event);
+bool payload_is_loaded(const struct event *event);
 /* False: it is not in memory, the disk was asked for it, try again soon. True: payload_get will not
  * wait, or there is an error that it will tell. */
 bool payload_ready(struct payloads *p, struct event *event);

@@ -32,12 +32,12 @@ bool ip_of_sockaddr(const struct sockaddr *address, struct in6_addr *out_ip);
 /* Returns `out_text`. */
 const char *ip_text(const struct in6_addr *ip, char out_text[INET6_ADDRSTRLEN]);
 
-bool ip_range_holds(const struct ip_range *range, const struct in6_addr *ip);
+bool ip_range_contains(const struct ip_range *range, const struct in6_addr *ip);
 
 /* `10.0.0.0/8`, `fd00::/8`, or a single address. ERR_UNKNOWN names what is wrong, also with an
  * address that has bits set after its length (10.0.0.1/8). */
 struct err *ip_ranges_add(struct ip_ranges *ranges, struct span text) MUST_USE;
-bool ip_ranges_hold(const struct ip_ranges *ranges, const struct in6_addr *ip);
+bool ip_ranges_contain(const struct ip_ranges *ranges, const struct in6_addr *ip);
 /* It is empty afterwards. NULL is allowed. */
 void ip_ranges_done(struct ip_ranges *ranges);
 

@@ -102,8 +102,7 @@ struct journal_stats {
     uint64_t segments;
     uint64_t replayed_records;
     uint64_t cut_bytes; /* torn tail found at recovery */
-    uint64_t last_commit_ns;
-    bool full; /* no room for a next segment */
+    bool full;          /* no room for a next segment */
     bool failed;
 };
 void journal_stats(const struct journal *j, struct journal_stats *out_stats);

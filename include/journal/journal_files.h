@@ -5,11 +5,16 @@
 
 #include "journal/segment.h"
 
+#include <dirent.h>
+
 #define JOURNAL_NAME_BYTES 40
 
 /* The lock, which lasts as long as the descriptor and its copies. ERR_STORAGE_FAILURE: another
  * process has it, which the message names. */
 struct err *journal_lock(const char *directory, int directory_fd, int *out_lock_fd) MUST_USE;
+/* The names in the directory, to be closed by closedir; NULL with errno. A stream of its own:
+ * readdir moves the position of its descriptor. */
+DIR *journal_names(int directory_fd);
 /* The segments' numbers in ascending order (mem_free). */
 struct err *journal_list(const char *directory, int directory_fd, uint64_t **out_numbers,
                          size_t *out_count) MUST_USE;

@@ -25,8 +25,8 @@ struct cut cut_most(void);
 /* Embedded in the owner. The cuts' bytes are the owner's too and must stay in place. */
 struct interval {
     struct cut low, high;
-    struct interval *left, *right;
-    struct interval *top; /* of those shown in this subtree, the one with the highest end */
+    struct interval *child[2]; /* left, right */
+    struct interval *top;      /* of those shown in this subtree, the one with the highest end */
     uint8_t height;
     bool shown;
 };

@@ -77,10 +77,8 @@ void path_add_json(const struct path *path, struct json_value root, struct arena
 
 /* Total order for sorting: null, false, true, numbers by value, strings, then arrays and objects by
  * text. Strings of a declared datetime: bytewise those that are none, then the others by instant;
- * all other strings bytewise. Instants and numbers of different spelling may be equal. */
-int value_cmp(const struct value *a, const struct value *b, enum value_type type);
-
-/* What value_cmp looks at, worked out once: for sorting many values. The text is the value's. */
+ * all other strings bytewise. Instants and numbers of different spelling may be equal. A key is
+ * what decides, worked out once for a value; its text is the value's. */
 struct value_key {
     int rank;
     struct span text;

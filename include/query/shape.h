@@ -1,6 +1,6 @@
-/* The shape of an object: a table of properties. Of a resource's entities it drives decoding,
- * validation, encoding, conditions, select, add, listing and the reference documentation; keys and
- * the configuration are read by such tables too. */
+/* The shape of an object: a table of properties. The shape of a resource's entities drives
+ * decoding, validation, encoding, conditions, select, add, listing and the reference documentation;
+ * keys and the configuration are read by such tables too. */
 #ifndef QUERY_SHAPE_H
 #define QUERY_SHAPE_H
 

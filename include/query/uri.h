@@ -46,8 +46,8 @@ struct err *uri_parse(struct span target, struct span base_path, size_t max_cond
  * `&`, `%`, `#`, `?` always are encoded. */
 void uri_add_encoded(struct buf *b, struct span text);
 /* Appends the normal form with `resource` as the name: values encoded, `_` for an empty part; three
- * parts always when `all_parts`, otherwise trailing empty parts dropped. Of a target that is not
- * read three parts as received. */
+ * parts always when `all_parts`, otherwise trailing empty parts dropped. A target that is not
+ * read yet keeps its three parts as received. */
 void uri_add_normal(struct buf *b, const struct uri *uri, struct span resource, bool all_parts);
 
 #endif

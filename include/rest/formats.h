@@ -8,14 +8,15 @@ struct json_value;
 
 /* Entities as a JSON array: an object gets brackets around its text, an array stays byte for byte.
  * ERR_INVALID_ENTITY when it is neither, or an element is no object; the index is named. */
-struct err *payload_from_json(struct json_value value, struct arena *a,
+struct err *formats_from_json(struct json_value value, struct arena *a,
                               struct span *out_array) MUST_USE;
 /* The array's items in another format (payload_array as made above). JSON comes out untouched. */
-void payload_add_as(struct buf *b, struct span payload_array, enum format format, struct arena *a);
+void formats_add_array(struct buf *b, struct span payload_array, enum format format,
+                       struct arena *a);
 /* Writes entity texts as JSON array, NDJSON or CSV: the one writer of lists, for answers too. CSV
  * (RFC 4180): the header row holds every member name in order of first appearance, nested values as
  * JSON text, null as an empty field. */
-void payload_add_list(struct buf *b, const struct span *items, size_t count, enum format format,
+void formats_add_list(struct buf *b, const struct span *items, size_t count, enum format format,
                       unsigned indent, struct arena *a);
 
 #endif

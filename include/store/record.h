@@ -1,6 +1,6 @@
 /* What the journal's records mean: their kinds and bodies, byte by byte. Pure encoding and
- * decoding; the frame around a body is io/segment's. All numbers little-endian; `text16` is a u16
- * length and that many bytes, `bytes32` the same with a u32.
+ * decoding; the frame around a body is journal/segment's. All numbers little-endian; `text16` is a
+ * u16 length and that many bytes, `bytes32` the same with a u32.
  *
  * Procedure for a change: a new member goes at the end of a body and decodes to its default when it
  * is missing; a new kind gets the next number; nothing is ever renumbered. Anything else raises
@@ -107,24 +107,39 @@ struct record_once_gone {
     uint8_t key[RECORD_ONCE_KEY_BYTES];
 };
 
-void record_add_entity(struct buf *b, const struct record_entity *r);
-void record_add_entity_gone(struct buf *b, const struct record_entity_gone *r);
-void record_add_event(struct buf *b, const struct record_event *r);
-void record_add_number(struct buf *b, uint64_t object_no);
-void record_add_delivery(struct buf *b, const struct record_delivery *r);
-void record_add_lane(struct buf *b, const struct record_lane *r);
-void record_add_once(struct buf *b, const struct record_once *r);
-void record_add_once_gone(struct buf *b, const struct record_once_gone *r);
+/* From the struct of that kind, and into it: then spans point into `body`. ERR_STORAGE_FAILURE when
+ * the body is too short for its kind. Callers use the functions below. */
+void record_add(struct buf *b, enum record_kind kind, const void *record);
+struct err *record_read(enum record_kind kind, struct span body, void *out) MUST_USE;
 
-/* Spans point into `body`. ERR_STORAGE_FAILURE when the body is not of that form. */
-struct err *record_read_entity(struct span body, struct record_entity *out) MUST_USE;
-struct err *record_read_entity_gone(struct span body, struct record_entity_gone *out) MUST_USE;
-struct err *record_read_event(struct span body, struct record_event *out) MUST_USE;
-struct err *record_read_number(struct span body, uint64_t *out_object_no) MUST_USE;
-struct err *record_read_delivery(struct span body, struct record_delivery *out) MUST_USE;
-struct err *record_read_lane(struct span body, struct record_lane *out) MUST_USE;
-struct err *record_read_once(struct span body, struct record_once *out) MUST_USE;
-struct err *record_read_once_gone(struct span body, struct record_once_gone *out) MUST_USE;
+#define RECORD_FUNCTIONS(name, kind, type)                                                         \
+    static inline void record_add_##name(struct buf *b, const type *r)                             \
+    {                                                                                              \
+        record_add(b, kind, r);                                                                    \
+    }                                                                                              \
+    MUST_USE static inline struct err *record_read_##name(struct span body, type *out)             \
+    {                                                                                              \
+        return record_read(kind, body, out);                                                       \
+    }
+RECORD_FUNCTIONS(entity, RECORD_ENTITY, struct record_entity)
+RECORD_FUNCTIONS(entity_gone, RECORD_ENTITY_GONE, struct record_entity_gone)
+RECORD_FUNCTIONS(event, RECORD_EVENT, struct record_event)
+RECORD_FUNCTIONS(delivery, RECORD_DELIVERY, struct record_delivery)
+RECORD_FUNCTIONS(lane, RECORD_LANE, struct record_lane)
+RECORD_FUNCTIONS(once, RECORD_ONCE, struct record_once)
+RECORD_FUNCTIONS(once_gone, RECORD_ONCE_GONE, struct record_once_gone)
+#undef RECORD_FUNCTIONS
+
+/* RECORD_EVENT_GONE and RECORD_DELIVERY_GONE: the number by value. */
+static inline void record_add_number(struct buf *b, uint64_t object_no)
+{
+    record_add(b, RECORD_EVENT_GONE, &object_no);
+}
+
+MUST_USE static inline struct err *record_read_number(struct span body, uint64_t *out_object_no)
+{
+    return record_read(RECORD_EVENT_GONE, body, out_object_no);
+}
 
 /* Can this version read the body? ERR_STORAGE_FAILURE: an unknown kind, or not of its form. */
 struct err *record_check(unsigned kind, struct span body) MUST_USE;

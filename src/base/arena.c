@@ -173,27 +173,22 @@ struct span arena_u64(struct arena *a, uint64_t value)
     return span_u64(value, arena_alloc(a, SPAN_U64_BYTES));
 }
 
+/* Most texts fit into the room there is; only the others are formatted twice. */
 struct span arena_printf(struct arena *a, const char *fmt, ...)
 {
-    char small[256];
-    struct span text;
+    size_t room = a->room_bytes;
     va_list args, again;
+    char *text;
     int n;
 
     va_start(args, fmt);
     va_copy(again, args);
-    n = vsnprintf(small, sizeof(small), fmt, args);
+    n = vsnprintf(a->room, room, fmt, args);
     MUST(n >= 0);
-    text = span_of(small, (size_t)n);
-    if (text.n < sizeof(small)) {
-        text = arena_copy(a, text);
-    } else {
-        char *p = arena_alloc(a, text.n + 1);
-
-        vsnprintf(p, text.n + 1, fmt, again);
-        text.p = p;
-    }
+    text = arena_alloc(a, (size_t)n + 1);
+    if ((size_t)n >= room)
+        vsnprintf(text, (size_t)n + 1, fmt, again);
     va_end(again);
     va_end(args);
-    return text;
+    return span_of(text, (size_t)n);
 }

@@ -1,3 +1,6 @@
+/* One block holds the count and the bytes, so that sharing costs no allocation and reading no
+ * second step through memory. The count is not atomic: there is one thread. A count that would wrap
+ * or sink below zero is our bug and aborts. */
 #include "base/blob.h"
 
 #include "base/mem.h"

@@ -107,15 +107,6 @@ void buf_add_str(struct buf *b, const char *text)
     buf_add(b, span_str(text));
 }
 
-/* Length of the UTF-8 character that s begins with, 0 when it begins with none. */
-static size_t utf8_length(struct span s)
-{
-    unsigned char lead = (unsigned char)s.p[0];
-    size_t n = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-
-    return n <= s.n && text_is_utf8(span_of(s.p, n)) ? n : 0;
-}
-
 void buf_add_utf8(struct buf *b, struct span s)
 {
     if (text_is_utf8(s)) {
@@ -124,7 +115,7 @@ void buf_add_utf8(struct buf *b, struct span s)
     }
     for (size_t i = 0; i < s.n && !b->over;) {
         struct span rest = span_sub(s, i, s.n);
-        size_t n = utf8_length(rest);
+        size_t n = text_utf8_bytes(rest);
 
         buf_add(b, n > 0 ? span_of(rest.p, n) : SPAN("\xef\xbf\xbd"));
         i += MAX(n, 1);

@@ -1,3 +1,6 @@
+/* The kernel's clocks, read through the vDSO without a system call. A test replaces both at once:
+ * from then on time moves only when the test moves it, so that a retry schedule of days runs in
+ * milliseconds, and the same way each time. */
 #include "base/clock.h"
 
 #include "base/must.h"

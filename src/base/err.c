@@ -1,3 +1,7 @@
+/* An error is one block: code, places and the message behind it. Making one may be slow, since an
+ * answer to a client follows: the message is formatted within a bound, cleaned to valid UTF-8 and
+ * cut to 10 000 characters, the places end at 32. File names in the trace begin at the root of the
+ * repository, whatever directory the compiler ran in. */
 #include "base/err.h"
 
 #include "base/mem.h"

@@ -69,7 +69,7 @@ static void sift_down(struct heap *h, size_t place, struct heap_node *node)
     put(h, place, node);
 }
 
-/* Either way up or way down is a step of no length. */
+/* The node moves up or down; the other way does nothing. */
 static void sift(struct heap *h, size_t place, struct heap_node *node)
 {
     sift_up(h, place, node);
@@ -83,7 +83,7 @@ static bool is_member(const struct heap *h, const struct heap_node *node)
 
 void heap_add(struct heap *h, struct heap_node *node)
 {
-    MUST(!heap_holds(node));
+    MUST(!heap_contains(node));
     if (h->count == h->size)
         set_size(h, MAX(LEAST_SIZE, 2 * h->size));
     h->count++;
@@ -116,7 +116,7 @@ struct heap_node *heap_first(const struct heap *h)
     return h->count > 0 ? h->nodes[0] : NULL;
 }
 
-bool heap_holds(const struct heap_node *node)
+bool heap_contains(const struct heap_node *node)
 {
     return node->place > 0;
 }

@@ -1,3 +1,6 @@
+/* Writers of JSON objects: one member with its name a call. The server's own answers and log
+ * entries, whose names are known and need no escaping, are made of these; entities of clients are
+ * stored as text and copied. */
 #include "base/member.h"
 
 #include "base/datetime.h"

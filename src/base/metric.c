@@ -1,3 +1,5 @@
+/* Histograms with fixed buckets, and the text format of Prometheus (version 0.0.4): for each metric
+ * HELP and TYPE, then its samples. Durations are counted in nanoseconds and written as seconds. */
 #include "base/metric.h"
 
 #define NANOS_PER_S UINT64_C(1000000000)

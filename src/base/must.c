@@ -1,3 +1,5 @@
+/* A broken expectation ends the process: the state can no longer be trusted, and what was
+ * acknowledged is in the journal, from where the next start recovers it. */
 #include "base/must.h"
 
 #include <stdio.h>

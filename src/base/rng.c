@@ -1,3 +1,6 @@
+/* Two sources. Secrets come from the kernel, 256 bytes a call, and are wiped from the reserve once
+ * handed out. Jitter and sampling take xoshiro256**, which is seeded from it: fast, and not fit for
+ * secrets. A test that sets the seed makes both repeatable. */
 #include "base/rng.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* One table says what a machine may do; every move is looked up in it, in release builds too. A
+ * move that is not in it aborts and names the machine and both states. */
 #include "base/sm.h"
 
 #include "base/must.h"

@@ -1,8 +1,9 @@
-/* What is too long to be inline in the header: searches, folding, numbers. */
+/* What spans need that is too long to be inline. Loops over all bytes of a target or a header are
+ * written for what most input is: sixteen bytes at a time, or libc's memchr and memmem, which use
+ * what the processor has. */
 #include "base/span.h"
 
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/macros.h"
 
 #include <string.h>
 
@@ -77,24 +78,6 @@ bool span_holds_only(struct span s, uint8_t least, uint8_t most, char but)
     for (size_t i = 0; i + sizeof(few) <= s.n; i += sizeof(few))
         others |= others_of(s.p + i, least, most, (uint8_t)but);
     return is_zero(others);
-}
-
-/* Both are folded into copies, because memmem is linear where comparing at every offset is not. */
-size_t span_ifind(struct span s, struct span needle)
-{
-    char *folded;
-    size_t found;
-
-    if (needle.n == 0)
-        return 0;
-    if (needle.n > s.n)
-        return SIZE_MAX;
-    folded = mem_alloc(s.n + needle.n);
-    text_fold_into(folded, s);
-    text_fold_into(folded + s.n, needle);
-    found = span_find(span_of(folded, s.n), span_of(folded + s.n, needle.n));
-    mem_free(folded);
-    return found;
 }
 
 static bool is_blank(char c)

@@ -108,7 +108,7 @@ static const struct range *range_of(const struct in6_addr *ip)
 {
     const struct range *range = ranges;
 
-    while (!ip_range_holds(&range->cidr, ip))
+    while (!ip_range_contains(&range->cidr, ip))
         range++;
     return range;
 }
@@ -120,9 +120,9 @@ static const char *judge(const struct egress_rules *rules, const struct in6_addr
     bool refused = range->class == RANGE_NEVER ||
                    (range->class == RANGE_LOCAL && rules->preset == EGRESS_PUBLIC_ONLY);
 
-    if (ip_ranges_hold(&rules->deny, ip))
+    if (ip_ranges_contain(&rules->deny, ip))
         return "on the Deny list";
-    if (!refused || ip_ranges_hold(&rules->allow, ip))
+    if (!refused || ip_ranges_contain(&rules->allow, ip))
         return NULL;
     return range->what;
 }
@@ -135,13 +135,13 @@ static bool all_zero(const uint8_t *from, const uint8_t *end)
 }
 
 /* The IPv4 address in this form, as IPv4-mapped. Byte 8 is never part of it (RFC 6052, section
- * 2.2). False when the address has not this form. */
+ * 2.2). False when the address does not have this form. */
 static bool embedded(const struct form *form, const struct in6_addr *ip, struct in6_addr *out_inner)
 {
     const uint8_t *from = ip->s6_addr + form->at, *end = ip->s6_addr + sizeof(ip->s6_addr);
     uint8_t v4[IP_V4_BYTES];
 
-    if (!ip_range_holds(&form->prefix, ip))
+    if (!ip_range_contains(&form->prefix, ip))
         return false;
     for (unsigned i = 0; i < IP_V4_BYTES; i++, from++) {
         if (from == ip->s6_addr + 8)

@@ -27,7 +27,7 @@ static struct fetch_answer *answer_of(llhttp_t *parser)
     return CONTAINER_OF(parser, struct fetch_answer, parser);
 }
 
-static int go_on(const struct fetch_answer *a)
+static int verdict_of(const struct fetch_answer *a)
 {
     return a->stop == FETCH_GOES_ON ? 0 : HPE_USER;
 }
@@ -47,7 +47,7 @@ static void begin_head(struct fetch_answer *a)
 static int on_status(llhttp_t *parser)
 {
     begin_head(answer_of(parser));
-    return go_on(answer_of(parser));
+    return verdict_of(answer_of(parser));
 }
 
 static int on_name(llhttp_t *parser, const char *p, size_t n)
@@ -108,7 +108,7 @@ static bool is_packed(struct span codings)
     return false;
 }
 
-/* Of several Retry-After the longest: never less than asked. */
+/* The longest of several Retry-After counts: never less than was asked. */
 static int on_field(llhttp_t *parser)
 {
     struct fetch_answer *a = answer_of(parser);
@@ -125,7 +125,7 @@ static int on_field(llhttp_t *parser)
     else if (span_ieq(name, SPAN("Transfer-Encoding")) && is_packed(value))
         a->stop = FETCH_PACKED;
     buf_clear(&a->line);
-    return go_on(a);
+    return verdict_of(a);
 }
 
 static bool has_no_body(const struct fetch_answer *a)
@@ -155,7 +155,7 @@ static int on_body(llhttp_t *parser, const char *p, size_t n)
     buf_add(&a->body, span_sub(span_of(p, n), 0, a->body.max - a->body.n));
     if (a->body_bytes > a->read_bytes)
         a->stop = FETCH_BODY_READ;
-    return go_on(a);
+    return verdict_of(a);
 }
 
 /* Behind the last chunk trailers may follow: from there on another limit holds. */

@@ -48,17 +48,18 @@ struct fetch_answer {
     uint64_t received, trailers_at; /* bytes */
 };
 
-/* To what is asked; zeroed memory, or that of an answer before, whose buffers are used again. */
+/* Begins the answer to this fetch. `a` is zeroed, or held an answer before: its buffers are used
+ * again. */
 void fetch_answer_begin(struct fetch_answer *a, const struct fetch *fetch);
 void fetch_answer_done(struct fetch_answer *a);
 /* The same answer however its bytes are cut. What is left of `bytes` behind a whole answer makes
  * it unclear. */
 enum fetch_progress fetch_answer_feed(struct fetch_answer *a, struct span bytes);
-/* No more will come. */
+/* The connection has ended: no more will come. */
 enum fetch_progress fetch_answer_end(struct fetch_answer *a);
-/* After a whole one: may the connection carry another request? */
+/* After a whole answer: may the connection carry another request? */
 bool fetch_answer_keeps_connection(const struct fetch_answer *a);
-/* After a bad one: what is wrong, in words. */
+/* After a bad answer: what is wrong, in words. */
 enum fetch_error fetch_answer_fault(const struct fetch_answer *a, char *why, size_t size);
 
 #endif

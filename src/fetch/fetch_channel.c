@@ -22,19 +22,24 @@
 
 enum { RECORD_BYTES = 16384 /* the most that one carries */ };
 
-/* What curl_easy_recv and _send came to. */
+/* What curl_easy_recv and _send came to; errno was 0 before. libcurl gives its text for the first
+ * failure only, which may have been one of the connecting: of an address that did not answer, or of
+ * the look at the peer of a connection that had been reset by then. */
 static ssize_t of_libcurl(struct fetch_conn *c, CURLcode code, size_t n)
 {
+    int error = errno;
+
     if (code == CURLE_OK)
         return (ssize_t)n;
     if (code == CURLE_AGAIN)
         return -EAGAIN;
     if (c->text[0] == '\0')
-        snprintf(c->text, sizeof(c->text), "%s", curl_easy_strerror(code));
+        snprintf(c->text, sizeof(c->text), "%s",
+                 error != 0 && error != EAGAIN ? strerror(error) : curl_easy_strerror(code));
     return -EPROTO;
 }
 
-/* What SSL_read and SSL_write came to. An end that TLS has not announced is no end: somebody may
+/* The result of SSL_read and SSL_write. An end that TLS has not announced is no end: somebody may
  * have cut the answer short. */
 static ssize_t of_openssl(struct fetch_conn *c, int n)
 {
@@ -76,6 +81,7 @@ ssize_t fetch_channel_read(struct fetch_conn *c, char *p, size_t size)
         p[0] = c->early;
         return 1;
     }
+    errno = 0;
     if (!c->is_direct) {
         code = curl_easy_recv(c->easy, p, size, &n);
         return of_libcurl(c, code, n);
@@ -83,11 +89,10 @@ ssize_t fetch_channel_read(struct fetch_conn *c, char *p, size_t size)
     if (c->ssl == NULL)
         return of_kernel(recv(fetch_socket_fd(c->socket), p, size, MSG_DONTWAIT));
     ERR_clear_error();
-    errno = 0;
     return of_openssl(c, SSL_read(c->ssl, p, (int)size));
 }
 
-/* What a record takes of the two, in one piece. */
+/* As much of both as one record takes, in one piece. */
 static struct span gather(struct fetch_conn *c, struct span first, struct span second)
 {
     char *scratch = c->fetcher->loop->scratch;
@@ -121,12 +126,12 @@ ssize_t fetch_channel_write(struct fetch_conn *c, struct span first, struct span
     if (c->is_direct && c->ssl == NULL)
         return write_plain(c, first, second);
     record = gather(c, first, second);
+    errno = 0;
     if (!c->is_direct) {
         code = curl_easy_send(c->easy, record.p, record.n, &n);
         return of_libcurl(c, code, n);
     }
     ERR_clear_error();
-    errno = 0;
     return of_openssl(c, SSL_write(c->ssl, record.p, (int)record.n));
 }
 

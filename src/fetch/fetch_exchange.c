@@ -136,7 +136,8 @@ static bool read_answer(struct fetch_conn *c, bool is_last)
     return true;
 }
 
-/* What of the request has not been sent. False: the connection is not the request's any more. */
+/* Sends what has not been sent of the request. False: the connection is not the request's any more.
+ */
 static bool send_request(struct fetch_conn *c)
 {
     struct fetch_transfer *t = c->transfer;

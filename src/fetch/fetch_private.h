@@ -34,9 +34,9 @@ struct fetch_target {
     bool literal; /* the name is an address */
 };
 
-/* Of `scheme://host` or `scheme://host:port` without anything else. False: not a usable one. */
+/* The target of `scheme://host` or `scheme://host:port`, nothing else. False: it is not usable. */
 bool fetch_target_parse(struct span origin, struct fetch_target *out_target);
-/* Of a proxy's URL, which may have a user name and a password, and must have a port. */
+/* The target of a proxy's URL, which may hold a user name and a password, and must hold a port. */
 bool fetch_proxy_parse(struct span url, struct fetch_target *out_target);
 /* NULL, or why the address is refused. Of names only localhost's are known: both must be. */
 const char *fetch_target_refused(const struct egress_rules *rules,
@@ -185,7 +185,7 @@ struct fetch_conn *fetch_conn_new(struct fetch_transfer *t);
 struct fetch_conn *fetch_conn_take(struct fetch_transfer *t);
 /* It is made: its socket, from now on. */
 void fetch_conn_made(struct fetch_conn *c, struct fetch_socket *socket);
-/* For the next request to its origin. */
+/* Keeps it for the next request to its origin. */
 void fetch_conn_keep(struct fetch_conn *c);
 /* In any state but SPARE. */
 void fetch_conn_close(struct fetch_conn *c);
@@ -196,7 +196,7 @@ void fetch_conn_on_event(struct fetch_conn *c, int status, int events);
 
 /* A place for TLS sessions. NULL: libcurl has no memory. */
 CURLSH *fetch_connect_share(void);
-/* ERR_UNKNOWN: libcurl has not got what is needed. */
+/* ERR_UNKNOWN: libcurl lacks what is needed. */
 struct err *fetch_connect_open(struct fetch_conn *c) MUST_USE;
 /* NULL is allowed: of a connection that has none. */
 void fetch_connect_close(struct fetch_conn *c);
@@ -214,10 +214,10 @@ void fetch_sockets_done(struct fetcher *f);
 /* CURLOPT_OPENSOCKETFUNCTION with the connection, CURLOPT_CLOSESOCKETFUNCTION with the fetcher. */
 curl_socket_t fetch_socket_on_open(void *data, curlsocktype purpose, struct curl_sockaddr *address);
 int fetch_socket_on_close(void *data, curl_socket_t fd);
-/* With this descriptor; NULL: it is not libcurl's. */
+/* The socket with this descriptor; NULL: it is not libcurl's. */
 struct fetch_socket *fetch_socket_at(const struct fetcher *f, curl_socket_t fd);
 curl_socket_t fetch_socket_fd(const struct fetch_socket *s);
-/* Those opened for the connection, but `but`, are nobody's from now on. */
+/* The sockets opened for the connection, except `but`, belong to nobody from now on. */
 void fetch_sockets_forget(struct fetch_conn *c, const struct fetch_socket *but);
 /* Far more has come for the connection than it can have asked for: its sockets end. */
 void fetch_sockets_end_noise(struct fetch_conn *c);
@@ -237,11 +237,11 @@ CURLcode fetch_tls_on_context(CURL *easy, void *context, void *data);
 bool fetch_channel_open(struct fetch_conn *c);
 /* It has brought an answer, and is about to be kept. */
 void fetch_channel_settle(struct fetch_conn *c);
-/* Bytes; 0 at the end; or an errno, negative: -EAGAIN none now, -EPROTO for TLS and libcurl, whose
+/* Bytes; 0 at the end; or a negative errno: -EAGAIN none now, -EPROTO for TLS and libcurl, whose
  * words are in c->text. */
 ssize_t fetch_channel_read(struct fetch_conn *c, char *p, size_t size);
-/* How many were taken, of the one and then the other, or an errno, negative. What was not taken
- * comes again next time. */
+/* How many bytes were taken, of the first and then of the second, or a negative errno. What was not
+ * taken comes again next time. */
 ssize_t fetch_channel_write(struct fetch_conn *c, struct span first, struct span second);
 /* Nobody has sent anything since the last answer, and the connection has not ended. */
 bool fetch_channel_is_quiet(struct fetch_conn *c);

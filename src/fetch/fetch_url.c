@@ -15,7 +15,7 @@ struct scheme {
 
 static const struct scheme web_schemes[] = {{SPAN_INIT("http://"), 80},
                                             {SPAN_INIT("https://"), 443}};
-/* Those of libcurl's that leave it to the proxy to resolve the name. */
+/* The schemes of libcurl that leave it to the proxy to resolve the name. */
 static const struct scheme proxy_schemes[] = {
     {SPAN_INIT("http://"), 0}, {SPAN_INIT("https://"), 0}, {SPAN_INIT("socks5h://"), 0}};
 

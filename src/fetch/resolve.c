@@ -332,7 +332,8 @@ static void entry_move(struct resolve_entry *e, struct list *to)
         list_push_back(to, &e->link);
 }
 
-/* To where it belongs when it has just been used; what is to be delivered stays until then. */
+/* Moves an entry that has just been used to its list; one with answers to deliver stays until they
+ * are. */
 static void entry_place(struct resolve_entry *e)
 {
     struct resolver *r = e->resolver;

@@ -27,7 +27,7 @@ static struct err *reformat(struct attempt *attempt, enum format format)
     struct buf b;
 
     buf_init(&b, most);
-    payload_add_as(&b, blob_span(json), format, &attempt->arena);
+    formats_add_array(&b, blob_span(json), format, &attempt->arena);
     blob_unref(json);
     if (buf_over(&b))
         e = ERR(ERR_PAYLOAD_TOO_LARGE,

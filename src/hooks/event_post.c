@@ -22,7 +22,7 @@
 struct posting {
     struct hooks *hooks;
     struct call *call;
-    struct repeats repeats;
+    struct idempotency idempotency;
     struct span *answers;
     size_t count;
 };
@@ -71,7 +71,7 @@ static struct err *draft_of_entities(struct call *call, struct resource *resourc
         return ERR(ERR_INVALID_ENTITY,
                    "'%.*s' has a binary payload: POST its bytes to /Svc.Event/Resource=%.*s",
                    SPAN_FMT(resource->name), SPAN_FMT(resource->name));
-    TRY(payload_from_json(payload, call->arena, &draft.payload));
+    TRY(formats_from_json(payload, call->arena, &draft.payload));
     TRY(check_entities(resource_payload_shape(call->rest->resources, resource), payload,
                        call->arena));
     draft.depth = request_depth(call->request);
@@ -175,7 +175,7 @@ static void add_answer(struct posting *p, const struct record_once *answer)
 }
 
 static struct err *raise_draft(struct posting *p, const struct event_draft *draft,
-                               const struct repeat_name *name)
+                               const struct idempotency_name *name)
 {
     struct event_raised raised;
     struct record_once answer;
@@ -188,7 +188,7 @@ static struct err *raise_draft(struct posting *p, const struct event_draft *draf
         .webhooks = raised.webhooks,
         .resource = draft->resource->name,
     };
-    repeats_remember(&p->repeats, name, &answer);
+    idempotency_remember(&p->idempotency, name, &answer);
     add_answer(p, &answer);
     return NULL;
 }
@@ -196,12 +196,12 @@ static struct err *raise_draft(struct posting *p, const struct event_draft *draf
 /* Recognised before anything else about the event is looked at: a repetition is answered as it was
  * even if the event could not be raised any more. */
 static struct err *answer_repeated(struct posting *p, struct json_value event,
-                                   struct repeat_name *out_name, bool *out_repeated)
+                                   struct idempotency_name *out_name, bool *out_repeated)
 {
     const struct record_once *known;
 
-    TRY(repeats_name(&p->repeats, event, p->count, out_name));
-    TRY(repeats_find(&p->repeats, out_name, &known));
+    TRY(idempotency_name(&p->idempotency, event, p->count, out_name));
+    TRY(idempotency_find(&p->idempotency, out_name, &known));
     if (known != NULL)
         add_answer(p, known);
     *out_repeated = known != NULL;
@@ -211,7 +211,7 @@ static struct err *answer_repeated(struct posting *p, struct json_value event,
 static struct err *post_event(struct posting *p, struct json_value input)
 {
     struct event_draft draft;
-    struct repeat_name name;
+    struct idempotency_name name;
     bool repeated;
     struct json_value webhook = json_member_fold(input, SPAN("WebhookId"));
 
@@ -255,7 +255,7 @@ static struct err *post_payload(struct posting *p, struct span resource)
         conditions_equal_to(&p->call->query->conditions, SPAN("WebhookId"));
     const struct json_value none = {NULL, NULL};
     struct event_draft draft;
-    struct repeat_name name;
+    struct idempotency_name name;
     bool repeated;
 
     p->answers = ARENA_ARRAY(p->call->arena, struct span, 1);
@@ -273,7 +273,7 @@ static struct err *post_all(struct posting *p)
     const struct literal *resource =
         conditions_equal_to(&p->call->query->conditions, SPAN("Resource"));
 
-    TRY(repeats_init(&p->repeats, p->hooks->once, p->call));
+    TRY(idempotency_init(&p->idempotency, p->hooks->once, p->call));
     TRY(resource == NULL ? post_described(p) : post_payload(p, resource->text));
     crud_answer_changed(p->call, p->count > 0 ? 201 : 200, "inserted into", p->answers, p->count);
     return call_apply(p->call);
@@ -284,6 +284,6 @@ struct err *event_post(struct hooks *hooks, struct call *call)
     struct posting posting = {.hooks = hooks, .call = call};
     struct err *e = post_all(&posting);
 
-    repeats_done(&posting.repeats);
+    idempotency_done(&posting.idempotency);
     return e;
 }

@@ -46,7 +46,7 @@ static void add_text(struct buf *b, struct span text)
 
 /* SHA-256, as nobody may be able to find two keys, or two bodies, that are taken for one another,
  * and the next process must find what this one remembered. */
-static void key_of(const struct repeats *r, enum name_kind kind, struct span key, size_t place,
+static void key_of(const struct idempotency *r, enum name_kind kind, struct span key, size_t place,
                    uint8_t out_key[RECORD_ONCE_KEY_BYTES])
 {
     uint8_t digest[RECORD_ONCE_BODY_BYTES];
@@ -81,9 +81,9 @@ static void digest_request(const struct call *call, uint8_t out_body[RECORD_ONCE
     buf_done(&b);
 }
 
-struct err *repeats_init(struct repeats *r, const struct once *once, struct call *call)
+struct err *idempotency_init(struct idempotency *r, const struct once *once, struct call *call)
 {
-    *r = (struct repeats){.call = call, .once = once};
+    *r = (struct idempotency){.call = call, .once = once};
     map_init(&r->added, added_key);
     r->request_key = request_header_all(call->request, SPAN(KEY_HEADER), call->arena);
     if (r->request_key.p == NULL)
@@ -93,16 +93,16 @@ struct err *repeats_init(struct repeats *r, const struct once *once, struct call
     return NULL;
 }
 
-void repeats_done(struct repeats *r)
+void idempotency_done(struct idempotency *r)
 {
     map_done(&r->added);
 }
 
-struct err *repeats_name(const struct repeats *r, struct json_value event, size_t place,
-                         struct repeat_name *out_name)
+struct err *idempotency_name(const struct idempotency *r, struct json_value event, size_t place,
+                             struct idempotency_name *out_name)
 {
     struct json_value id = json_member_fold(event, SPAN("Id"));
-    struct repeat_name name = {.is_given = true};
+    struct idempotency_name name = {.is_given = true};
 
     if (r->request_key.p != NULL && json_type(id) != JSON_NULL)
         return ERR(ERR_INVALID_ENTITY, "Id: the request has an " KEY_HEADER " already");
@@ -122,7 +122,7 @@ struct err *repeats_name(const struct repeats *r, struct json_value event, size_
     return NULL;
 }
 
-static const struct record_once *find(const struct repeats *r,
+static const struct record_once *find(const struct idempotency *r,
                                       const uint8_t key[RECORD_ONCE_KEY_BYTES])
 {
     const struct record_once *added =
@@ -138,8 +138,8 @@ static const struct record_once *find(const struct repeats *r,
     return &entry->record;
 }
 
-struct err *repeats_find(const struct repeats *r, const struct repeat_name *name,
-                         const struct record_once **out_answer)
+struct err *idempotency_find(const struct idempotency *r, const struct idempotency_name *name,
+                             const struct record_once **out_answer)
 {
     const struct record_once *answer = NULL;
     char event[UUID_TEXT_BYTES + 1];
@@ -155,8 +155,8 @@ struct err *repeats_find(const struct repeats *r, const struct repeat_name *name
     return NULL;
 }
 
-void repeats_remember(struct repeats *r, const struct repeat_name *name,
-                      const struct record_once *answer)
+void idempotency_remember(struct idempotency *r, const struct idempotency_name *name,
+                          const struct record_once *answer)
 {
     struct record_once *added;
 

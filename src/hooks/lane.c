@@ -109,7 +109,7 @@ struct lane_block lane_blocked_by(const struct lane *lane)
         return block;
     if (!turn_is_committed(d->hooks->turn, next->version))
         return never(LANE_NOT_ON_DISK);
-    if (!payload_is_held(next->event))
+    if (!payload_is_loaded(next->event))
         return (struct lane_block){LANE_NOT_READ, block.at_ms + READ_AGAIN_MS};
     return blocked_by_others(lane, block.at_ms);
 }
@@ -160,7 +160,7 @@ void lane_move(struct lane *lane, enum lane_state next, uint64_t at_ms)
         lane_origin_line_up(lane->origin);
     if (was == LANE_CALLED && next != LANE_STARTING)
         lane_origin_leave(lane->origin);
-    if (next == LANE_UNCOMMITTED && !heap_holds(&d->commit.node))
+    if (next == LANE_UNCOMMITTED && !heap_contains(&d->commit.node))
         turn_wait(d->hooks->turn, &d->commit, lane_head(lane)->version);
     if (next == LANE_READY || next == LANE_CALLED)
         lanes_wake(d);

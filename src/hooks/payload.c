@@ -36,7 +36,7 @@ static size_t most(const struct payloads *p)
     return (size_t)p->hooks->limits->payload_bytes;
 }
 
-static void hold(struct payloads *p, struct event *event, struct span payload)
+static void keep(struct payloads *p, struct event *event, struct span payload)
 {
     event->payload.blob = blob_new(payload);
     p->bytes += payload.n;
@@ -107,13 +107,13 @@ void payload_add(struct payloads *p, struct event *event, struct span payload,
                  const struct store_origin *origin)
 {
     event->payload.place = origin->place;
-    hold(p, event, payload);
+    keep(p, event, payload);
     list_push_back(list_of(p, event), &event->payload.link);
     if (p->bytes <= most(p))
         return;
     if (is_on_disk(p, event))
         evict(p, NULL);
-    else if (!heap_holds(&p->commit.node))
+    else if (!heap_contains(&p->commit.node))
         turn_wait(p->hooks->turn, &p->commit, origin->serial);
 }
 
@@ -155,14 +155,14 @@ static struct err *load(struct payloads *p, struct event *event, bool may_wait, 
     if (!*out_there)
         return NULL;
     TRY(record_read_event(buf_span(&p->scratch), &r));
-    hold(p, event, r.payload);
+    keep(p, event, r.payload);
     /* Backlogs are worked off oldest first: what is read back is needed sooner than the rest. */
     list_push_front(list_of(p, event), &event->payload.link);
     evict(p, event);
     return NULL;
 }
 
-bool payload_is_held(const struct event *event)
+bool payload_is_loaded(const struct event *event)
 {
     return event->payload.blob != NULL;
 }

@@ -298,62 +298,57 @@ static void pause_reading(struct conn *c, bool pause)
     tcp_resume(c->tcp);
 }
 
-static void post_more(struct conn *c)
+static void post_waiting_input(struct conn *c)
 {
     if (!c->is_closing && c->input.n > 0 && may_evaluate(c) && !loop_posted(&c->more))
         loop_post(c->server->loop, &c->more);
 }
 
-static void go_on(struct conn *c)
+/* Whether more is read depends on what waits already, on either side. */
+static void update_reading(struct conn *c)
 {
+    if (!c->is_closing)
+        pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
+}
+
+static void on_waiting_input(struct loop_task *task)
+{
+    struct conn *c = CONTAINER_OF(task, struct conn, more);
     struct span rest = take_requests(c, buf_span(&c->input));
 
     buf_drop_front(&c->input, c->input.n - rest.n);
     if (c->input.n == 0)
         buf_shrink(&c->input, 0);
     conn_flush(c);
-    post_more(c);
+    post_waiting_input(c);
     if (c->input.n == 0 && c->is_ended && !c->closes_when_sent) {
         conn_close_when_sent(c, TCP_CLOSE_PEER);
         conn_flush(c);
     }
-    pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
+    update_reading(c);
 }
 
-static void on_more(struct loop_task *task)
-{
-    go_on(CONTAINER_OF(task, struct conn, more));
-}
-
-/* What the client waited for leaves, or has left: its time begins anew. */
-static void end_our_part(struct conn *c)
+/* What the client waited for leaves, or has left: its time begins anew, and there is room for more.
+ */
+static void after_output(struct conn *c)
 {
     conn_flush(c);
     if (c->phase == H1_IDLE)
         c->phase_since_ms = conn_now_ms(c);
-}
-
-static void go_on_reading(struct conn *c)
-{
-    post_more(c);
-    if (!c->is_closing)
-        pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
+    post_waiting_input(c);
+    update_reading(c);
 }
 
 static void on_committed(struct turn_wait *wait)
 {
-    struct conn *c = CONTAINER_OF(wait, struct conn, wait);
-
-    end_our_part(c);
-    go_on_reading(c);
+    after_output(CONTAINER_OF(wait, struct conn, wait));
 }
 
 void conn_answer_held(struct conn *c, const struct asked *asked, bool keep_alive)
 {
     conn_equip(c);
     add_answer(c, asked, keep_alive);
-    end_our_part(c);
-    go_on_reading(c);
+    after_output(c);
 }
 
 static void on_read(void *context, struct span bytes)
@@ -371,8 +366,8 @@ static void on_read(void *context, struct span bytes)
     if (rest.n > 0)
         buf_add(&c->input, rest);
     conn_flush(c);
-    post_more(c);
-    pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
+    post_waiting_input(c);
+    update_reading(c);
 }
 
 /* The client sends no more; what it asked for is still answered. */
@@ -394,8 +389,7 @@ static void on_drain(void *context)
     conn_note_taken(c);
     if (c->is_closing)
         return;
-    end_our_part(c);
-    go_on_reading(c);
+    after_output(c);
 }
 
 static void on_close(void *context, enum tcp_close_reason reason)
@@ -504,7 +498,7 @@ void conn_new(struct http_server *server, struct tcp_conn *tcp, struct client *c
     buf_init(&c->output, BUF_NO_CAP); /* owes_enough bounds it, by one answer more than the limit */
     buf_init(&c->input, BUF_NO_CAP);  /* one read */
     c->wait.on_committed = on_committed;
-    c->more.run = on_more;
+    c->more.run = on_waiting_input;
     c->phase_since_ms = conn_now_ms(c);
     timer_init(&c->timer, on_time);
     timer_start(server->loop, &c->timer, conn_idle_ms(c));

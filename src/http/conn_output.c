@@ -190,7 +190,7 @@ void conn_flush(struct conn *c)
     if (c->is_closing)
         return;
     send_ready(c, ready_bytes(c), (struct span){NULL, 0});
-    if (c->mark_count > 0 && !heap_holds(&c->wait.node))
+    if (c->mark_count > 0 && !heap_contains(&c->wait.node))
         turn_wait(c->server->rest->turn, &c->wait, c->marks[0].serial);
     if (c->closes_when_sent && !conn_owes_answers(c) && !c->is_closing) {
         c->is_closing = true;

@@ -43,7 +43,7 @@ static enum finding search(struct span list, const struct ip_ranges *trusted, un
             continue;
         if (++*hops > HOPS_MOST || !ip_parse(without_port(hop), out_ip))
             return FOUND_NONSENSE;
-        if (!ip_ranges_hold(trusted, out_ip))
+        if (!ip_ranges_contain(trusted, out_ip))
             return FOUND_CLIENT;
     }
     return FOUND_NONE;

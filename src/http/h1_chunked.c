@@ -53,7 +53,7 @@ static enum h1_fail at_size(struct h1 *p, char c)
     return H1_OK;
 }
 
-static enum h1_fail go_on(struct h1 *p, bool allowed, enum state next, enum h1_fail fail)
+static enum h1_fail enter(struct h1 *p, bool allowed, enum state next, enum h1_fail fail)
 {
     p->chunks.state = (unsigned char)next;
     return allowed ? H1_OK : fail;
@@ -110,18 +110,18 @@ static enum h1_fail at_quoted_pair(struct h1 *p, char c)
 
 static enum h1_fail at_size_lf(struct h1 *p, char c)
 {
-    return go_on(p, c == '\n', p->chunks.left > 0 ? AT_DATA : AT_TRAILER, H1_BAD_CR);
+    return enter(p, c == '\n', p->chunks.left > 0 ? AT_DATA : AT_TRAILER, H1_BAD_CR);
 }
 
 static enum h1_fail at_data_cr(struct h1 *p, char c)
 {
-    return go_on(p, c == '\r', AT_DATA_LF, H1_BAD_CHUNK);
+    return enter(p, c == '\r', AT_DATA_LF, H1_BAD_CHUNK);
 }
 
 static enum h1_fail at_data_lf(struct h1 *p, char c)
 {
     p->chunks.digits = 0;
-    return go_on(p, c == '\n', AT_SIZE, H1_BAD_CR);
+    return enter(p, c == '\n', AT_SIZE, H1_BAD_CR);
 }
 
 /* Fields that a trailer must not hold, for whoever merged it into the head would be misled about
@@ -169,7 +169,7 @@ static enum h1_fail at_name(struct h1 *p, char c)
     struct h1_chunks *k = &p->chunks;
 
     if (c == ':')
-        return go_on(p, k->name_bytes > 0 && !is_head_only(span_of(k->name, k->name_bytes)),
+        return enter(p, k->name_bytes > 0 && !is_head_only(span_of(k->name, k->name_bytes)),
                      AT_VALUE, H1_BAD_TRAILER);
     if (k->name_bytes < H1_NAME_BYTES)
         k->name[k->name_bytes++] = c;
@@ -179,7 +179,7 @@ static enum h1_fail at_name(struct h1 *p, char c)
 static enum h1_fail at_trailer(struct h1 *p, char c)
 {
     if (c == '\r')
-        return go_on(p, true, AT_END_LF, H1_OK);
+        return enter(p, true, AT_END_LF, H1_OK);
     if (++p->field_lines > H1_MAX_FIELDS)
         return H1_MANY_FIELDS;
     p->chunks.name_bytes = 0;
@@ -198,12 +198,12 @@ static enum h1_fail at_value(struct h1 *p, char c)
 
 static enum h1_fail at_value_lf(struct h1 *p, char c)
 {
-    return go_on(p, c == '\n', AT_TRAILER, H1_BAD_CR);
+    return enter(p, c == '\n', AT_TRAILER, H1_BAD_CR);
 }
 
 static enum h1_fail at_end_lf(struct h1 *p, char c)
 {
-    return go_on(p, c == '\n', AT_END, H1_BAD_CR);
+    return enter(p, c == '\n', AT_END, H1_BAD_CR);
 }
 
 static enum h1_fail (*const readers[])(struct h1 *p, char c) = {

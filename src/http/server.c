@@ -25,7 +25,7 @@ struct http_listener {
 static bool is_proxy(const struct http_server *s, const struct tcp_conn *tcp,
                      struct in6_addr *out_ip)
 {
-    return !tcp_peer_ip(tcp, out_ip) || ip_ranges_hold(s->proxies, out_ip);
+    return !tcp_peer_ip(tcp, out_ip) || ip_ranges_contain(s->proxies, out_ip);
 }
 
 void server_admit(struct http_server *s, struct tcp_conn *tcp, struct span first)

@@ -1,3 +1,6 @@
+/* All addresses are 16 bytes, IPv4 as ::ffff:a.b.c.d (RFC 4291, section 2.5.5.2), so that one
+ * comparison of bits serves both families. A range remembers its family by its length: one of IPv4
+ * has 96 bits or more and the mapped prefix. */
 #include "io/ip.h"
 
 #include "base/mem.h"
@@ -71,7 +74,7 @@ static bool is_v4_range(const struct ip_range *range)
            memcmp(range->address, mapped_zero.s6_addr, IP_V4_AT) == 0;
 }
 
-bool ip_range_holds(const struct ip_range *range, const struct in6_addr *ip)
+bool ip_range_contains(const struct ip_range *range, const struct in6_addr *ip)
 {
     return is_v4_range(range) == (bool)IN6_IS_ADDR_V4MAPPED(ip) &&
            same_bits(range->address, ip->s6_addr, range->bits);
@@ -118,10 +121,10 @@ struct err *ip_ranges_add(struct ip_ranges *ranges, struct span text)
     return NULL;
 }
 
-bool ip_ranges_hold(const struct ip_ranges *ranges, const struct in6_addr *ip)
+bool ip_ranges_contain(const struct ip_ranges *ranges, const struct in6_addr *ip)
 {
     for (size_t i = 0; i < ranges->count; i++)
-        if (ip_range_holds(&ranges->items[i], ip))
+        if (ip_range_contains(&ranges->items[i], ip))
             return true;
     return false;
 }

@@ -1,3 +1,5 @@
+/* Figures of this process for the metrics, and its limit on descriptors, which connections and
+ * deliveries share. libuv reads the figures; the limit is the kernel's own. */
 #include "io/process.h"
 
 #include "base/must.h"

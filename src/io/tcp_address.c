@@ -1,5 +1,6 @@
-/* Addresses to listen on: their text, checked, and what the kernel takes. localhost stands for both
- * of its addresses. */
+/* Listen addresses: from their text to what bind takes. The forms are told apart by how they begin
+ * (`unix:`, a bracket), and names are not resolved, except localhost, which is two addresses. Each
+ * error says what is wrong, for the person who wrote the configuration. */
 #include "tcp_private.h"
 
 #include "base/must.h"

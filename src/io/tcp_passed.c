@@ -1,3 +1,7 @@
+/* Listening sockets that the service manager has opened and passed on (systemd's socket
+ * activation), so that no client is refused during a restart. A listener takes the one that has its
+ * address; what is passed and cannot be listened on is refused at once, rather than left to fail
+ * later. */
 #include "io/tcp_passed.h"
 
 #include "tcp_private.h"

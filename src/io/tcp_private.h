@@ -20,7 +20,7 @@ struct tcp_sockaddr {
     socklen_t n;
 };
 
-/* What to bind to for an address of tcp_parse_address. Returns how many. */
+/* The addresses to bind for one of tcp_parse_address. Returns how many. */
 unsigned tcp_sockaddrs(const struct tcp_address *address,
                        struct tcp_sockaddr out_addresses[TCP_SOCKETS_MOST]);
 void tcp_sockaddr_set_port(struct tcp_sockaddr *address, uint16_t port);

@@ -4,15 +4,10 @@
 
 #include "base/must.h"
 
-/* CONTAINER_OF for const. */
-static const struct timer *timer_of(const struct heap_node *node)
-{
-    return (const void *)((const char *)node - offsetof(struct timer, node));
-}
-
 static bool fires_before(const struct heap_node *a, const struct heap_node *b)
 {
-    const struct timer *x = timer_of(a), *y = timer_of(b);
+    const struct timer *x = CONTAINER_OF_CONST(a, struct timer, node);
+    const struct timer *y = CONTAINER_OF_CONST(b, struct timer, node);
 
     if (x->deadline_ms != y->deadline_ms)
         return x->deadline_ms < y->deadline_ms;
@@ -107,5 +102,5 @@ void timer_stop(struct loop *loop, struct timer *timer)
 
 bool timer_running(const struct timer *timer)
 {
-    return heap_holds(&timer->node);
+    return heap_contains(&timer->node);
 }

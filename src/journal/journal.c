@@ -294,7 +294,6 @@ static void on_written(void *context, int result)
     recycle_batch(j, batch);
     j->committed_serial = serial;
     j->stats.commits++;
-    j->stats.last_commit_ns = duration_ns;
     if (j->fsync == JOURNAL_EVERYSEC)
         journal_wait_second(j);
     journal_advance(j); /* the next commit first: the disk works while the callbacks run */

@@ -3,7 +3,6 @@
 
 #include "base/fault.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -57,16 +56,12 @@ static bool is_prepared(struct span name)
 
 struct err *journal_directory_tidy(struct journal *j)
 {
-    int fd = openat(j->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *names = fd < 0 ? NULL : fdopendir(fd);
+    DIR *names = journal_names(j->directory_fd);
     const struct dirent *entry;
 
-    if (names == NULL) {
-        if (fd >= 0)
-            close(fd);
+    if (names == NULL)
         return ERR(ERR_STORAGE_FAILURE, "cannot read the directory %s: %s", j->directory,
                    strerror(errno));
-    }
     while ((entry = readdir(names)) != NULL)
         if (is_prepared(span_str(entry->d_name)))
             journal_unlink(j, entry->d_name);

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -81,8 +80,7 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* A directory stream of its own: readdir moves the position of its descriptor. */
-static DIR *list_names(int directory_fd)
+DIR *journal_names(int directory_fd)
 {
     int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *names = fd < 0 ? NULL : fdopendir(fd);
@@ -95,7 +93,7 @@ static DIR *list_names(int directory_fd)
 struct err *journal_list(const char *directory, int directory_fd, uint64_t **out_numbers,
                          size_t *out_count)
 {
-    DIR *names = list_names(directory_fd);
+    DIR *names = journal_names(directory_fd);
     uint64_t *numbers = NULL, number;
     size_t count = 0, size = 0;
     const struct dirent *entry;

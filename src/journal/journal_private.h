@@ -100,9 +100,9 @@ struct journal {
     struct journal_stats stats;
 };
 
-/* Goes on with whatever can be done now. */
+/* Starts whatever can be done now. */
 void journal_advance(struct journal *j);
-/* Has on_second called within a second. */
+/* Makes journal_on_second run within a second. */
 void journal_wait_second(struct journal *j);
 void journal_on_second(struct timer *timer);
 void journal_free_batches(struct journal *j);

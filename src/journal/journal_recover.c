@@ -94,8 +94,6 @@ static struct err *recover_segment(struct recovery *r, uint64_t number, bool is_
 {
     struct journal_walk_end end;
 
-    if (!is_last) /* the last is empty for the most part, often enough */
-        mem_expect(r->j->segment_bytes / 2 * 3);
     TRY(journal_walk_segment(&r->walk, number, is_last, &end));
     if (end.why != NULL)
         TRY(cut_tail(r, &end));
@@ -206,7 +204,6 @@ static struct err *recover_listed(struct journal *j, const uint64_t *numbers, si
     r.walk.on_record = replay;
     r.walk.context = &r;
     e = recover_all(&r, numbers, count);
-    mem_expect_end();
     if (e == NULL)
         take_over(&r);
     journal_walk_done(&r.walk);

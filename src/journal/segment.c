@@ -1,3 +1,4 @@
+/* clang-format off */
 /* Segment files, format version 1. All numbers are little-endian; offsets and lengths in bytes.
  *
  * A journal is a directory of segments `journal-<number, 16 hex digits>.seg` with consecutive
@@ -18,9 +19,13 @@
  *   record, at a multiple of 8
  *        0     4  n, bytes of the body
  *        4     4  checksum: CRC-32C of the journal's UUID, bytes 0 to 3, bytes 8 to 23 and the
- * body; where that is 0, 1 stands for it 8     8  serial 16     2  kind 18     2  flags: 1
- * commit_start, 2 more, 4 after_sync; other bits are 0 20     4  serials, at least 1 24     n  body
- *     24+n  0-7  0, up to a multiple of 8
+ *                 body; where that is 0, 1 stands for it
+ *        8     8  serial
+ *       16     2  kind
+ *       18     2  flags: 1 commit_start, 2 more, 4 after_sync; other bits are 0
+ *       20     4  serials, at least 1
+ *       24     n  body
+ *     24+n   0-7  0, up to a multiple of 8
  *
  * A commit is one write of whole blocks. Its first record has commit_start and stands at a block
  * offset, the others follow without gaps, zeros fill the last block: a block that holds something
@@ -53,6 +58,7 @@
  * version (header.version says which), and write new segments only in the new one; cleaning then
  * moves a journal over by itself. A new kind of record body is the store's business and no change
  * of this format. */
+/* clang-format on */
 #include "journal/segment.h"
 
 #include "base/err.h"
@@ -85,40 +91,19 @@ enum {
     AT_SERIALS = 20
 };
 
-static uint16_t get_le16(const char *p)
+/* A number of n bytes. */
+static uint64_t get_le(const char *p, size_t n)
 {
-    uint16_t v;
+    uint64_t v = 0;
 
-    memcpy(&v, p, sizeof(v));
-    return le16toh(v);
-}
-
-static uint32_t get_le32(const char *p)
-{
-    uint32_t v;
-
-    memcpy(&v, p, sizeof(v));
-    return le32toh(v);
-}
-
-static uint64_t get_le64(const char *p)
-{
-    uint64_t v;
-
-    memcpy(&v, p, sizeof(v));
+    memcpy(&v, p, n);
     return le64toh(v);
 }
 
-static void put_le16(char *p, uint16_t v)
+static void put_le(char *p, uint64_t v, size_t n)
 {
-    v = htole16(v);
-    memcpy(p, &v, sizeof(v));
-}
-
-static void put_le32(char *p, uint32_t v)
-{
-    v = htole32(v);
-    memcpy(p, &v, sizeof(v));
+    v = htole64(v);
+    memcpy(p, &v, n);
 }
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
@@ -165,17 +150,17 @@ struct err *segment_read_header(struct span file, struct segment_header *out_hea
 
     if (file.n < SEGMENT_HEADER_BYTES || !span_starts(file, magic))
         return ERR(ERR_STORAGE_FAILURE, "this is no journal segment");
-    h.version = get_le32(p + 8);
-    if (get_le32(p + HEADER_CHECKSUM_AT) != hash_crc32c(0, p, HEADER_CHECKSUM_AT))
+    h.version = (uint32_t)get_le(p + 8, 4);
+    if (get_le(p + HEADER_CHECKSUM_AT, 4) != hash_crc32c(0, p, HEADER_CHECKSUM_AT))
         return ERR(ERR_STORAGE_FAILURE, "the header is damaged: its checksum does not match");
     if (h.version != SEGMENT_FORMAT_VERSION)
         return ERR(ERR_STORAGE_FAILURE,
                    "the segment has format version %" PRIu32 ", this program knows version %u",
                    h.version, SEGMENT_FORMAT_VERSION);
     memcpy(h.journal.b, p + 16, sizeof(h.journal.b));
-    h.number = get_le64(p + 32);
-    h.first_serial = get_le64(p + 40);
-    h.created_unix_ns = (int64_t)get_le64(p + 48);
+    h.number = get_le(p + 32, 8);
+    h.first_serial = get_le(p + 40, 8);
+    h.created_unix_ns = (int64_t)get_le(p + 48, 8);
     *out_header = h;
     return NULL;
 }
@@ -221,27 +206,27 @@ void segment_add_record(struct buf *b, const struct segment_header *h,
     if (buf_over(b))
         return;
     head = b->p + start;
-    put_le32(head + AT_CHECKSUM, checksum(h, head, record->body));
+    put_le(head + AT_CHECKSUM, checksum(h, head, record->body), 4);
 }
 
 void segment_mark_after_sync(const struct segment_header *h, char *p)
 {
     struct span body = span_of(p + SEGMENT_RECORD_HEADER_BYTES, segment_body_bytes(p));
 
-    put_le16(p + AT_FLAGS, get_le16(p + AT_FLAGS) | FLAG_AFTER_SYNC);
-    put_le32(p + AT_CHECKSUM, checksum(h, p, body));
+    put_le(p + AT_FLAGS, get_le(p + AT_FLAGS, 2) | FLAG_AFTER_SYNC, 2);
+    put_le(p + AT_CHECKSUM, checksum(h, p, body), 4);
 }
 
 uint32_t segment_body_bytes(const char head[SEGMENT_RECORD_HEADER_BYTES])
 {
-    return get_le32(head + AT_LENGTH);
+    return (uint32_t)get_le(head + AT_LENGTH, 4);
 }
 
 bool segment_record_valid(const struct segment_header *h,
                           const char head[SEGMENT_RECORD_HEADER_BYTES], struct span body)
 {
     return body.n == segment_body_bytes(head) &&
-           get_le32(head + AT_CHECKSUM) == checksum(h, head, body);
+           get_le(head + AT_CHECKSUM, 4) == checksum(h, head, body);
 }
 
 struct err *segment_scan_start(struct segment_scan *scan, struct span file)
@@ -269,11 +254,11 @@ static const char *read_record(const struct segment_scan *scan, uint64_t offset,
     if (left < SEGMENT_RECORD_HEADER_BYTES ||
         left - SEGMENT_RECORD_HEADER_BYTES < segment_body_bytes(p))
         return "the record goes beyond the end of the file";
-    flags = get_le16(p + AT_FLAGS);
+    flags = (unsigned)get_le(p + AT_FLAGS, 2);
     *out = (struct segment_record){
-        .serial = get_le64(p + AT_SERIAL),
-        .serials = get_le32(p + AT_SERIALS),
-        .kind = get_le16(p + AT_KIND),
+        .serial = get_le(p + AT_SERIAL, 8),
+        .serials = (uint32_t)get_le(p + AT_SERIALS, 4),
+        .kind = (uint16_t)get_le(p + AT_KIND, 2),
         .commit_start = (flags & FLAG_COMMIT_START) != 0,
         .after_sync = (flags & FLAG_AFTER_SYNC) != 0,
         .more = (flags & FLAG_MORE) != 0,
@@ -344,10 +329,10 @@ enum segment_next segment_scan_next(struct segment_scan *scan, struct segment_re
  * because the checksum has to read the body. */
 static bool may_prove_damage(const struct segment_scan *scan, const char *p)
 {
-    unsigned flags = get_le16(p + AT_FLAGS);
+    unsigned flags = (unsigned)get_le(p + AT_FLAGS, 2);
 
     return (flags & FLAG_COMMIT_START) != 0 && (flags & FLAG_AFTER_SYNC) != 0 &&
-           get_le64(p + AT_SERIAL) >= scan->next_serial;
+           get_le(p + AT_SERIAL, 8) >= scan->next_serial;
 }
 
 /* A body that is full of forged headers would have itself checksummed once per block. When that

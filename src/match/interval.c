@@ -78,52 +78,37 @@ static struct interval *top_of(const struct interval *node)
 /* After something below changed. */
 static void refresh(const struct interval_tree *tree, struct interval *node)
 {
-    struct interval *top = higher(tree, top_of(node->left), top_of(node->right));
+    struct interval *top = higher(tree, top_of(node->child[0]), top_of(node->child[1]));
 
     node->top = node->shown ? higher(tree, node, top) : top;
-    node->height = (uint8_t)(1 + MAX(height_of(node->left), height_of(node->right)));
+    node->height = (uint8_t)(1 + MAX(height_of(node->child[0]), height_of(node->child[1])));
 }
 
-/* The left child becomes the root of the subtree. */
-static struct interval *rotate_right(const struct interval_tree *tree, struct interval *node)
+/* The child on that side becomes the root of the subtree. */
+static struct interval *rotate(const struct interval_tree *tree, struct interval *node, int side)
 {
-    struct interval *root = node->left;
+    struct interval *root = node->child[side];
 
-    node->left = root->right;
-    root->right = node;
+    node->child[side] = root->child[!side];
+    root->child[!side] = node;
     refresh(tree, node);
     refresh(tree, root);
     return root;
 }
 
-static struct interval *rotate_left(const struct interval_tree *tree, struct interval *node)
-{
-    struct interval *root = node->right;
-
-    node->right = root->left;
-    root->left = node;
-    refresh(tree, node);
-    refresh(tree, root);
-    return root;
-}
-
-/* Of a subtree whose sides differ in height by two at most; returns its root. */
+/* Balances a subtree whose sides differ in height by two at most; returns its root. */
 static struct interval *balance(const struct interval_tree *tree, struct interval *node)
 {
-    int lean = height_of(node->left) - height_of(node->right);
+    int lean = height_of(node->child[1]) - height_of(node->child[0]);
+    int side = lean > 0; /* the higher one */
 
-    if (lean > 1) {
-        if (height_of(node->left->left) < height_of(node->left->right))
-            node->left = rotate_left(tree, node->left);
-        return rotate_right(tree, node);
+    if (lean >= -1 && lean <= 1) {
+        refresh(tree, node);
+        return node;
     }
-    if (lean < -1) {
-        if (height_of(node->right->right) < height_of(node->right->left))
-            node->right = rotate_right(tree, node->right);
-        return rotate_left(tree, node);
-    }
-    refresh(tree, node);
-    return node;
+    if (height_of(node->child[side]->child[side]) < height_of(node->child[side]->child[!side]))
+        node->child[side] = rotate(tree, node->child[side], !side);
+    return rotate(tree, node, side);
 }
 
 /* ---- changes ---- */
@@ -143,25 +128,32 @@ struct interval *interval_find(const struct interval_tree *tree, const struct cu
     int order;
 
     while (node != NULL && (order = cmp(tree, low, high, node)) != 0)
-        node = order < 0 ? node->left : node->right;
+        node = node->child[order > 0];
     return node;
+}
+
+/* On which side of the node the interval stands, or belongs: 0 left, 1 right. */
+static int side_of(const struct interval_tree *tree, const struct interval *i,
+                   const struct interval *node)
+{
+    return cmp(tree, &i->low, &i->high, node) >= 0;
 }
 
 static struct interval *add_below(const struct interval_tree *tree, struct interval *node,
                                   struct interval *added)
 {
+    int side;
+
     if (node == NULL)
         return added;
-    if (cmp(tree, &added->low, &added->high, node) < 0)
-        node->left = add_below(tree, node->left, added);
-    else
-        node->right = add_below(tree, node->right, added);
+    side = side_of(tree, added, node);
+    node->child[side] = add_below(tree, node->child[side], added);
     return balance(tree, node);
 }
 
 void interval_add(struct interval_tree *tree, struct interval *added)
 {
-    added->left = added->right = NULL;
+    added->child[0] = added->child[1] = NULL;
     added->shown = false;
     refresh(tree, added);
     tree->root = add_below(tree, tree->root, added);
@@ -171,11 +163,11 @@ void interval_add(struct interval_tree *tree, struct interval *added)
 static struct interval *take_first(const struct interval_tree *tree, struct interval *node,
                                    struct interval **out_first)
 {
-    if (node->left == NULL) {
+    if (node->child[0] == NULL) {
         *out_first = node;
-        return node->right;
+        return node->child[1];
     }
-    node->left = take_first(tree, node->left, out_first);
+    node->child[0] = take_first(tree, node->child[0], out_first);
     return balance(tree, node);
 }
 
@@ -184,24 +176,24 @@ static struct interval *replace(const struct interval_tree *tree, struct interva
 {
     struct interval *next, *right;
 
-    if (node->left == NULL || node->right == NULL)
-        return node->left != NULL ? node->left : node->right;
-    right = take_first(tree, node->right, &next);
-    next->left = node->left;
-    next->right = right;
+    if (node->child[0] == NULL || node->child[1] == NULL)
+        return node->child[node->child[0] == NULL];
+    right = take_first(tree, node->child[1], &next);
+    next->child[0] = node->child[0];
+    next->child[1] = right;
     return balance(tree, next);
 }
 
 static struct interval *remove_below(const struct interval_tree *tree, struct interval *node,
                                      struct interval *removed)
 {
+    int side;
+
     MUST(node != NULL);
     if (node == removed)
         return replace(tree, node);
-    if (cmp(tree, &removed->low, &removed->high, node) < 0)
-        node->left = remove_below(tree, node->left, removed);
-    else
-        node->right = remove_below(tree, node->right, removed);
+    side = side_of(tree, removed, node);
+    node->child[side] = remove_below(tree, node->child[side], removed);
     return balance(tree, node);
 }
 
@@ -214,9 +206,7 @@ static void refresh_down_to(const struct interval_tree *tree, struct interval *n
                             const struct interval *changed)
 {
     if (node != changed)
-        refresh_down_to(
-            tree, cmp(tree, &changed->low, &changed->high, node) < 0 ? node->left : node->right,
-            changed);
+        refresh_down_to(tree, node->child[side_of(tree, changed, node)], changed);
     refresh(tree, node);
 }
 
@@ -234,12 +224,12 @@ static void stab_below(const struct interval_tree *tree, struct interval *node,
     while (top_of(node) != NULL && !precedes(tree, &node->top->high, point)) {
         bool begun = precedes(tree, &node->low, point);
 
-        stab_below(tree, node->left, point, on_found, context);
+        stab_below(tree, node->child[0], point, on_found, context);
         if (!begun)
             return;
         if (node->shown && !precedes(tree, &node->high, point))
             on_found(context, node);
-        node = node->right;
+        node = node->child[1];
     }
 }
 

@@ -138,7 +138,7 @@ static void remove_by_value(struct predicates *set, struct equality *e)
 static struct equality *equality_new(struct predicates *set, struct predicate_path *path,
                                      const struct literal *literal)
 {
-    struct span key = predicate_key_literal(set, path, literal);
+    struct span key = predicate_key(set, path, literal);
     struct span text = literal->also_text ? literal->text : span_of(NULL, 0);
     struct equality *e = predicates_alloc(set, sizeof(*e) + key.n + text.n);
 
@@ -164,7 +164,7 @@ static struct equality *equality_find(struct predicates *set, const struct predi
 
     if (literal->also_text)
         return map_find(&set->texts, predicate_key_text(set, path, literal->text));
-    e = map_find(&set->values, predicate_key_literal(set, path, literal));
+    e = map_find(&set->values, predicate_key(set, path, literal));
     return e != NULL && e->text_bytes == 0 ? e : NULL;
 }
 
@@ -294,7 +294,7 @@ static void narrow(struct reading *r, struct predicate_path *path, const struct 
     enum literal_kind kind = c->literal.kind;
     struct range_draft *draft = draft_get(r, path, kind);
     const struct interval_tree *tree = &path->ranges[kind];
-    struct span key = predicate_key_literal(r->set, path, &c->literal);
+    struct span key = predicate_key(r->set, path, &c->literal);
     struct span canonical = arena_copy(&r->memory, predicate_key_canonical(key));
     bool keeps_equal = c->op == URI_GE || c->op == URI_LE;
     bool is_low = c->op == URI_GT || c->op == URI_GE;
@@ -423,8 +423,8 @@ void predicates_wait(struct predicates *set, struct predicate_test test, void *f
         end_wait(set, test);
 }
 
-/* Of as many values as a path is compared with, and one more, one comes true; a range with two ends
- * is narrow more often than wide; of one with one end nothing can be said; what must differ nearly
+/* An equality is one of as many values as the path is compared with, and all others. A range with
+ * two ends is narrow more often than wide; with one end it may be anything. What must differ nearly
  * always does. */
 size_t predicates_rarity(struct predicate_test test)
 {

@@ -12,77 +12,45 @@
 
 /* ---- keys ---- */
 
-/* What follows the canonical value. */
-static struct span end_key(struct predicates *set, const struct predicate_path *path,
-                           enum literal_kind kind)
-{
-    buf_add_char(&set->key, (char)kind);
-    buf_add(&set->key, span_of((const char *)&path, sizeof(path)));
-    return buf_span(&set->key);
-}
-
-struct span predicate_key_null(struct predicates *set, const struct predicate_path *path)
-{
-    buf_clear(&set->key);
-    return end_key(set, path, LITERAL_NULL);
-}
-
-struct span predicate_key_boolean(struct predicates *set, const struct predicate_path *path,
-                                  bool value)
-{
-    buf_clear(&set->key);
-    buf_add_char(&set->key, value ? 't' : 'f');
-    return end_key(set, path, LITERAL_BOOLEAN);
-}
-
-struct span predicate_key_number(struct predicates *set, const struct predicate_path *path,
-                                 struct span text)
-{
-    buf_clear(&set->key);
-    decimal_add_canonical(&set->key, text);
-    return end_key(set, path, LITERAL_NUMBER);
-}
-
-struct span predicate_key_string(struct predicates *set, const struct predicate_path *path,
-                                 struct span text)
-{
-    buf_clear(&set->key);
-    buf_add(&set->key, text);
-    return end_key(set, path, LITERAL_STRING);
-}
-
 static uint64_t instant_rank(struct instant at)
 {
     return (uint64_t)at.seconds + (UINT64_C(1) << 63);
 }
 
-struct span predicate_key_instant(struct predicates *set, const struct predicate_path *path,
-                                  struct instant at)
+static void add_instant(struct buf *b, struct instant at)
 {
     uint64_t seconds = htobe64(instant_rank(at));
     uint32_t nanos = htobe32(at.nanos);
 
-    buf_clear(&set->key);
-    buf_add(&set->key, span_of((const char *)&seconds, sizeof(seconds)));
-    buf_add(&set->key, span_of((const char *)&nanos, sizeof(nanos)));
-    return end_key(set, path, LITERAL_DATETIME);
+    buf_add(b, span_of((const char *)&seconds, sizeof(seconds)));
+    buf_add(b, span_of((const char *)&nanos, sizeof(nanos)));
 }
 
-struct span predicate_key_literal(struct predicates *set, const struct predicate_path *path,
-                                  const struct literal *literal)
+struct span predicate_key(struct predicates *set, const struct predicate_path *path,
+                          const struct literal *literal)
 {
+    struct buf *key = &set->key;
+
+    buf_clear(key);
     switch (literal->kind) {
     case LITERAL_NULL:
-        return predicate_key_null(set, path);
+        break;
     case LITERAL_BOOLEAN:
-        return predicate_key_boolean(set, path, literal->boolean);
+        buf_add_char(key, literal->boolean ? 't' : 'f');
+        break;
     case LITERAL_NUMBER:
-        return predicate_key_number(set, path, literal->text);
+        decimal_add_canonical(key, literal->text);
+        break;
+    case LITERAL_STRING:
+        buf_add(key, literal->text);
+        break;
     case LITERAL_DATETIME:
-        return predicate_key_instant(set, path, literal->instant);
-    default:
-        return predicate_key_string(set, path, literal->text);
+        add_instant(key, literal->instant);
+        break;
     }
+    buf_add_char(key, (char)literal->kind);
+    buf_add(key, span_of((const char *)&path, sizeof(path)));
+    return buf_span(key);
 }
 
 struct span predicate_key_text(struct predicates *set, const struct predicate_path *path,
@@ -121,8 +89,8 @@ enum {
 
 #define RANK_OF_ZERO (UINT64_C(1) << 62)
 
-/* Of a canonical number without its sign: its power of ten, then its first digits. Numbers of
- * extreme powers share a rank. */
+/* The rank of a canonical number without its sign: its power of ten, then its first digits. Numbers
+ * of extreme powers share a rank. */
 static uint64_t magnitude(struct span canonical)
 {
     struct span digits = span_split(&canonical, 'e');

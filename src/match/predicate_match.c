@@ -6,7 +6,7 @@
  * depth of the tree; what is left is the answers themselves. */
 #include "predicate_private.h"
 
-/* Of the key buffer, which a long number may have blown up. */
+/* What is kept of the key buffer, which a long number may have made large. */
 #define KEY_BYTES_KEPT 4096
 
 void predicates_start(struct predicates *set, struct json_value entity, struct arena *a)
@@ -83,22 +83,23 @@ static void set_point(struct predicate_path *path, enum literal_kind kind, struc
     path->points[kind] = cut_at(predicate_key_rank(kind, canonical), canonical, CUT_BEFORE);
 }
 
-static void take_key(struct predicates *set, struct predicate_path *path, enum literal_kind kind,
-                     struct span key)
+static void take(struct predicates *set, struct predicate_path *path, const struct literal *literal)
 {
-    find_equal(set, path, kind, key);
-    if (path->ranges[kind].root != NULL)
-        set_point(path, kind, arena_copy(set->arena, predicate_key_canonical(key)));
+    struct span key = predicate_key(set, path, literal);
+
+    find_equal(set, path, literal->kind, key);
+    if (path->ranges[literal->kind].root != NULL)
+        set_point(path, literal->kind, arena_copy(set->arena, predicate_key_canonical(key)));
 }
 
 /* By its characters as a value, by its characters as the text of a literal, and by its instant. */
 static void take_string(struct predicates *set, struct predicate_path *path, struct span text)
 {
+    struct literal literal = {.kind = LITERAL_STRING, .text = text};
     struct equality *e;
-    struct instant at;
 
     if (text.n <= set->longest && path->equalities[LITERAL_STRING] > 0)
-        find_equal(set, path, LITERAL_STRING, predicate_key_string(set, path, text));
+        find_equal(set, path, LITERAL_STRING, predicate_key(set, path, &literal));
     if (text.n <= set->longest && path->texts > 0) {
         e = map_find(&set->texts, predicate_key_text(set, path, text));
         if (e != NULL)
@@ -106,31 +107,35 @@ static void take_string(struct predicates *set, struct predicate_path *path, str
     }
     if (path->ranges[LITERAL_STRING].root != NULL)
         set_point(path, LITERAL_STRING, text);
-    if (is_sought(path, LITERAL_DATETIME) && datetime_parse(text, &at))
-        take_key(set, path, LITERAL_DATETIME, predicate_key_instant(set, path, at));
+    literal.kind = LITERAL_DATETIME;
+    if (is_sought(path, LITERAL_DATETIME) && datetime_parse(text, &literal.instant))
+        take(set, path, &literal);
 }
 
 static void take_value(struct predicates *set, struct predicate_path *path,
                        const struct value *value)
 {
+    struct literal literal = {.boolean = value->boolean, .text = value->text};
+
     switch (value->kind) {
     case VALUE_NULL:
-        take_key(set, path, LITERAL_NULL, predicate_key_null(set, path));
+        literal.kind = LITERAL_NULL;
         break;
     case VALUE_BOOLEAN:
-        take_key(set, path, LITERAL_BOOLEAN, predicate_key_boolean(set, path, value->boolean));
+        literal.kind = LITERAL_BOOLEAN;
         break;
     case VALUE_NUMBER:
-        if (is_sought(path, LITERAL_NUMBER))
-            take_key(set, path, LITERAL_NUMBER, predicate_key_number(set, path, value->text));
+        literal.kind = LITERAL_NUMBER;
         break;
     case VALUE_STRING:
         take_string(set, path, value->text);
-        break;
+        return;
     case VALUE_OBJECT:
     case VALUE_ARRAY:
-        break; /* equal to no literal, and without order */
+        return; /* equal to no literal, and without order */
     }
+    if (is_sought(path, literal.kind))
+        take(set, path, &literal);
 }
 
 static void read_path(struct predicates *set, struct predicate_path *path)

@@ -11,9 +11,6 @@
 #include "match/predicate.h"
 #include "query/literal.h"
 
-struct literal;
-struct instant;
-
 #define LITERAL_KINDS (LITERAL_DATETIME + 1)
 
 struct predicate {
@@ -149,18 +146,9 @@ void predicates_drop(struct predicates *set, void *p, size_t n);
 
 /* ---- predicate_key.c ---- */
 
-/* Each writes set->key and returns it: the key by value, which begins with the canonical value. */
-struct span predicate_key_null(struct predicates *set, const struct predicate_path *path);
-struct span predicate_key_boolean(struct predicates *set, const struct predicate_path *path,
-                                  bool value);
-struct span predicate_key_number(struct predicates *set, const struct predicate_path *path,
-                                 struct span text);
-struct span predicate_key_string(struct predicates *set, const struct predicate_path *path,
-                                 struct span text);
-struct span predicate_key_instant(struct predicates *set, const struct predicate_path *path,
-                                  struct instant at);
-struct span predicate_key_literal(struct predicates *set, const struct predicate_path *path,
-                                  const struct literal *literal);
+/* Writes set->key and returns it: the key by value, which begins with the canonical value. */
+struct span predicate_key(struct predicates *set, const struct predicate_path *path,
+                          const struct literal *literal);
 /* The key by text. */
 struct span predicate_key_text(struct predicates *set, const struct predicate_path *path,
                                struct span text);

@@ -1,3 +1,5 @@
+/* Conditions are parsed against the shape of the resource, so that a wrong name, operator or value
+ * is an error before anything is looked at. All must hold; they are tested in the order given. */
 #include "query/condition.h"
 #include "base/json.h"
 

@@ -75,7 +75,7 @@ static reader_fn *const readers[TYPE_COUNT] = {
     [TYPE_OBJECT] = read_nothing, [TYPE_ARRAY] = read_nothing,
 };
 
-/* To the declared spelling. */
+/* Gives the literal its declared spelling. */
 static struct err *spell_enumeration(const struct path *path, struct literal *literal)
 {
     const struct enumeration *values = path->property->values;

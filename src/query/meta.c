@@ -17,29 +17,32 @@ struct parser {
 
 typedef struct err *setter_fn(struct parser *s, struct span value);
 
-static setter_fn set_unsafe, set_limit, set_offset, set_order_asc, set_order_desc, set_select,
-    set_add, set_rename, set_distinct, set_search, set_search_regex, set_safepost;
+static setter_fn set_unsafe, set_limit, set_offset, set_distinct, set_search, set_search_regex,
+    set_order_asc, set_order_desc, set_select, set_add, set_rename, set_safepost;
 
-/* name, value, pass, may come more than once, meaning */
+/* Does it come once, and is it taken as a whole or item by item? */
+enum { ONCE = 0, REPEATS = 1, LIST = 2 };
+
+/* name, value, pass, flags, meaning */
 #define METAS(X)                                                                                   \
-    X(unsafe, "boolean", PASS_REST, false, "lets PATCH and DELETE touch several entities")         \
-    X(limit, "integer", PASS_REST, false, "at most n entities; 0: none, negative: no limit")       \
-    X(offset, "integer", PASS_REST, false, "skip n entities; negative: only the last n")           \
-    X(order_asc, "path[,path]", PASS_REST, true, "sort ascending, null first; stable")             \
-    X(order_desc, "path[,path]", PASS_REST, true, "sort descending, null last; stable")            \
-    X(select, "path[,path]", PASS_REST, false, "only these members, in this order")                \
-    X(add, "path[,path]", PASS_ADD, true, "append computed or hidden members")                     \
-    X(rename, "path->New[,path->New]", PASS_RENAME, true, "give members other names")              \
-    X(distinct, "boolean", PASS_REST, false, "drop entities that are equal as JSON values")        \
-    X(search, "text[,property][,CS or CI]", PASS_REST, true,                                       \
+    X(unsafe, "boolean", PASS_REST, ONCE, "lets PATCH and DELETE touch several entities")          \
+    X(limit, "integer", PASS_REST, ONCE, "at most n entities; 0: none, negative: no limit")        \
+    X(offset, "integer", PASS_REST, ONCE, "skip n entities; negative: only the last n")            \
+    X(order_asc, "path[,path]", PASS_REST, LIST | REPEATS, "sort ascending, null first; stable")   \
+    X(order_desc, "path[,path]", PASS_REST, LIST | REPEATS, "sort descending, null last; stable")  \
+    X(select, "path[,path]", PASS_REST, LIST, "only these members, in this order")                 \
+    X(add, "path[,path]", PASS_ADD, LIST | REPEATS, "append computed or hidden members")           \
+    X(rename, "path->New[,path->New]", PASS_RENAME, LIST | REPEATS, "give members other names")    \
+    X(distinct, "boolean", PASS_REST, ONCE, "drop entities that are equal as JSON values")         \
+    X(search, "text[,property][,CS or CI]", PASS_REST, REPEATS,                                    \
       "only entities whose JSON text, or one property, holds the text")                            \
-    X(search_regex, "expression[,property][,CS or CI]", PASS_REST, true,                           \
+    X(search_regex, "expression[,property][,CS or CI]", PASS_REST, REPEATS,                        \
       "the same with a regular expression (PCRE2)")                                                \
-    X(safepost, "path[,path]", PASS_REST, false,                                                   \
+    X(safepost, "path[,path]", PASS_REST, LIST,                                                    \
       "POST updates the entity that is equal on these paths, or inserts")
 
 const struct meta_info meta_table[] = {
-#define META_AS_INFO(name, value, pass, repeats, meaning) {SPAN_INIT(#name), value, meaning},
+#define META_AS_INFO(name, value, pass, flags, meaning) {SPAN_INIT(#name), value, meaning},
     METAS(META_AS_INFO)
 #undef META_AS_INFO
 };
@@ -48,9 +51,9 @@ const size_t meta_count = ARRAY_LEN(meta_table);
 static const struct meta_rule {
     setter_fn *set;
     enum pass pass;
-    bool repeats;
+    unsigned flags;
 } rules[] = {
-#define META_AS_RULE(name, value, pass, repeats, meaning) {set_##name, pass, repeats},
+#define META_AS_RULE(name, value, pass, flags, meaning) {set_##name, pass, flags},
     METAS(META_AS_RULE)
 #undef META_AS_RULE
 };
@@ -223,7 +226,7 @@ static struct err *refuse_hidden_unless_added(const struct parser *s, const stru
 
 /* ---- members of the result ---- */
 
-static struct err *take_add(struct parser *s, struct span item)
+static struct err *set_add(struct parser *s, struct span item)
 {
     struct path path;
 
@@ -231,12 +234,7 @@ static struct err *take_add(struct parser *s, struct span item)
     return push_path(s, &s->meta.adds, &s->meta.add_count, &path);
 }
 
-static struct err *set_add(struct parser *s, struct span value)
-{
-    return each_item(s, value, take_add);
-}
-
-static struct err *take_select(struct parser *s, struct span item)
+static struct err *set_select(struct parser *s, struct span item)
 {
     struct path path;
 
@@ -245,23 +243,13 @@ static struct err *take_select(struct parser *s, struct span item)
     return push_path(s, &s->meta.selects, &s->meta.select_count, &path);
 }
 
-static struct err *set_select(struct parser *s, struct span value)
-{
-    return each_item(s, value, take_select);
-}
-
-static struct err *take_safepost(struct parser *s, struct span item)
+static struct err *set_safepost(struct parser *s, struct span item)
 {
     struct path path;
 
     TRY(parse_path(s, item, &path));
     TRY(refuse_hidden(s, &path));
     return push_path(s, &s->meta.safeposts, &s->meta.safepost_count, &path);
-}
-
-static struct err *set_safepost(struct parser *s, struct span value)
-{
-    return each_item(s, value, take_safepost);
 }
 
 /* ---- rename ---- */
@@ -281,7 +269,7 @@ static struct err *check_rename(const struct parser *s, const struct meta_rename
     return check_room(s, s->meta.rename_count);
 }
 
-static struct err *take_rename(struct parser *s, struct span item)
+static struct err *set_rename(struct parser *s, struct span item)
 {
     size_t arrow = span_find(item, SPAN("->"));
     struct meta_rename rename = {.to = {NULL, 0}};
@@ -297,11 +285,6 @@ static struct err *take_rename(struct parser *s, struct span item)
     s->meta.renames = GROWN(s, s->meta.renames, s->meta.rename_count);
     s->meta.renames[s->meta.rename_count++] = rename;
     return NULL;
-}
-
-static struct err *set_rename(struct parser *s, struct span value)
-{
-    return each_item(s, value, take_rename);
 }
 
 /* The rename of what an `add` yields, or NULL. */
@@ -344,24 +327,14 @@ static struct err *take_order(struct parser *s, struct span item, bool descendin
     return NULL;
 }
 
-static struct err *take_order_asc(struct parser *s, struct span item)
+static struct err *set_order_asc(struct parser *s, struct span item)
 {
     return take_order(s, item, false);
 }
 
-static struct err *take_order_desc(struct parser *s, struct span item)
+static struct err *set_order_desc(struct parser *s, struct span item)
 {
     return take_order(s, item, true);
-}
-
-static struct err *set_order_asc(struct parser *s, struct span value)
-{
-    return each_item(s, value, take_order_asc);
-}
-
-static struct err *set_order_desc(struct parser *s, struct span value)
-{
-    return each_item(s, value, take_order_desc);
 }
 
 /* ---- search ---- */
@@ -439,7 +412,7 @@ static struct err *find_rules(const struct uri_condition *metas, size_t count, s
 
     for (size_t i = 0; i < count; i++) {
         TRY(find_rule(&metas[i], &indexes[i]));
-        if (seen[indexes[i]] && !rules[indexes[i]].repeats)
+        if (seen[indexes[i]] && (rules[indexes[i]].flags & REPEATS) == 0)
             return ERR(ERR_INVALID_META_SYNTAX, "The meta-condition '%.*s' is given twice.",
                        SPAN_FMT(metas[i].key));
         seen[indexes[i]] = true;
@@ -456,7 +429,10 @@ static struct err *run_pass(struct parser *s, enum pass pass, const struct uri_c
         if (rule->pass != pass)
             continue;
         s->name = meta_table[indexes[i]].name;
-        TRY(rule->set(s, metas[i].value));
+        if ((rule->flags & LIST) != 0)
+            TRY(each_item(s, metas[i].value, rule->set));
+        else
+            TRY(rule->set(s, metas[i].value));
     }
     return pass == PASS_RENAME ? finish_renames(s) : NULL;
 }

@@ -263,22 +263,15 @@ static int64_t part_of_datetime(enum path_part part, struct instant at)
     struct datetime_parts parts;
 
     datetime_parts(at, &parts);
-    switch (part) {
-    case PATH_YEAR:
-        return parts.year;
-    case PATH_MONTH:
-        return parts.month;
-    case PATH_DAY:
-        return parts.day;
-    case PATH_HOUR:
-        return parts.hour;
-    case PATH_MINUTE:
-        return parts.minute;
-    case PATH_SECOND:
-        return parts.second;
-    default:
-        return parts.day_of_week;
-    }
+    return (const int[]){
+        [PATH_YEAR] = parts.year,
+        [PATH_MONTH] = parts.month,
+        [PATH_DAY] = parts.day,
+        [PATH_HOUR] = parts.hour,
+        [PATH_MINUTE] = parts.minute,
+        [PATH_SECOND] = parts.second,
+        [PATH_DAY_OF_WEEK] = parts.day_of_week,
+    }[part];
 }
 
 /* False when the value has no such part. */
@@ -398,11 +391,4 @@ int value_key_cmp(const struct value_key *a, const struct value_key *b)
     default:
         return span_cmp(a->text, b->text);
     }
-}
-
-int value_cmp(const struct value *a, const struct value *b, enum value_type type)
-{
-    struct value_key x = value_key(a, type), y = value_key(b, type);
-
-    return value_key_cmp(&x, &y);
 }

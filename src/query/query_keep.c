@@ -119,7 +119,7 @@ static struct value_key *copy_keys(const struct value_key *keys, size_t count)
 
 /* ---- the heap ---- */
 
-/* Is a the one to go before b is? */
+/* Is `a` dropped before `b`? */
 static bool goes_before(const struct query_keep *k, const struct query_kept *a,
                         const struct query_kept *b)
 {
@@ -196,7 +196,7 @@ void query_keep_offer(struct query_keep *k, const struct query_item *item, struc
 
 /* ---- the result ---- */
 
-/* How many there are to cut the limit from. */
+/* How many items the limit is cut from. */
 static uint64_t available(const struct query_keep *k)
 {
     uint64_t offset = positive(k->meta->offset);

@@ -2,6 +2,7 @@
 #ifndef QUERY_QUERY_PARTS_H
 #define QUERY_QUERY_PARTS_H
 
+#include "base/map.h"
 #include "query/query.h"
 
 struct json_doc;
@@ -28,17 +29,10 @@ struct span query_shaper_run(struct query_shaper *shaper, const struct query_ite
 typedef struct err *query_reread_fn(void *arg, const struct query_item *item, struct arena *a,
                                     struct json_doc *out_doc);
 
-struct query_distinct_slot {
-    uint64_t hash;
-    size_t place; /* of the item, from 1; 0: free */
-};
-
 /* Holds items but no texts: what has the same hash is read again and compared. */
 struct query_distinct {
-    struct query_distinct_slot *slots;
-    size_t size; /* power of two or 0 */
-    struct query_item *items;
-    size_t count;
+    struct map seen;     /* by hash */
+    struct arena memory; /* of what is in it */
     query_reread_fn *reread;
     void *arg;
     struct arena scratch;
@@ -74,7 +68,7 @@ void query_keep_init(struct query_keep *k, const struct meta *meta);
 void query_keep_done(struct query_keep *k);
 /* False when nothing that is offered from now on can change the result. */
 bool query_keep_wants(const struct query_keep *k);
-/* After how many that are offered it wants no more; UINT64_MAX: it wants all. */
+/* How many offered items are enough; UINT64_MAX: it wants all. */
 uint64_t query_keep_enough(const struct query_keep *k);
 /* `root` is the original, looked at for an order only. */
 void query_keep_offer(struct query_keep *k, const struct query_item *item, struct json_value root,

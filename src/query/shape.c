@@ -1,5 +1,6 @@
-/* Few properties are looked through one by one, many are found by halves in an order that has been
- * sorted once. */
+/* Properties are found by name, ASCII case folded. A table of few is searched from the front; one
+ * of many has an order of its own beside it and is halved, which does not disturb the declared
+ * order that listings show. */
 #include "query/shape.h"
 
 #include "base/mem.h"

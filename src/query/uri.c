@@ -68,7 +68,7 @@ static bool stands_for_itself(struct span text)
     return span_holds_only(text, 0x01, 0x7f, '%');
 }
 
-static struct err *decode(struct span text, struct arena *a, struct span *out_text)
+static struct err *decode_escaped(struct span text, struct arena *a, struct span *out_text)
 {
     struct span decoded = text;
 
@@ -93,7 +93,7 @@ static struct err *decode(struct span text, struct arena *a, struct span *out_te
 static struct err *decode_text(struct span text, struct arena *a, struct span *out_text)
 {
     if (!stands_for_itself(text))
-        return decode(text, a, out_text);
+        return decode_escaped(text, a, out_text);
     *out_text = text;
     return NULL;
 }
@@ -202,7 +202,7 @@ static bool is_empty_part(struct span part)
     return part.n == 0 || span_eq(part, SPAN("_"));
 }
 
-/* Of a part that is there. */
+/* Reads a part that is not empty. */
 static struct err *read_part(const struct parser *s, struct span part, const struct part_kind *kind,
                              struct uri_condition **out_items, size_t *out_count)
 {

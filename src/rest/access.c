@@ -165,9 +165,9 @@ struct err *access_add(struct access *access, struct json_value declaration, str
     if (key.name.n == 0)
         return ERR(ERR_INVALID_ENTITY, "Name: must not be empty");
     sha256 = json_string(values[KEY_SHA256], scratch);
-    if (sha256.n != 2 * DIGEST_BYTES || !text_from_hex(sha256, key.sha256))
-        return ERR(ERR_INVALID_ENTITY, "KeySha256: must be a SHA-256 in %d hexadecimal digits",
-                   2 * DIGEST_BYTES);
+    if (sha256.n != 2 * sizeof(key.sha256) || !text_from_hex(sha256, key.sha256))
+        return ERR(ERR_INVALID_ENTITY, "KeySha256: must be a SHA-256 in %zu hexadecimal digits",
+                   2 * sizeof(key.sha256));
     TRY(read_entries(values[KEY_ALLOW_ACCESS], &access->memory, scratch, &key));
     TRY(check_unlike_others(access, &key));
     access->keys = arena_grow(&access->memory, access->keys, bytes, bytes + sizeof(key));

@@ -70,7 +70,7 @@ void crud_answer_changed(struct call *call, int status, const char *verb, const 
     for (size_t i = 0; i < count; i++)
         visible[i] = crud_visible(call, items[i], call->arena);
     response->content_type = format_media_type(call->out.format);
-    payload_add_list(&response->body, visible, count, call->out.format, call->out.indent,
+    formats_add_list(&response->body, visible, count, call->out.format, call->out.indent,
                      call->arena);
 }
 

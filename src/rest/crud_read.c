@@ -243,7 +243,7 @@ void crud_answer_count(struct call *call, size_t count, bool in_array)
     response->status = 200;
     response->content_type = format_media_type(call->out.format);
     if (in_array || call->out.format != FORMAT_JSON)
-        payload_add_list(&response->body, &item, 1, call->out.format, call->out.indent,
+        formats_add_list(&response->body, &item, 1, call->out.format, call->out.indent,
                          call->arena);
     else if (call->out.indent > 0)
         json_add_indented(&response->body, entity_parse(item, call->arena), call->out.indent);
@@ -418,7 +418,7 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
         texts[i] = result->items[i].json;
     response->status = 200;
     response->content_type = format_media_type(call->out.format);
-    payload_add_list(&response->body, texts, result->count, call->out.format, call->out.indent,
+    formats_add_list(&response->body, texts, result->count, call->out.format, call->out.indent,
                      call->arena);
     return NULL;
 }

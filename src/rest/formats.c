@@ -38,7 +38,7 @@ static struct span array_of_lines(struct json_value lines, struct arena *a)
     return buf_span(&b);
 }
 
-struct err *payload_from_json(struct json_value value, struct arena *a, struct span *out_array)
+struct err *formats_from_json(struct json_value value, struct arena *a, struct span *out_array)
 {
     uint32_t place = 0;
 
@@ -241,7 +241,7 @@ static void add_indented(struct buf *b, const struct span *items, size_t count, 
     buf_done(&compact);
 }
 
-void payload_add_list(struct buf *b, const struct span *items, size_t count, enum format format,
+void formats_add_list(struct buf *b, const struct span *items, size_t count, enum format format,
                       unsigned indent, struct arena *a)
 {
     if (format == FORMAT_CSV && count > 0)
@@ -256,7 +256,8 @@ void payload_add_list(struct buf *b, const struct span *items, size_t count, enu
         add_array(b, items, count);
 }
 
-void payload_add_as(struct buf *b, struct span payload_array, enum format format, struct arena *a)
+void formats_add_array(struct buf *b, struct span payload_array, enum format format,
+                       struct arena *a)
 {
     struct json_value root;
     struct span *items;
@@ -275,5 +276,5 @@ void payload_add_as(struct buf *b, struct span payload_array, enum format format
         items[count++] = arena_copy(a, buf_span(&compact));
         buf_done(&compact);
     }
-    payload_add_list(b, items, count, format, 0, a);
+    formats_add_list(b, items, count, format, 0, a);
 }

@@ -1,3 +1,6 @@
+/* Records are written straight into one buffer and only their places are noted: turn_apply hands
+ * the journal what is there, without a copy in between. The buffer is not the arena's, as a large
+ * change would leave half its size behind each time it grows. */
 #include "store/change.h"
 
 #include "base/must.h"

@@ -1,3 +1,7 @@
+/* When to clean, and one slice of it. Garbage is estimated from what is known without reading
+ * anything: bytes of sealed segments less bytes of live records. An object is moved by the change
+ * that any client could make, so that recovery knows nothing of cleaning. The policy is told in
+ * cleaner.h. */
 #include "store/cleaner.h"
 
 #include "base/log.h"

@@ -1,3 +1,6 @@
+/* An entity is kept as the JSON text that clients see, and parsed when it is looked into: parsed
+ * trees would take several times the memory, and most requests return the text as it is. The text
+ * was checked when it came in, so it always parses. */
 #include "store/entity.h"
 
 #include "base/blob.h"

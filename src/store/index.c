@@ -1,3 +1,7 @@
+/* A hash map from each value of a property to the entities that have it, in the order of insertion,
+ * which is the order of results. Values that are equal have one spelling (literal_add_key), so that
+ * 1 finds 1.0. Only equality is indexed: it is what clients ask for most, and ranges would need a
+ * tree for each property. */
 #include "store/index.h"
 
 #include "base/json.h"

@@ -1,3 +1,5 @@
+/* A map by key and a list in the order of raising. What is found is decided by the clock and not by
+ * what is stored: an entry that is too old is not found even if nobody has removed it yet. */
 #include "store/once.h"
 
 #include "base/clock.h"

@@ -46,30 +46,23 @@ struct turn {
     void *on_failed_context;
 };
 
-static const struct turn_wait *wait_of(const struct heap_node *node)
-{
-    return (const struct turn_wait *)((const char *)node - offsetof(struct turn_wait, node));
-}
-
 static bool wait_less(const struct heap_node *a, const struct heap_node *b)
 {
-    const struct turn_wait *x = wait_of(a), *y = wait_of(b);
+    const struct turn_wait *x = CONTAINER_OF_CONST(a, struct turn_wait, node);
+    const struct turn_wait *y = CONTAINER_OF_CONST(b, struct turn_wait, node);
 
     return x->serial != y->serial ? x->serial < y->serial : x->order < y->order;
-}
-
-static bool is_committed(const struct turn *t, uint64_t serial)
-{
-    return serial <= journal_committed_serial(t->journal);
 }
 
 static void release(struct turn *t, uint64_t serial)
 {
     struct heap_node *first;
 
-    while ((first = heap_first(&t->waits)) != NULL && wait_of(first)->serial <= serial) {
+    while ((first = heap_first(&t->waits)) != NULL) {
         struct turn_wait *wait = CONTAINER_OF(first, struct turn_wait, node);
 
+        if (wait->serial > serial)
+            return;
         heap_remove(&t->waits, first);
         wait->on_committed(wait);
     }
@@ -221,12 +214,12 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
 
 bool turn_is_committed(const struct turn *t, uint64_t serial)
 {
-    return is_committed(t, serial);
+    return serial <= journal_committed_serial(t->journal);
 }
 
 void turn_wait(struct turn *t, struct turn_wait *wait, uint64_t serial)
 {
-    MUST(!is_committed(t, serial));
+    MUST(!turn_is_committed(t, serial));
     wait->serial = serial;
     wait->order = t->arrivals++;
     heap_add(&t->waits, &wait->node);
@@ -235,7 +228,7 @@ void turn_wait(struct turn *t, struct turn_wait *wait, uint64_t serial)
 
 void turn_unwait(struct turn *t, struct turn_wait *wait)
 {
-    if (heap_holds(&wait->node))
+    if (heap_contains(&wait->node))
         heap_remove(&t->waits, &wait->node);
 }
 

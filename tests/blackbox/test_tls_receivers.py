@@ -3,6 +3,7 @@ and uses again, and what it bears of those who use TLS badly."""
 import collections
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -264,6 +265,28 @@ FLOODS = {
     # OpenSSL reads these for as long as there are any.
     "handshakes that do not begin": lambda c: c.repeat(b"\x16\x03\x03\x40\x00" + bytes(0x4000)),
 }
+
+
+class Resets(OverTls, Hostility):
+    def test_one_that_comes_with_the_end_of_the_handshake_is_named(self):
+        """libcurl then finds a connection that is made and has no peer."""
+        def script(c):
+            secured = Secured(c.raw, make_context(ours()[1], ssl.TLSVersion.TLSv1_2))
+            while not secured.is_agreed():
+                pass
+            server = self.server.process.pid
+            os.kill(server, signal.SIGSTOP)
+            try:
+                harness.wait_until(lambda: harness.state_of(server) == "T", "the server has stopped")
+                secured.flush()
+                c.reset()
+            finally:
+                os.kill(server, signal.SIGCONT)
+        webhook = self.subscribe(self.hostile(script, context=None, scheme="https").url())
+        self.raise_event()
+        entry, = self.log_of(webhook)
+        self.assertRegex(entry["Error"], "reset by peer|Broken pipe")
+        self.assertIsNone(entry["StatusCode"])
 
 
 class Floods(OverTls, Hostility):

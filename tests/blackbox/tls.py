@@ -107,18 +107,23 @@ class Secured:
         except ssl.SSLWantReadError:
             return self.outgoing.read()
 
+    def is_agreed(self):
+        """One step of the handshake; when it was the last, what is left to be sent is not yet."""
+        try:
+            self.tls.do_handshake()
+            return True
+        except ssl.SSLWantReadError:
+            self.flush()
+            self._more()
+            return False
+        except ssl.SSLError:
+            self.flush()  # an alert that says why
+            raise
+
     def shake_hands(self):
         """The session tickets of TLS 1.3 are sent with what is sent next."""
-        while True:
-            try:
-                self.tls.do_handshake()
-                break
-            except ssl.SSLWantReadError:
-                self.flush()
-                self._more()
-            except ssl.SSLError:
-                self.flush()  # an alert that says why
-                raise
+        while not self.is_agreed():
+            pass
         self.holds_back = self.tls.version() == "TLSv1.3"
         if not self.holds_back:
             self.flush()

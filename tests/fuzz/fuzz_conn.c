@@ -78,7 +78,7 @@ void turn_wait(struct turn *t, struct turn_wait *wait, uint64_t serial)
 
 void turn_unwait(struct turn *t, struct turn_wait *wait)
 {
-    if (heap_holds(&wait->node))
+    if (heap_contains(&wait->node))
         heap_remove(&t->waits, &wait->node);
 }
 

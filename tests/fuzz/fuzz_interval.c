@@ -95,8 +95,8 @@ static int check_node(const struct interval *node, size_t *count)
 
     if (node == NULL)
         return 0;
-    left = check_node(node->left, count);
-    right = check_node(node->right, count);
+    left = check_node(node->child[0], count);
+    right = check_node(node->child[1], count);
     ++*count;
     MUST(left - right <= 1 && right - left <= 1 && node->height == 1 + MAX(left, right));
     return node->height;

@@ -103,6 +103,13 @@ static struct json_value original(const struct query_item *item, struct arena *a
     return parse(entities[place_of(item)], a);
 }
 
+static int value_cmp(const struct value *a, const struct value *b, enum value_type type)
+{
+    struct value_key x = value_key(a, type), y = value_key(b, type);
+
+    return value_key_cmp(&x, &y);
+}
+
 static int naive_cmp(const struct meta *m, const struct query_item *x, const struct query_item *y,
                      struct arena *a)
 {

@@ -90,18 +90,18 @@ void wire_send(int fd, struct span bytes)
 size_t wire_message(struct span bytes)
 {
     const char *end = memmem(bytes.p, bytes.n, "\r\n\r\n", 4);
-    struct span head;
+    struct span head, rest;
     uint64_t length = 0;
-    size_t at;
 
     if (end == NULL)
         return 0;
     head = span_sub(bytes, 0, (size_t)(end - bytes.p) + 4);
-    at = span_ifind(head, SPAN("\r\ncontent-length:"));
-    if (at != SIZE_MAX) {
-        struct span value = span_sub(head, at + SPAN("\r\ncontent-length:").n, head.n);
+    rest = head;
+    while (rest.p != NULL) {
+        struct span value = span_split(&rest, '\n');
 
-        span_to_u64(span_trim(span_split(&value, '\r')), &length);
+        if (span_ieq(span_split(&value, ':'), SPAN("content-length")))
+            span_to_u64(span_trim(span_split(&value, '\r')), &length);
     }
     return head.n + length <= bytes.n ? head.n + length : 0;
 }

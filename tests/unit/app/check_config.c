@@ -158,10 +158,36 @@ START_TEST(wrong_numbers_are_named)
 }
 END_TEST
 
+static const struct limit_row {
+    struct span name;
+    int64_t value, least, most;
+    const char *unit, *meaning;
+} limit_rows[] = {
+#define LIMIT_AS_ROW(member, name, value, least, most, unit, meaning)                              \
+    {SPAN_INIT(name), value, least, most, unit, meaning},
+    LIMITS(LIMIT_AS_ROW)
+#undef LIMIT_AS_ROW
+};
+
+START_TEST(limits_make_sense)
+{
+    for (size_t i = 0; i < ARRAY_LEN(limit_rows); i++) {
+        const struct limit_row *row = &limit_rows[i];
+
+        ck_assert_msg(row->least <= row->value && row->value <= row->most, "%s", row->name.p);
+        ck_assert_int_ge(row->least, 0);
+        ck_assert(row->unit[0] != '\0' && row->meaning[0] != '\0');
+        for (size_t k = 0; k < i; k++)
+            ck_assert(!span_ieq(row->name, limit_rows[k].name));
+    }
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, what_is_left_out_has_its_default);
     tcase_add_test(tc, what_is_given);
     tcase_add_test(tc, whole_numbers);
     tcase_add_test(tc, wrong_numbers_are_named);
+    tcase_add_test(tc, limits_make_sense);
 }

@@ -155,28 +155,6 @@ START_TEST(running_out_is_told_in_one_line)
 }
 END_TEST
 
-/* What it does for speed is the kernel's to know. */
-START_TEST(expecting_much_changes_no_count)
-{
-    enum { EXPECTED = 100 << 20, EACH = 1000, COUNT = 50000 };
-    size_t bytes = mem_bytes(), blocks = mem_blocks();
-    static char *all[COUNT];
-
-    for (size_t round = 0; round < 3; round++) {
-        mem_expect(EXPECTED);
-        ck_assert_uint_eq(mem_bytes(), bytes);
-        for (size_t i = 0; i < COUNT; i++)
-            all[i] = mem_zero(EACH);
-        ck_assert_uint_eq(mem_blocks(), blocks + COUNT);
-        mem_expect(EXPECTED);
-        mem_expect_end();
-        for (size_t i = 0; i < COUNT; i++)
-            mem_free(all[i]);
-        ck_assert_uint_eq(mem_bytes(), bytes);
-    }
-}
-END_TEST
-
 void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, bytes_and_blocks_are_counted);
@@ -187,7 +165,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, wipe_leaves_zeros);
     tcase_add_test(tc, failure_can_be_switched_off);
     tcase_add_test_raise_signal(tc, nth_allocation_fails, SIGABRT);
-    tcase_add_test(tc, expecting_much_changes_no_count);
     tcase_add_test(tc, running_out_is_told_in_one_line);
     tcase_add_test_raise_signal(tc, impossible_size_is_out_of_memory, SIGABRT);
 }

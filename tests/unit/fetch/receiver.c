@@ -101,16 +101,16 @@ static void receiver_on_time(struct timer *timer)
 static size_t receiver_request_length(struct span in)
 {
     size_t head = span_find(in, SPAN("\r\n\r\n"));
-    size_t at;
+    struct span rest = span_sub(in, 0, head);
     uint64_t body = 0;
 
     if (head == SIZE_MAX)
         return 0;
-    at = span_ifind(span_sub(in, 0, head), SPAN("\r\nContent-Length:"));
-    if (at != SIZE_MAX) {
-        struct span rest = span_sub(in, at + strlen("\r\nContent-Length:"), in.n);
+    while (rest.p != NULL) {
+        struct span value = span_split(&rest, '\n');
 
-        ck_assert(span_to_u64(span_trim(span_split(&rest, '\r')), &body));
+        if (span_ieq(span_split(&value, ':'), SPAN("Content-Length")))
+            ck_assert(span_to_u64(span_trim(span_split(&value, '\r')), &body));
     }
     return in.n >= head + 4 + body ? head + 4 + body : 0;
 }

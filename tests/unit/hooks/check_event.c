@@ -661,7 +661,7 @@ START_TEST(a_payload_is_found_where_it_was_moved)
     asking.service->limits.payload_bytes = 0;
     raise_event("Placed", "{\"a\":2}");
     asking_commit();
-    ck_assert(!payload_is_held(event));
+    ck_assert(!payload_is_loaded(event));
     record_all(&count);
     ck_assert_mem_ne(&event->payload.place, &before, sizeof(before));
     asking_commit();

@@ -282,6 +282,28 @@ START_TEST(who_is_idle_makes_room)
 }
 END_TEST
 
+/* One for each that comes. */
+START_TEST(two_make_room_for_two)
+{
+    struct peer *all[3], *coming[2];
+
+    serve();
+    limits()->connections = 3;
+    fill_connections(all, 3);
+    pass_ms(1000);
+    for (size_t i = 0; i < ARRAY_LEN(coming); i++) {
+        coming[i] = peer_open();
+        peer_send(coming[i], ASK);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(coming); i++)
+        peer_expect(coming[i], 200);
+    peers_expect_closed(all, 2, TCP_CLOSE_MADE_ROOM);
+    peer_send(all[2], ASK);
+    peer_expect(all[2], 200);
+    end_serving();
+}
+END_TEST
+
 /* Who waits for the disk, or is about to end a request, is not idle. */
 START_TEST(who_is_busy_makes_no_room)
 {
@@ -502,6 +524,7 @@ void testing_cases(TCase *tc)
     tcase_add_loop_test(tc, closing_does_not_wait_for_clients, 0, 2);
     tcase_add_test(tc, one_connection_too_many_is_told_so);
     tcase_add_test(tc, who_is_idle_makes_room);
+    tcase_add_test(tc, two_make_room_for_two);
     tcase_add_test(tc, who_is_busy_makes_no_room);
     tcase_add_test(tc, an_address_has_its_share);
     tcase_add_test(tc, many_too_many_are_closed_without_a_word);

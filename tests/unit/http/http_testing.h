@@ -46,6 +46,7 @@ void release_disk(void);
 /* A client. `got` is what has come and was not taken as an answer. */
 struct peer {
     int fd; /* -1: closed */
+    uv_poll_t poll;
     struct buf got;
     bool is_ended; /* the server sends no more */
     bool is_reset;
@@ -64,6 +65,8 @@ void peer_finish(struct peer *p);
 /* The kernel takes all of it. */
 void peer_send(struct peer *p, const char *text);
 void peer_send_bytes(struct peer *p, struct span bytes);
+/* What the kernel takes of it. */
+size_t peer_try_to_send(struct peer *p, struct span bytes);
 /* In pieces of so many bytes, each read by the server before the next is sent. */
 void peer_send_pieces(struct peer *p, struct span bytes, size_t piece);
 /* Reads what has come. */

@@ -60,14 +60,14 @@ static size_t check_node(const struct interval *node, size_t *out_count)
 
     if (node == NULL)
         return 0;
-    left = check_node(node->left, out_count);
-    right = check_node(node->right, out_count);
+    left = check_node(node->child[0], out_count);
+    right = check_node(node->child[1], out_count);
     ck_assert_uint_le(MAX(left, right) - MIN(left, right), 1);
     ck_assert_uint_eq(node->height, 1 + MAX(left, right));
-    if (node->left != NULL)
-        ck_assert_int_le(cut_cmp(&tree, &node->left->low, &node->low), 0);
-    if (node->right != NULL)
-        ck_assert_int_ge(cut_cmp(&tree, &node->right->low, &node->low), 0);
+    if (node->child[0] != NULL)
+        ck_assert_int_le(cut_cmp(&tree, &node->child[0]->low, &node->low), 0);
+    if (node->child[1] != NULL)
+        ck_assert_int_ge(cut_cmp(&tree, &node->child[1]->low, &node->low), 0);
     ++*out_count;
     return node->height;
 }

@@ -347,6 +347,13 @@ static int sign(int n)
     return (n > 0) - (n < 0);
 }
 
+static int value_cmp(const struct value *a, const struct value *b, enum value_type type)
+{
+    struct value_key x = value_key(a, type), y = value_key(b, type);
+
+    return value_key_cmp(&x, &y);
+}
+
 static void check_order(const struct grouped *values, size_t count, enum value_type type)
 {
     for (size_t i = 0; i < count; i++) {

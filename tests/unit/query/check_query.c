@@ -701,6 +701,13 @@ static bool model_is_new(const struct model_item *items, size_t count, struct js
     return true;
 }
 
+static int value_cmp(const struct value *a, const struct value *b, enum value_type type)
+{
+    struct value_key x = value_key(a, type), y = value_key(b, type);
+
+    return value_key_cmp(&x, &y);
+}
+
 static int model_cmp(const struct asked *asked, const struct model_item *a,
                      const struct model_item *b)
 {

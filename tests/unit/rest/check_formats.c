@@ -44,10 +44,10 @@ START_TEST(payloads_are_arrays)
         struct json_value value = parse(cases[i].in);
 
         if (cases[i].out == NULL) {
-            ck_fails(payload_from_json(value, &arena, &array), ERR_INVALID_ENTITY, "payload");
+            ck_fails(formats_from_json(value, &arena, &array), ERR_INVALID_ENTITY, "payload");
             continue;
         }
-        ck_ok(payload_from_json(value, &arena, &array));
+        ck_ok(formats_from_json(value, &arena, &array));
         ck_span_is(array, span_str(cases[i].out));
     }
 }
@@ -57,7 +57,7 @@ START_TEST(the_bad_entity_is_named)
 {
     struct span array;
 
-    ck_fails(payload_from_json(parse("[{},{},7]"), &arena, &array), ERR_INVALID_ENTITY, "entity 2");
+    ck_fails(formats_from_json(parse("[{},{},7]"), &arena, &array), ERR_INVALID_ENTITY, "entity 2");
 }
 END_TEST
 
@@ -84,7 +84,7 @@ START_TEST(lists_in_every_format)
         struct buf b;
 
         buf_init(&b, 4096);
-        payload_add_list(&b, items, ARRAY_LEN(items), cases[i].format, cases[i].indent, &arena);
+        formats_add_list(&b, items, ARRAY_LEN(items), cases[i].format, cases[i].indent, &arena);
         ck_span_is(buf_span(&b), span_str(cases[i].text));
         buf_done(&b);
     }
@@ -96,7 +96,7 @@ START_TEST(a_list_for_people)
     struct buf b;
 
     buf_init(&b, 4096);
-    payload_add_list(&b, items, 1, FORMAT_JSON, 2, &arena);
+    formats_add_list(&b, items, 1, FORMAT_JSON, 2, &arena);
     ck_span_eq(buf_span(&b), "[\n  {\n    \"a\": 1,\n    \"b\": \"x,y\"\n  }\n]");
     buf_done(&b);
 }
@@ -107,7 +107,7 @@ START_TEST(a_list_beyond_the_cap_is_noticed)
     struct buf b;
 
     buf_init(&b, 20);
-    payload_add_list(&b, items, ARRAY_LEN(items), FORMAT_JSON, 0, &arena);
+    formats_add_list(&b, items, ARRAY_LEN(items), FORMAT_JSON, 0, &arena);
     ck_assert(buf_over(&b));
     buf_done(&b);
 }
@@ -125,7 +125,7 @@ START_TEST(a_sparse_list_costs_what_it_may_be_long)
     for (int i = 0; i < ROWS; i++)
         rows[i] = arena_printf(&arena, "{\"a%d\":1}", i);
     buf_init(&b, CAP);
-    payload_add_list(&b, rows, ROWS, FORMAT_CSV, 0, &arena);
+    formats_add_list(&b, rows, ROWS, FORMAT_CSV, 0, &arena);
     ck_assert(buf_over(&b));
     ck_assert_uint_lt(mem_bytes() - before, MEMORY_MOST);
     buf_done(&b);
@@ -137,10 +137,10 @@ START_TEST(payloads_in_other_formats)
     struct buf b;
 
     buf_init(&b, 4096);
-    payload_add_as(&b, SPAN("[ {\"a\": 1,\n \"b\":2} ]"), FORMAT_NDJSON, &arena);
+    formats_add_array(&b, SPAN("[ {\"a\": 1,\n \"b\":2} ]"), FORMAT_NDJSON, &arena);
     ck_span_eq(buf_span(&b), "{\"a\":1,\"b\":2}\n");
     buf_clear(&b);
-    payload_add_as(&b, SPAN("[ {\"a\": 1} ]"), FORMAT_JSON, &arena);
+    formats_add_array(&b, SPAN("[ {\"a\": 1} ]"), FORMAT_JSON, &arena);
     ck_span_eq(buf_span(&b), "[ {\"a\": 1} ]");
     buf_done(&b);
 }

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/rng.h"
+#include "journal/journal.h"
 #include "query/condition.h"
 #include "query/shape.h"
 #include "query/uri.h"
@@ -156,6 +157,17 @@ static const char *walked(const char *text)
     return arena_printf(&arena, "%s%s", holds ? "all:" : "", names_of(next_of_walk, &walk)).p;
 }
 
+/* For the fixture, before a replay. */
+static void index_while_loading(struct store *store)
+{
+    people = store_collection(store, SPAN(NAME));
+    set_indexes("Name", "Age");
+}
+
+static void free_nothing(void)
+{
+}
+
 /* ---- what is there ---- */
 
 START_TEST(an_empty_one)
@@ -256,6 +268,39 @@ START_TEST(a_record_that_moves_changes_nothing)
 }
 END_TEST
 
+static void delete_older(struct collection *c, uint64_t serial)
+{
+    struct entity *e;
+
+    while ((e = collection_first(c)) != NULL && e->version < serial)
+        store_fixture_delete(&f, e);
+}
+
+/* Of Ada there is only the record that was moved: a replay meets her last. */
+START_TEST(a_moved_record_keeps_its_place)
+{
+    struct collection *others = store_collection(f.store, SPAN("Others"));
+    struct entity *ada = insert("Ada", 1);
+    uint64_t second;
+
+    while ((second = journal_second_first_serial(turn_journal(f.turn))) == 0) {
+        store_fixture_insert(&f, "Others", "\"N\":1");
+        store_fixture_commit(&f);
+    }
+    insert("Bob", 1);
+    move(ada);
+    insert("Cy", 1);
+    delete_older(others, second);
+    ck_assert_uint_ge(store_oldest(f.store)->serial, second);
+    journal_drop_oldest(turn_journal(f.turn));
+    f.make_module = index_while_loading;
+    f.free_module = free_nothing;
+    reload();
+    ck_assert_str_eq(all_names(), "Ada Bob Cy");
+    ck_assert_str_eq(walked("Age=1"), "Ada Bob Cy");
+}
+END_TEST
+
 /* The cleaner may have dropped the record that inserted an entity, and keep one that says that it
  * is gone. */
 START_TEST(who_is_not_there_cannot_be_removed)
@@ -301,10 +346,6 @@ static const struct collection_observer observer = {observe_put, observe_gone};
 static void observe(struct store *store)
 {
     collection_observe(store_collection(store, SPAN(NAME)), &observer, &f);
-}
-
-static void free_nothing(void)
-{
 }
 
 START_TEST(an_observer_is_told_of_each_change)
@@ -402,12 +443,6 @@ START_TEST(indexes_follow_changes)
     ck_assert_str_eq(walked("Age=2"), "Ada");
 }
 END_TEST
-
-static void index_while_loading(struct store *store)
-{
-    people = store_collection(store, SPAN(NAME));
-    set_indexes("Name", "Age");
-}
 
 START_TEST(indexes_are_there_after_a_replay)
 {
@@ -580,6 +615,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, a_change_keeps_the_place);
     tcase_add_test(tc, each_change_is_a_new_version);
     tcase_add_test(tc, a_record_that_moves_changes_nothing);
+    tcase_add_test(tc, a_moved_record_keeps_its_place);
     tcase_add_test(tc, who_is_not_there_cannot_be_removed);
     tcase_add_test(tc, an_observer_is_told_of_each_change);
     tcase_add_test(tc, an_observer_is_told_what_a_replay_has_brought);
