@@ -55,7 +55,7 @@ static struct span held(void)
     char text[EVENTS];
 
     for (int i = 0; i < EVENTS; i++)
-        text[i] = payload_is_held(events[i]) ? 'x' : '-';
+        text[i] = payload_is_loaded(events[i]) ? 'x' : '-';
     return arena_copy(&asking.arena, span_of(text, EVENTS));
 }
 
@@ -130,7 +130,7 @@ START_TEST(what_is_read_back_takes_the_place_of_others)
     asking_turn();
     for (int i = 0; i < EVENTS; i++)
         read_back(i);
-    ck_assert(payload_is_held(events[EVENTS - 1]));
+    ck_assert(payload_is_loaded(events[EVENTS - 1]));
     allow(0); /* even then one is held as long as it is asked for */
     for (int i = EVENTS - 1; i >= 0; i--)
         read_back(i);
@@ -161,10 +161,10 @@ START_TEST(ready_means_that_getting_it_does_not_wait)
     ck_assert(payload_ready(payloads(), events[0]));
     asking_commit();
     asking_turn();
-    ck_assert(!payload_is_held(events[0]));
+    ck_assert(!payload_is_loaded(events[0]));
     for (int i = 0; i < 1000 && !payload_ready(payloads(), events[0]); i++)
         asking_turn();
-    ck_assert(payload_is_held(events[0]));
+    ck_assert(payload_is_loaded(events[0]));
     read_back(0);
 }
 END_TEST
