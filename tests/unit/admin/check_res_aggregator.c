@@ -174,10 +174,11 @@ static const char *nested(size_t depth, const char *inner)
 START_TEST(a_result_is_nested_so_deep)
 {
     asking.service->limits.json_depth = 900;
-    ck_asks(201, "POST", "/Secret", nested(600, "\"]\\\"[\""));
+    ck_asks(201, "POST", "/Secret", nested(600, "\"[[[[[[[[[[[[[[[[[[[[\""));
     ck_asks(200, "GET", "/Aggregator", nested(390, "\"GET /Secret\""));
     ck_refuses(ERR_PAYLOAD_TOO_LARGE, "the answer would be nested more than 999 deep", "GET",
-               "/Aggregator", nested(420, "\"GET /Secret\""));
+               "/Aggregator",
+               asking_printf("{\"t\":\"\\\"\",\"n\":%s}", nested(420, "\"GET /Secret\"")));
 }
 END_TEST
 

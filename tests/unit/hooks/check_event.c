@@ -297,93 +297,6 @@ START_TEST(deliveries_have_their_limit)
 }
 END_TEST
 
-/* ---- changes of entities ---- */
-
-/* `Born 1, Gone 1` of the events from `from` on, with the number of webhooks that got them. */
-static struct span raised_since(uint64_t from)
-{
-    struct span all = SPAN("");
-
-    for (struct event *e = events_first(hooks->events); e != NULL;
-         e = events_next(hooks->events, e))
-        if (e->object_no >= from)
-            all = arena_printf(&asking.arena, "%.*s%s%.*s", SPAN_FMT(all), all.n > 0 ? ", " : "",
-                               SPAN_FMT(span_sub(e->resource, 5, e->resource.n)));
-    return all;
-}
-
-static const struct {
-    const char *method, *target, *body, *raised;
-} changes[] = {
-    {"POST", "/Person", "{\"Name\":\"Cid\"}", "Born"},
-    {"POST", "/Person", "[{\"Name\":\"Cid\"},{\"Name\":\"Dan\"}]", "Born, Born"},
-    {"POST", "/Person", "[]", ""},
-    {"POST", "/Person/_/safepost=Name", "[{\"Name\":\"Ann\"},{\"Name\":\"Dan\"}]", "Changed, Born"},
-    {"PUT", "/Person/Name=Ann", "{\"Name\":\"Ann\"}", "Changed"},
-    {"PUT", "/Person/Name=Cid", "{\"Name\":\"Cid\"}", "Born"},
-    {"PATCH", "/Person/_/unsafe=true", "{\"Age\":1}", "Changed, Changed"},
-    {"DELETE", "/Person/Name=Ann", NULL, "Gone"},
-    {"DELETE", "/Person/_/unsafe=true", NULL, "Gone, Gone"},
-    {"DELETE", "/Person/Name=Nobody", NULL, ""},
-    {"POST", "/Person", "[{\"Name\":\"Cid\"},{}]", ""},
-    {"PATCH", "/Person", "{\"Age\":1}", ""},
-};
-
-START_TEST(a_change_of_entities_raises_events)
-{
-    uint64_t from;
-
-    webhook("/Born");
-    webhook("/Gone/Name=Ann");
-    ck_asks(201, "POST", "/Person", "[{\"Name\":\"Ann\"},{\"Name\":\"Bob\",\"Age\":7}]");
-    from = asking_serial();
-    ask(changes[_i].method, changes[_i].target, changes[_i].body);
-    ck_span_is(raised_since(from), span_str(changes[_i].raised));
-}
-END_TEST
-
-START_TEST(an_event_carries_the_entity_as_it_is_then)
-{
-    struct span entity;
-
-    webhook("/Changed/Age>7");
-    webhook("/Gone/Age=8");
-    ck_asks(201, "POST", "/Person", "{\"Name\":\"Bob\",\"Age\":7}");
-    ck_asks(200, "PATCH", "/Person", "{\"Age\":8}");
-    entity = arena_copy(&asking.arena, answered_body());
-    ck_asks(200, "GET", "/Svc.Event/Resource=Shop.Changed", NULL);
-    ck_span_is(answered("0.Payload"), entity);
-    ck_member_eq("0.Webhooks", "1");
-    ck_asks(200, "DELETE", "/Person", NULL);
-    ck_asks(200, "GET", "/Svc.Event/Resource=Shop.Gone", NULL);
-    ck_span_is(answered("0.Payload"), entity);
-    ck_member_eq("0.Webhooks", "1");
-}
-END_TEST
-
-/* Either the entity and the event, or neither. */
-START_TEST(what_cannot_be_raised_is_not_stored)
-{
-    struct span before;
-
-    webhook("/Born");
-    webhook("/Changed");
-    webhook("/Gone");
-    ck_asks(201, "POST", "/Person", "[{\"Name\":\"Ann\"},{\"Name\":\"Bob\"}]");
-    before = asking_entities("Shop.Person");
-    asking.service->limits.pending_deliveries = 3;
-    ck_refuses(ERR_OVERLOADED, "PendingDeliveries", "POST", "/Person",
-               "[{\"Name\":\"Cid\"},{\"Name\":\"Dan\"}]");
-    ck_refuses(ERR_OVERLOADED, "PendingDeliveries", "PATCH", "/Person/_/unsafe=true",
-               "{\"Age\":1}");
-    ck_refuses(ERR_OVERLOADED, "PendingDeliveries", "DELETE", "/Person/_/unsafe=true", NULL);
-    ck_span_is(asking_entities("Shop.Person"), before);
-    ck_assert_uint_eq(pending(), 2);
-    ck_asks(200, "DELETE", "/Person/Name=Ann", NULL);
-    ck_assert_uint_eq(pending(), 3);
-}
-END_TEST
-
 /* ---- how long it stays ---- */
 
 START_TEST(events_are_kept_in_their_order)
@@ -681,9 +594,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, an_event_for_one_webhook_goes_to_no_other);
     tcase_add_test(tc, a_chain_ends);
     tcase_add_test(tc, deliveries_have_their_limit);
-    tcase_add_loop_test(tc, a_change_of_entities_raises_events, 0, ARRAY_LEN(changes));
-    tcase_add_test(tc, an_event_carries_the_entity_as_it_is_then);
-    tcase_add_test(tc, what_cannot_be_raised_is_not_stored);
     tcase_add_test(tc, events_are_kept_in_their_order);
     tcase_add_test(tc, what_a_delivery_needs_stays_out_of_sight);
     tcase_add_test(tc, an_event_outlives_its_deliveries);
