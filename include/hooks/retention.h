@@ -4,6 +4,7 @@
 #ifndef HOOKS_RETENTION_H
 #define HOOKS_RETENTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Retention: member, configuration name, default, unit. */
@@ -31,5 +32,7 @@ struct retention *retention_new(struct hooks *hooks);
 void retention_free(struct retention *r);
 /* Something was stored that may have to go one day, or the service starts. Cheap. */
 void retention_wake(struct retention *r);
+/* Has nothing to take out now, or no room to do so. */
+bool retention_idle(const struct retention *r);
 
 #endif

@@ -24,6 +24,8 @@
 
 enum {
     DRAIN_CHECK_MS = 20,
+    DIGEST_CHECK_MS = 5,
+    DIGEST_DEADLINE_MS = 5000,
     SIGNALS = 4,
     OWN_DESCRIPTORS = 64 /* of the journal, listeners, the loop, name resolution */
 };
@@ -40,6 +42,8 @@ struct server {
     size_t signal_count;      /* of those that are watched */
     struct timer drain_timer; /* looks whether all is done, until the deadline */
     uint64_t drain_deadline_ms;
+    struct timer digest_timer; /* looks whether nothing moves, until the deadline */
+    uint64_t digest_deadline_ms;
     bool is_draining, http_is_drained, is_closing;
     enum server_exit status;
 };
@@ -80,6 +84,7 @@ static void close_all(struct server *s)
     s->is_closing = true;
     notify_done(&s->notify);
     timer_stop(&s->loop, &s->drain_timer);
+    timer_stop(&s->loop, &s->digest_timer);
     http_server_close(s->http, on_http_closed, s);
 }
 
@@ -139,15 +144,31 @@ static void on_stop_signal(uv_signal_t *signal, int number)
     drain(s);
 }
 
-/* For tests and for the curious: a digest of the whole state, to compare before and after. */
+static void on_digest_time(struct timer *timer)
+{
+    struct server *s = CONTAINER_OF(timer, struct server, digest_timer);
+    bool is_still = journal_idle(turn_journal(s->service->turn)) &&
+                    retention_idle(s->service->hooks.retention);
+    struct store_digest digest;
+
+    if (!is_still && loop_now_ms(&s->loop) < s->digest_deadline_ms) {
+        timer_start(&s->loop, &s->digest_timer, DIGEST_CHECK_MS);
+        return;
+    }
+    digest = store_digest(s->service->store);
+    log_info("server", "digest %016llx of %llu objects%s", (unsigned long long)digest.sum,
+             (unsigned long long)digest.objects, is_still ? "" : ", while they change");
+}
+
+/* For tests and for the curious: a digest of the whole state, to compare before and after. It is
+ * that of a moment in which all is on disk and nothing is due to be forgotten. */
 static void on_digest_signal(uv_signal_t *signal, int number)
 {
-    const struct server *s = signal->data;
-    struct store_digest digest = store_digest(s->service->store);
+    struct server *s = signal->data;
 
     (void)number;
-    log_info("server", "digest %016llx of %llu objects", (unsigned long long)digest.sum,
-             (unsigned long long)digest.objects);
+    s->digest_deadline_ms = loop_now_ms(&s->loop) + DIGEST_DEADLINE_MS;
+    timer_start(&s->loop, &s->digest_timer, 0);
 }
 
 /* Keys are read first and resources declared last: what can fail comes before what changes. */
@@ -352,6 +373,7 @@ static void run(struct server *s)
 {
     s->service->on_failed = on_service_failed;
     timer_init(&s->drain_timer, on_drain_time);
+    timer_init(&s->digest_timer, on_digest_time);
     service_start(s->service);
     notify_state(&s->notify, NOTIFY_READY, "listening on %zu addresses, %zu objects",
                  s->config->listener_count, store_live_count(s->service->store));

@@ -269,6 +269,11 @@ void retention_wake(struct retention *r)
     timer_start(r->hooks->loop, &r->timer, SOON_MS);
 }
 
+bool retention_idle(const struct retention *r)
+{
+    return !r->is_soon;
+}
+
 struct retention *retention_new(struct hooks *hooks)
 {
     struct retention *r = NEW(struct retention);

@@ -105,9 +105,10 @@ void asking_open(const char *resources)
 void asking_reload(void)
 {
     struct store_digest before, after;
-    uint64_t serial = asking_serial();
+    uint64_t serial;
 
-    asking_commit();
+    asking_commit(); /* turns of the loop: more may be stored meanwhile */
+    serial = asking_serial();
     before = store_digest(asking.service->store);
     stop();
     start();
