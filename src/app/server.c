@@ -147,8 +147,8 @@ static void on_stop_signal(uv_signal_t *signal, int number)
 static void on_digest_time(struct timer *timer)
 {
     struct server *s = CONTAINER_OF(timer, struct server, digest_timer);
-    bool is_still = journal_idle(turn_journal(s->service->turn)) &&
-                    retention_idle(s->service->hooks.retention);
+    bool is_still =
+        journal_idle(turn_journal(s->service->turn)) && retention_idle(s->service->hooks.retention);
     struct store_digest digest;
 
     if (!is_still && loop_now_ms(&s->loop) < s->digest_deadline_ms) {

@@ -155,7 +155,7 @@ static const struct {
     {"{\"CustomPayloadRequest\":{\"URI\":\"/Placed\"}}", ERR_INVALID_ENTITY,
      "CustomPayloadRequest: 'Shop.Placed' does not support GET"},
     {"{\"Delivery\":{\"MaxInFlight\":0}}", ERR_INVALID_ENTITY,
-     "Delivery: MaxInFlight is 0, it must be between 1 and 1024"},
+     "Delivery.MaxInFlight: is 0, it must be between 1 and 1024"},
     {"{\"Signing\":{\"Secrets\":[\"sesame\"]}}", ERR_INVALID_ENTITY, "Signing: "},
     {"{\"Tags\":[\"a\",null]}", ERR_INVALID_ENTITY, "Tags: an element is not a string"},
 };

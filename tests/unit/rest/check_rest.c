@@ -111,7 +111,7 @@ END_TEST
 
 /* ---- the observer ---- */
 
-static unsigned stored, changing, changed;
+static unsigned stored, changing, changed, errors;
 static bool refuses;
 
 static struct err *on_stored(void *context, struct call *call, enum method verb, struct span json)
@@ -122,6 +122,12 @@ static struct err *on_stored(void *context, struct call *call, enum method verb,
     ck_assert(span_starts(json, SPAN("{\"Id\":\"")));
     stored++;
     return refuses ? ERR(ERR_CONFLICT, "not that") : NULL;
+}
+
+static void on_error(void *context)
+{
+    ck_assert_ptr_eq(context, &stored);
+    errors++;
 }
 
 static void on_changing(void *context, struct resource *resource)
@@ -142,8 +148,12 @@ static struct err *on_changed(void *context, struct arena *a, uint64_t *out_seri
 
 START_TEST(who_observes_hears_of_each_change)
 {
-    rest.observer = (struct rest_observer){&stored, on_stored, on_changing, on_changed};
-    stored = changing = changed = 0;
+    rest.observer = (struct rest_observer){.context = &stored,
+                                           .entity_stored = on_stored,
+                                           .error_stored = on_error,
+                                           .resource_changing = on_changing,
+                                           .resources_changed = on_changed};
+    stored = changing = changed = errors = 0;
     refuses = false;
     declare("{\"Name\":\"A.Person\",\"Kind\":\"EntityResource\"}");
     ck_assert_uint_eq(changing, 0); /* it is new */
@@ -154,6 +164,7 @@ START_TEST(who_observes_hears_of_each_change)
     refuses = true;
     ask("POST", "/A.Person", "{}");
     ck_assert_int_eq(response.error, ERR_CONFLICT);
+    ck_assert_uint_eq(errors, 1);
     ask("REPORT", "/A.Person", NULL);
     ck_span_eq(buf_span(&response.body), "[{\"Count\":2}]");
     ask("PATCH", "/Svc.Admin.Resource", "{\"Description\":\"x\"}");
@@ -161,7 +172,7 @@ START_TEST(who_observes_hears_of_each_change)
     ask("DELETE", "/Svc.Admin.Resource/_/unsafe=true", NULL);
     ck_assert_uint_eq(changing, 2);
     ck_assert_uint_eq(changed, 3);
-    rest.observer = (struct rest_observer){NULL, NULL, NULL, NULL};
+    rest.observer = (struct rest_observer){.context = NULL};
 }
 END_TEST
 
