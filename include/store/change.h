@@ -25,7 +25,9 @@ struct change {
     size_t count, size;
     uint64_t first_serial, next_serial;
     size_t deliveries; /* that it adds to those that have not ended: deliveries_check_room */
-    bool frees_space;  /* deletions and outcomes: may use the space that is kept back for them */
+    bool frees_space;  /* deletions: may use the space that is kept back for them */
+    bool is_outcome;   /* likewise, but leaves half of it for those that free more than they take */
+    bool is_move;      /* the cleaner's, which has asked for room itself */
 };
 
 void change_init(struct change *c, struct turn *turn, struct arena *a);

@@ -371,6 +371,7 @@ struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, st
     e = deliveries_check_room(hooks->deliveries, change, matched.count);
     if (e == NULL) {
         add_record(change, draft, &matched, &raised);
+        change->is_outcome = change->is_outcome || change->frees_space;
         change->frees_space = false;
         *out_raised = raised;
     }

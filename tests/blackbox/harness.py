@@ -277,8 +277,12 @@ class ServerCase(unittest.TestCase):
         self.server = Server(self.make_config(), self.env)
         self.addCleanup(self.server.remove)
         self.server.wrapper = self.wrapper
+        self.prepare()
         self.server.start()
         self.receivers = []
+
+    def prepare(self):
+        """What a test does before its server is started for the first time."""
 
     def make_config(self):
         return self.config
