@@ -4,9 +4,9 @@
  * a sync half as much again. It has a temporary name until its first commit (journal.c,
  * "begin_segment").
  *
- * What a change has to leave (journal.h, "struct journal_left") may need a second segment ahead: the
- * first is then used, and the second is what is kept for cleaning. docs/design/journal.md, "A full
- * disk", tells why that is enough.
+ * What a change has to leave (journal.h, "struct journal_left") may need a second segment ahead:
+ * the first is then used, and the second is what is kept for cleaning. docs/design/journal.md, "A
+ * full disk", tells why that is enough.
  *
  * Zeros go one step at a time, while no commit is under way, or when they have fallen behind what
  * the commits use up. */
@@ -188,6 +188,22 @@ static bool is_enough(const struct rest *rest, const struct journal_left *left)
     return rest->most >= left->moves && rest->sum >= left->moves + left->spare;
 }
 
+/* Likewise with the segment that is about to be deleted. */
+static bool will_be_enough(const struct journal *j, const struct rest *now,
+                           const struct journal_left *left)
+{
+    const struct list_link *first = list_first(&j->dropped);
+    struct rest rest = *now;
+    uint64_t bytes;
+
+    if (first == NULL || j->drop_failed)
+        return false;
+    bytes = CONTAINER_OF_CONST(first, struct journal_segment, link)->size - SEGMENT_HEADER_BYTES;
+    rest.sum += bytes;
+    rest.most = MAX(rest.most, bytes);
+    return is_enough(&rest, left);
+}
+
 bool journal_can_move(const struct journal *j, uint64_t moved_bytes)
 {
     return rest_after(j, 0).most >= moved_bytes;
@@ -212,7 +228,7 @@ static struct err *make_room(struct journal *j, uint64_t bytes, const struct jou
     for (;; i++) {
         struct rest rest = rest_after(j, bytes);
 
-        if (is_enough(&rest, left))
+        if (is_enough(&rest, left) || will_be_enough(j, &rest, left))
             return NULL;
         if (i == ARRAY_LEN(j->ahead))
             return prepare(j, i - 1, j->ahead[i - 1]->size + size_missing(j, &rest, left));
