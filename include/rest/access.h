@@ -6,6 +6,8 @@
 #include "base/json.h"
 #include "rest/method.h"
 
+enum { ACCESS_TENANT_BYTES = 64 };
+
 struct access_entry {
     struct span *resources; /* folded: `shop.person`, `shop.*`, `*` */
     size_t resource_count;
@@ -14,6 +16,7 @@ struct access_entry {
 
 struct access_key {
     struct span name;
+    struct span tenant; /* absent: none */
     uint8_t sha256[32];
     struct access_entry *entries;
     size_t entry_count;
@@ -26,12 +29,15 @@ struct access {
     struct arena memory; /* of all of the above */
 };
 
+/* 1 to ACCESS_TENANT_BYTES letters, digits, '_', '-' and '.'. */
+bool access_is_tenant(struct span text);
 void access_init(struct access *access); /* nothing required, no keys */
 void access_done(struct access *access);
-/* Adds a key from its declaration {"Name","KeySha256","AllowAccess":[{"Resources","Methods"}]}.
- * Members match with ASCII case folded and are all required. Errors of schema_read, and
- * ERR_INVALID_ENTITY for what is no name, digest or method, or is there already; the message begins
- * with the member's path, and nothing is added. The scratch arena is used while reading only. */
+/* Adds a key from its declaration {"Name","KeySha256","Tenant","AllowAccess":[{"Resources",
+ * "Methods"}]}. Members match with ASCII case folded and are all required but Tenant. Errors of
+ * schema_read, and ERR_INVALID_ENTITY for what is no name, digest or method, or is there already;
+ * the message begins with the member's path, and nothing is added. The scratch arena is used while
+ * reading only. */
 struct err *access_add(struct access *access, struct json_value declaration,
                        struct arena *scratch) MUST_USE;
 

@@ -37,13 +37,14 @@ static const struct property entry_properties[] = {
 };
 static const struct shape entry_shape = {entry_properties, ARRAY_LEN(entry_properties), false};
 
-enum { KEY_NAME, KEY_SHA256, KEY_ALLOW_ACCESS };
+enum { KEY_NAME, KEY_SHA256, KEY_TENANT, KEY_ALLOW_ACCESS };
 
 static const struct property key_properties[] = {
     [KEY_NAME] = {.name = SPAN_INIT("Name"), .type = TYPE_STRING, .flags = PROPERTY_REQUIRED},
     [KEY_SHA256] = {.name = SPAN_INIT("KeySha256"),
                     .type = TYPE_STRING,
                     .flags = PROPERTY_REQUIRED},
+    [KEY_TENANT] = {.name = SPAN_INIT("Tenant"), .type = TYPE_STRING},
     [KEY_ALLOW_ACCESS] = {.name = SPAN_INIT("AllowAccess"),
                           .type = TYPE_ARRAY,
                           .elements = TYPE_OBJECT,
@@ -138,6 +139,33 @@ static struct err *read_entries(struct json_value entries, struct arena *memory,
     return NULL;
 }
 
+bool access_is_tenant(struct span text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        char c = span_fold_char(text.p[i]);
+
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-' && c != '.')
+            return false;
+    }
+    return text.n > 0 && text.n <= ACCESS_TENANT_BYTES;
+}
+
+static struct err *read_tenant(struct json_value value, struct arena *scratch, struct arena *memory,
+                               struct span *out_tenant)
+{
+    struct span text;
+
+    if (json_type(value) != JSON_STRING)
+        return NULL;
+    text = json_string(value, scratch);
+    if (!access_is_tenant(text))
+        return ERR(ERR_INVALID_ENTITY,
+                   "Tenant: '%.*s' is not 1 to %d letters, digits, '_', '-' and '.'",
+                   SPAN_FMT(text), ACCESS_TENANT_BYTES);
+    *out_tenant = arena_copy(memory, text);
+    return NULL;
+}
+
 static struct err *check_unlike_others(const struct access *access, const struct access_key *key)
 {
     for (size_t i = 0; i < access->key_count; i++) {
@@ -168,6 +196,7 @@ struct err *access_add(struct access *access, struct json_value declaration, str
     if (sha256.n != 2 * sizeof(key.sha256) || !text_from_hex(sha256, key.sha256))
         return ERR(ERR_INVALID_ENTITY, "KeySha256: must be a SHA-256 in %zu hexadecimal digits",
                    2 * sizeof(key.sha256));
+    TRY(read_tenant(values[KEY_TENANT], scratch, &access->memory, &key.tenant));
     TRY(read_entries(values[KEY_ALLOW_ACCESS], &access->memory, scratch, &key));
     TRY(check_unlike_others(access, &key));
     access->keys = arena_grow(&access->memory, access->keys, bytes, bytes + sizeof(key));

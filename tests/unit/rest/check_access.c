@@ -54,6 +54,33 @@ START_TEST(a_declaration_becomes_a_key)
 }
 END_TEST
 
+START_TEST(a_key_may_have_a_tenant)
+{
+    begin();
+    ck_ok(add("{\"Name\":\"a\",\"KeySha256\":\"" ALPHA
+              "\",\"Tenant\":\"Acme_1.de-x\",\"AllowAccess\":[]}"));
+    ck_ok(add("{\"Name\":\"b\",\"KeySha256\":\"" BETA "\",\"Tenant\":null,\"AllowAccess\":[]}"));
+    ck_span_eq(access_of_test.keys[0].tenant, "Acme_1.de-x");
+    ck_assert_ptr_null(access_of_test.keys[1].tenant.p);
+    end();
+}
+END_TEST
+
+START_TEST(a_tenant_is_a_short_name)
+{
+    char most[ACCESS_TENANT_BYTES + 1];
+
+    for (size_t i = 0; i < sizeof(most); i++)
+        most[i] = 'x';
+    ck_assert(access_is_tenant(span_of(most, ACCESS_TENANT_BYTES)));
+    ck_assert(!access_is_tenant(span_of(most, sizeof(most))));
+    ck_assert(!access_is_tenant(SPAN("")));
+    ck_assert(!access_is_tenant(SPAN("a b")));
+    ck_assert(!access_is_tenant(span_of("a\0", 2)));
+    ck_assert(!access_is_tenant(SPAN("\xc3\xa4")));
+}
+END_TEST
+
 #define KEY(members) "{\"Name\":\"n\",\"KeySha256\":\"" BETA "\"," members "}"
 #define ENTRY(resources, methods)                                                                  \
     KEY("\"AllowAccess\":[{\"Resources\":" resources ",\"Methods\":" methods "}]")
@@ -310,6 +337,8 @@ END_TEST
 void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, a_declaration_becomes_a_key);
+    tcase_add_test(tc, a_key_may_have_a_tenant);
+    tcase_add_test(tc, a_tenant_is_a_short_name);
     tcase_add_test(tc, bad_declarations_add_nothing);
     tcase_add_test(tc, keys_sign_in);
     tcase_add_test(tc, others_do_not);
