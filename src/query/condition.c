@@ -74,7 +74,7 @@ void conditions_add_normal(struct buf *b, const struct conditions *c)
     for (size_t i = 0; i < c->count; i++) {
         if (i > 0)
             buf_add_char(b, '&');
-        uri_add_encoded(b, c->items[i].path.text);
+        uri_add_key(b, c->items[i].path.text);
         buf_add_str(b, uri_op_text(c->items[i].op));
         buf_clear(&literal);
         literal_add(&literal, &c->items[i].literal);

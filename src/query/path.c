@@ -49,6 +49,7 @@ struct parser {
     struct place at;
     struct span done; /* the steps before this one */
     bool is_last;     /* this step is the last */
+    bool is_quoted;   /* and this one a member's name, whatever it holds */
 };
 
 static uint32_t index_of(struct span name)
@@ -63,7 +64,8 @@ static void add_step(struct parser *s, struct span name)
     size_t bytes = s->path.step_count * sizeof(*s->path.steps);
 
     s->path.steps = arena_grow(s->arena, s->path.steps, bytes, bytes + sizeof(*s->path.steps));
-    s->path.steps[s->path.step_count++] = (struct path_step){name, index_of(name)};
+    s->path.steps[s->path.step_count++] =
+        (struct path_step){name, s->is_quoted ? PATH_NO_INDEX : index_of(name)};
 }
 
 static void set_part(struct parser *s, struct span name, enum path_part part, bool if_missing)
@@ -97,7 +99,8 @@ static bool take_declared(struct parser *s, struct span name)
 
 static bool take_undeclared(struct parser *s, struct span name)
 {
-    enum path_part part = s->is_last && s->path.step_count > 0 ? find_part(name) : PATH_VALUE;
+    bool may_be_part = s->is_last && !s->is_quoted && s->path.step_count > 0;
+    enum path_part part = may_be_part ? find_part(name) : PATH_VALUE;
     bool allows_any = s->at.members == NULL || s->at.members->dynamic;
 
     if (s->at.type != TYPE_ANY && (s->at.type != TYPE_OBJECT || !allows_any))
@@ -114,7 +117,7 @@ static bool take_element(struct parser *s, struct span name)
 {
     uint64_t index;
 
-    if (s->at.type != TYPE_ARRAY || !span_to_u64(name, &index))
+    if (s->at.type != TYPE_ARRAY || s->is_quoted || !span_to_u64(name, &index))
         return false;
     add_step(s, name);
     s->at.type = s->at.members != NULL ? TYPE_OBJECT : TYPE_ANY;
@@ -126,7 +129,7 @@ static bool take_part(struct parser *s, struct span name)
 {
     enum path_part part = find_part(name);
 
-    if (!s->is_last || !type_has_part(s->at.type, part))
+    if (!s->is_last || s->is_quoted || !type_has_part(s->at.type, part))
         return false;
     spell(s, name, part_names[part]);
     set_part(s, name, part, false);
@@ -159,7 +162,7 @@ static struct err *unknown(const struct parser *s, struct span name)
 
 static struct err *take_step(struct parser *s, struct span name)
 {
-    if (name.n == 0)
+    if (name.n == 0 && !s->is_quoted)
         return ERR(ERR_INVALID_CONDITION_SYNTAX, "There is an empty step in the path '%.*s'.",
                    SPAN_FMT(s->path.text));
     if (s->path.step_count == PATH_STEPS_MOST)
@@ -190,6 +193,32 @@ static bool parse_member(struct span text, const struct shape *shape, struct are
     return true;
 }
 
+/* Where the quotes end that the text begins with: a dot follows, or nothing. 0: there are none. */
+static size_t quoted_end(struct span text)
+{
+    char quote = text.n > 0 ? text.p[0] : '\0';
+
+    if (quote != '\'' && quote != '"')
+        return 0;
+    for (size_t at = 1; (at = span_find_char(text, quote, at)) < text.n; at++)
+        if (at + 1 == text.n || text.p[at + 1] == '.')
+            return at + 1;
+    return 0;
+}
+
+static struct span split_step(struct parser *s, struct span *rest)
+{
+    size_t end = quoted_end(*rest);
+    struct span step;
+
+    s->is_quoted = end > 0;
+    if (!s->is_quoted)
+        return span_split(rest, '.');
+    step = span_sub(*rest, 1, end - 1);
+    *rest = end < rest->n ? span_sub(*rest, end + 1, rest->n) : span_of(NULL, 0);
+    return step;
+}
+
 struct err *path_parse(struct span text, const struct shape *shape, struct arena *a,
                        struct path *out_path)
 {
@@ -204,7 +233,7 @@ struct err *path_parse(struct span text, const struct shape *shape, struct arena
         memcpy(s.text, text.p, text.n);
     s.path.text = rest;
     do {
-        struct span name = span_split(&rest, '.');
+        struct span name = split_step(&s, &rest);
 
         s.is_last = rest.p == NULL;
         TRY(take_step(&s, name));
