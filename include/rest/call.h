@@ -21,9 +21,9 @@ struct call {
     struct rest *rest;
     const struct request *request;
     struct response *response;
-    struct arena *arena;          /* the response's */
-    const struct access_key *key; /* NULL: all rights */
-    struct account *account;      /* the key's, else everybody's; there while the call is */
+    struct arena *arena;     /* the response's */
+    struct access_key *key;  /* NULL: all rights */
+    struct account *account; /* the key's, else everybody's; there while the call is */
     enum method method;
     struct resource *resource; /* NULL until it is found */
     struct uri *uri;
