@@ -84,7 +84,7 @@ struct err *access_read_rights(struct json_value allow_access, struct arena *a,
 /* Appends an AllowAccess that has been read so, in one spelling. */
 void access_add_rights(struct buf *b, struct json_value allow_access, struct arena *a);
 
-/* Adds a copy of a key whose digest and title are nobody's yet; `title` is made here. */
+/* Adds a copy of a key; `title` is made here. NULL: there is one of its digest or title. */
 struct access_key *access_put(struct access *access, const struct access_key *key);
 /* Nobody finds it any more. */
 void access_remove(struct access *access, struct access_key *key);
@@ -93,12 +93,16 @@ struct access_key *access_key_ref(struct access_key *key);
 void access_key_unref(struct access *access, struct access_key *key);
 /* The key of this name, expired or not; without a tenant when `tenant` is absent. NULL: none. */
 struct access_key *access_find(const struct access *access, struct span tenant, struct span name);
+/* The key that a name stands for in what belongs to this tenant: the tenant's own, else one without
+ * a tenant; NULL when there is none. Either text may be absent. */
+struct access_key *access_find_named(const struct access *access, struct span tenant,
+                                     struct span name);
 bool access_has_expired(const struct access_key *key);
 
-/* The key of an Authorization value: `apikey <KEY>`, or Basic with the key as password. When none
- * is required and `authorization` is absent: *out_key is NULL, which stands for all rights.
- * ERR_NOT_SIGNED_IN otherwise; the message does not repeat the value. Whoever keeps the key for
- * longer than what it does now takes a reference. */
+/* The key of an Authorization value: `apikey <KEY>`, `Bearer <KEY>`, or Basic with the key as
+ * password. When none is required and `authorization` is absent: *out_key is NULL, which stands for
+ * all rights. ERR_NOT_SIGNED_IN otherwise; the message does not repeat the value. Whoever keeps the
+ * key for longer than what it does now takes a reference. */
 struct err *access_sign_in(const struct access *access, struct span authorization, struct arena *a,
                            struct access_key **out_key) MUST_USE;
 /* `resource` is a full name in any case. NULL key: everything. `Ns.*` covers names directly in

@@ -65,6 +65,29 @@ size_t access_count(const struct access *access)
 
 /* ---- keys ---- */
 
+static struct access_key *with_digest(const struct access *access,
+                                      const uint8_t digest[DIGEST_BYTES])
+{
+    struct access_key *key =
+        map_find(&access->by_digest, span_of((const char *)digest, FOUND_BY_BYTES));
+
+    return key != NULL && digest_equal(key->sha256, digest, DIGEST_BYTES) ? key : NULL;
+}
+
+struct access_key *access_find(const struct access *access, struct span tenant, struct span name)
+{
+    char title[ACCESS_TITLE_BYTES];
+
+    if (tenant.n + 1 + name.n > sizeof(title))
+        return NULL;
+    if (tenant.n > 0)
+        memcpy(title, tenant.p, tenant.n);
+    title[tenant.n] = '/';
+    if (name.n > 0)
+        memcpy(title + tenant.n + 1, name.p, name.n);
+    return map_find(&access->by_title, span_of(title, tenant.n + 1 + name.n));
+}
+
 static struct span room_for(char **room, struct span text)
 {
     struct span copy = span_of(*room, text.n);
@@ -148,8 +171,12 @@ static void take_out(struct access *access, struct access_key *key)
 
 struct access_key *access_put(struct access *access, const struct access_key *from)
 {
-    struct access_key *key = copy_of(from);
+    struct access_key *key;
 
+    if (with_digest(access, from->sha256) != NULL ||
+        access_find(access, from->tenant, from->name) != NULL)
+        return NULL;
+    key = copy_of(from);
     key->refs = 1;
     enter(access, key);
     return key;
@@ -177,18 +204,12 @@ void access_key_unref(struct access *access, struct access_key *key)
     mem_free(key);
 }
 
-struct access_key *access_find(const struct access *access, struct span tenant, struct span name)
+struct access_key *access_find_named(const struct access *access, struct span tenant,
+                                     struct span name)
 {
-    char title[ACCESS_TITLE_BYTES];
+    struct access_key *key = access_find(access, tenant, name);
 
-    if (tenant.n + 1 + name.n > sizeof(title))
-        return NULL;
-    if (tenant.n > 0)
-        memcpy(title, tenant.p, tenant.n);
-    title[tenant.n] = '/';
-    if (name.n > 0)
-        memcpy(title + tenant.n + 1, name.p, name.n);
-    return map_find(&access->by_title, span_of(title, tenant.n + 1 + name.n));
+    return key != NULL || tenant.n == 0 ? key : access_find(access, span_of(NULL, 0), name);
 }
 
 bool access_has_expired(const struct access_key *key)
@@ -197,15 +218,6 @@ bool access_has_expired(const struct access_key *key)
 }
 
 /* ---- the configuration's ---- */
-
-static struct access_key *with_digest(const struct access *access,
-                                      const uint8_t digest[DIGEST_BYTES])
-{
-    struct access_key *key =
-        map_find(&access->by_digest, span_of((const char *)digest, FOUND_BY_BYTES));
-
-    return key != NULL && digest_equal(key->sha256, digest, DIGEST_BYTES) ? key : NULL;
-}
 
 static struct err *check_unlike_others(const struct access *access, const struct access_key *key)
 {
@@ -288,7 +300,7 @@ static struct span presented_key(struct span authorization, struct arena *a)
     struct span scheme = span_split(&authorization, ' ');
     struct span credentials = span_trim(authorization);
 
-    if (span_ieq(scheme, SPAN("apikey")))
+    if (span_ieq(scheme, SPAN("apikey")) || span_ieq(scheme, SPAN("Bearer")))
         return credentials;
     if (span_ieq(scheme, SPAN("Basic")))
         return password_of(credentials, a);
@@ -322,8 +334,9 @@ struct err *access_sign_in(const struct access *access, struct span authorizatio
     if (authorization.n > 0) {
         presented = presented_key(authorization, a);
         if (presented.n == 0)
-            return ERR(ERR_NOT_SIGNED_IN, "The Authorization header must be 'apikey <KEY>', or "
-                                          "Basic with the API key as password.");
+            return ERR(ERR_NOT_SIGNED_IN,
+                       "The Authorization header must be 'apikey <KEY>', 'Bearer <KEY>', or "
+                       "Basic with the API key as password.");
         key = find_presented(access, presented);
         TRY(check_key(key));
     } else if (access->required) {

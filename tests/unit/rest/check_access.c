@@ -177,7 +177,8 @@ static const struct {
     {"APIKEY beta", "b"},         {"ApiKey   beta  ", "b"},
     {" apikey beta", "b"},        {"Basic dXNlcjpiZXRh", "b"}, /* user:beta */
     {"basic OmFscGhh", "a"},                                   /* :alpha */
-    {"BASIC  dXNlcjpiZXRh", "b"},
+    {"BASIC  dXNlcjpiZXRh", "b"}, {"Bearer alpha", "a"},
+    {"bearer  beta", "b"},
 };
 
 START_TEST(keys_sign_in)
@@ -207,7 +208,8 @@ static const struct {
     {"apikey", "must be 'apikey <KEY>'"},
     {"apikey ", "must be 'apikey <KEY>'"},
     {"alpha", "must be 'apikey <KEY>'"},
-    {"Bearer alpha", "must be 'apikey <KEY>'"},
+    {"Bearer", "must be 'apikey <KEY>'"},
+    {"Bearer gamma", "no such"},
     {"apikeyalpha", "must be 'apikey <KEY>'"},
     {"apikey:alpha", "must be 'apikey <KEY>'"},
     {"Basic dXNlcjpnYW1tYQ==", "no such"}, /* user:gamma */
