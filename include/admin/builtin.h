@@ -9,6 +9,7 @@
 struct service;
 
 #define BUILTIN_RESOURCES(X)                                                                       \
+    X(res_api_key)                                                                                 \
     X(res_resource)                                                                                \
     X(res_available_resource)                                                                      \
     X(res_aggregator)                                                                              \

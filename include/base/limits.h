@@ -54,6 +54,11 @@
       "most that one request writes: entities as they are then, and events")                       \
     X(scan_entities, "ScanEntities", 2000, 1, 1000000000, "entities",                              \
       "that a request without an index for its conditions looks at before it gives way to others") \
+    X(account_requests_per_second, "AccountRequestsPerSecond", 0, 0, 10000000, "requests",         \
+      "a second, of one account: a tenant, or a key; 0: no limit")                                 \
+    X(account_webhooks, "AccountWebhooks", 10000, 1, 100000000, "webhooks", "of one account")      \
+    X(key_resources, "KeyResources", 100, 1, 10000, "resources",                                   \
+      "that the rights of a key name, which is made at run time")                                  \
     X(aggregated_requests, "AggregatedRequests", 32, 1, 10000, "requests",                         \
       "requests in a template of Svc.Aggregator")
 

@@ -8,6 +8,7 @@
 #include "hooks/delivery.h"
 #include "hooks/hooks.h"
 #include "hooks/selector.h"
+#include "hooks/webhook_account.h"
 #include "rest/access.h"
 #include "rest/mask.h"
 #include "rest/metrics.h"
@@ -103,6 +104,7 @@ static struct err *try_attach(struct webhooks *ws, struct webhook *w)
         selector_parse(ws->hooks->rest->resources, text, &nobody, SIZE_MAX, a, &selector);
 
     set_paused(ws, w, json_is_true(json_member(json, SPAN("IsPaused"))));
+    webhook_account_take(ws->hooks->rest, w, json, a);
     if (e != NULL)
         return err_prefix(e, "EventSelector: ");
     TRY(add_targets(ws, w, json));
@@ -210,6 +212,7 @@ static void on_gone(void *context, struct entity *entity)
     take_out(ws, w);
     set_paused(ws, w, false);
     deliveries_webhook_gone(ws->hooks->deliveries, w);
+    webhook_account_drop(ws->hooks->rest, w);
     mem_free(w);
 }
 
@@ -238,6 +241,7 @@ void webhooks_free(struct webhooks *ws)
         if (w == NULL)
             continue;
         take_out(ws, w);
+        webhook_account_drop(ws->hooks->rest, w);
         mem_free(w);
     }
     collection_observe(ws->collection, NULL, NULL);
