@@ -6,6 +6,9 @@
 #include "base/json.h"
 #include "rest/method.h"
 
+struct account;
+struct accounts;
+
 enum { ACCESS_TENANT_BYTES = 64 };
 
 struct access_entry {
@@ -20,9 +23,11 @@ struct access_key {
     uint8_t sha256[32];
     struct access_entry *entries;
     size_t entry_count;
+    struct account *account; /* NULL while the access belongs to no service */
 };
 
 struct access {
+    struct accounts *accounts; /* its keys refer to; NULL: it belongs to no service yet */
     bool required;
     struct access_key *keys;
     size_t key_count;
@@ -33,6 +38,9 @@ struct access {
 bool access_is_tenant(struct span text);
 void access_init(struct access *access); /* nothing required, no keys */
 void access_done(struct access *access);
+/* Takes the keys and rights of `with` over, in place of those that there were; they are on accounts
+ * of `access` then. */
+void access_replace(struct access *access, struct access *with);
 /* Adds a key from its declaration {"Name","KeySha256","Tenant","AllowAccess":[{"Resources",
  * "Methods"}]}. Members match with ASCII case folded and are all required but Tenant. Errors of
  * schema_read, and ERR_INVALID_ENTITY for what is no name, digest or method, or is there already;

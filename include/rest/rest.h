@@ -5,12 +5,15 @@
 #ifndef REST_REST_H
 #define REST_REST_H
 
+#include "base/macros.h"
 #include "base/span.h"
 #include "rest/method.h"
 
 #include <stdint.h>
 
 struct access;
+struct account;
+struct accounts;
 struct arena;
 struct call;
 struct clients;
@@ -55,6 +58,8 @@ struct rest {
     const struct limits *limits;
     struct metrics *metrics;
     struct access *access;
+    struct accounts *accounts;
+    struct account *everybody; /* of requests without a key */
     struct clients *clients;
     struct resources *resources;
     struct scans *scans;
@@ -69,5 +74,9 @@ void rest_init(struct rest *rest, const struct rest_options *options);
 void rest_done(struct rest *rest);
 /* Takes the keys and rights over, in place of those that there were. No request is under way. */
 void rest_set_access(struct rest *rest, struct access *access);
+/* A new reference to the account that work is on which belongs to a tenant, else to the key of that
+ * name, which may be gone; everybody's where both are absent. For what lasts longer than a call,
+ * as a webhook does: to be dropped by account_unref(rest->accounts, ...). */
+struct account *rest_account_of(struct rest *rest, struct span tenant, struct span owner) MUST_USE;
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/digest.h"
 #include "base/text.h"
 #include "query/shape.h"
+#include "rest/account.h"
 #include "rest/schema.h"
 
 #include <string.h>
@@ -17,8 +18,28 @@ void access_done(struct access *access)
 {
     if (access == NULL)
         return;
+    for (size_t i = 0; i < access->key_count && access->accounts != NULL; i++)
+        account_unref(access->accounts, access->keys[i].account);
     arena_done(&access->memory);
     access_init(access);
+}
+
+static void give_account(struct access *access, struct access_key *key)
+{
+    if (access->accounts != NULL)
+        key->account = account_ref(access->accounts, key->tenant, key->name);
+}
+
+void access_replace(struct access *access, struct access *with)
+{
+    struct accounts *accounts = access->accounts;
+
+    access_done(access);
+    *access = *with;
+    access_init(with);
+    access->accounts = accounts;
+    for (size_t i = 0; i < access->key_count; i++)
+        give_account(access, &access->keys[i]);
 }
 
 /* ---- declarations ---- */
@@ -199,6 +220,7 @@ struct err *access_add(struct access *access, struct json_value declaration, str
     TRY(read_tenant(values[KEY_TENANT], scratch, &access->memory, &key.tenant));
     TRY(read_entries(values[KEY_ALLOW_ACCESS], &access->memory, scratch, &key));
     TRY(check_unlike_others(access, &key));
+    give_account(access, &key);
     access->keys = arena_grow(&access->memory, access->keys, bytes, bytes + sizeof(key));
     access->keys[access->key_count++] = key;
     return NULL;

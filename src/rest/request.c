@@ -44,6 +44,8 @@ static struct err *sign_in(struct call *call)
     if (wait_s > 0)
         return refuse_sign_in(call, wait_s);
     e = access_sign_in(rest->access, authorization, call->arena, &call->key);
+    if (call->key != NULL)
+        call->account = call->key->account;
     if (e != NULL && authorization.n > 0)
         clients_sign_in_failed(rest->clients, client);
     return e;
@@ -242,6 +244,7 @@ void request_run(struct rest *rest, const struct request *request, struct respon
         .request = request,
         .response = response,
         .arena = &response->arena,
+        .account = rest->everybody,
         .uri = &uri,
         .query = &query,
         .change = &change,

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "rest/access.h"
+#include "rest/account.h"
 #include "rest/clients.h"
 #include "rest/resource.h"
 #include "rest/scan.h"
@@ -16,6 +17,7 @@ void rest_init(struct rest *rest, const struct rest_options *options)
         .limits = options->limits,
         .metrics = options->metrics,
         .access = NEW(struct access),
+        .accounts = accounts_new(),
         .clients = clients_new(options->loop, options->limits),
         .resources = NEW(struct resources),
         .scans = NEW(struct scans),
@@ -23,6 +25,8 @@ void rest_init(struct rest *rest, const struct rest_options *options)
         .cors_origins = options->cors_origins,
     };
     access_init(rest->access);
+    rest->access->accounts = rest->accounts;
+    rest->everybody = account_ref(rest->accounts, span_of(NULL, 0), span_of(NULL, 0));
     resources_init(rest->resources);
     scans_init(rest->scans, rest->loop);
 }
@@ -32,6 +36,8 @@ void rest_done(struct rest *rest)
     resources_done(rest->resources);
     clients_free(rest->clients);
     access_done(rest->access);
+    account_unref(rest->accounts, rest->everybody);
+    accounts_free(rest->accounts);
     mem_free(rest->scans);
     mem_free(rest->resources);
     mem_free(rest->access);
@@ -39,7 +45,10 @@ void rest_done(struct rest *rest)
 
 void rest_set_access(struct rest *rest, struct access *access)
 {
-    access_done(rest->access);
-    *rest->access = *access;
-    access_init(access);
+    access_replace(rest->access, access);
+}
+
+struct account *rest_account_of(struct rest *rest, struct span tenant, struct span owner)
+{
+    return account_ref(rest->accounts, tenant, owner);
 }
