@@ -20,6 +20,7 @@ struct lane;
 struct resource;
 struct resources;
 struct shape;
+struct share;
 struct uri;
 struct uuid;
 
@@ -40,6 +41,9 @@ struct webhook {
     struct resource *event_resource; /* NULL: detached, some resource that it needs is not there */
     struct webhook_target *targets;  /* WEBHOOK_TARGETS_MOST, or NULL when all is remote */
     struct lane *lane;               /* its deliveries; NULL while it has none */
+    struct share *share;             /* its account's */
+    uint64_t change_no;              /* a change, and the deliveries that are counted for it */
+    uint32_t change_deliveries;
     bool is_paused;
 };
 

@@ -8,7 +8,9 @@
 #include "hooks/delivery.h"
 #include "hooks/hooks.h"
 #include "hooks/selector.h"
+#include "hooks/share.h"
 #include "rest/access.h"
+#include "rest/account.h"
 #include "rest/mask.h"
 #include "rest/metrics.h"
 #include "rest/referrers.h"
@@ -93,6 +95,27 @@ static struct err *add_targets(struct webhooks *ws, struct webhook *w, struct js
     return e == NULL ? NULL : err_prefix(e, "CustomPayloadRequest.URI: ");
 }
 
+/* Whose deliveries these are: the tenant's, else the owner's. A new reference. */
+static struct account *webhook_account(struct webhooks *ws, struct json_value json)
+{
+    struct arena *a = &ws->scratch;
+
+    return rest_account_of(ws->hooks->rest, json_string(json_member(json, SPAN("Tenant")), a),
+                           json_string(json_member(json, SPAN("Owner")), a));
+}
+
+static void set_share(struct webhook *w, struct share *share)
+{
+    struct share *was = w->share;
+
+    w->share = share;
+    if (share != NULL)
+        share->account->webhooks++;
+    if (was != NULL)
+        was->account->webhooks--;
+    share_unref(was);
+}
+
 static struct err *try_attach(struct webhooks *ws, struct webhook *w)
 {
     struct arena *a = &ws->scratch;
@@ -102,6 +125,7 @@ static struct err *try_attach(struct webhooks *ws, struct webhook *w)
     struct err *e =
         selector_parse(ws->hooks->rest->resources, text, &nobody, SIZE_MAX, a, &selector);
 
+    set_share(w, share_get(ws->hooks->shares, webhook_account(ws, json)));
     set_paused(ws, w, json_is_true(json_member(json, SPAN("IsPaused"))));
     if (e != NULL)
         return err_prefix(e, "EventSelector: ");
@@ -210,6 +234,7 @@ static void on_gone(void *context, struct entity *entity)
     take_out(ws, w);
     set_paused(ws, w, false);
     deliveries_webhook_gone(ws->hooks->deliveries, w);
+    set_share(w, NULL);
     mem_free(w);
 }
 
@@ -238,6 +263,7 @@ void webhooks_free(struct webhooks *ws)
         if (w == NULL)
             continue;
         take_out(ws, w);
+        set_share(w, NULL);
         mem_free(w);
     }
     collection_observe(ws->collection, NULL, NULL);
