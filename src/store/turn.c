@@ -38,7 +38,7 @@ struct turn {
     struct loop_hook at_turn_end;
     struct loop_task clean_more; /* another turn soon, though nothing else happens */
     struct heap waits;
-    uint64_t arrivals;
+    uint64_t arrivals, changes;
     struct cleaner cleaner;
     uint64_t segment_bytes;
     uint64_t garbage; /* made since the start */
@@ -253,6 +253,7 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
             .serial = serial,
             .bytes = (uint32_t)segment_record_bytes(records[i].body.n),
             .place = places[i],
+            .read = c->records[i].read,
         };
         struct err *e = store_apply(t->store, records[i].kind, records[i].body, &origin);
 
@@ -294,6 +295,11 @@ void turn_on_failed(struct turn *t, void (*on_failed_fn)(void *context, const ch
 {
     t->on_failed = on_failed_fn;
     t->on_failed_context = context;
+}
+
+uint64_t turn_number_change(struct turn *t)
+{
+    return ++t->changes;
 }
 
 struct journal *turn_journal(struct turn *t)
