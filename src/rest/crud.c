@@ -239,18 +239,22 @@ struct span crud_link(const struct call *call, struct span target)
     return buf_span(&link);
 }
 
-static void add_location(struct call *call, const struct posted *posted)
+void crud_add_location(struct call *call, struct span json)
 {
     struct buf target;
 
-    if (posted->inserted != 1 || posted->count != 1)
-        return;
     buf_init_arena(&target, call->arena);
     buf_add_char(&target, '/');
     buf_add(&target, call->resource->name);
     buf_add(&target, SPAN("/Id="));
-    buf_add(&target, crud_id_of(posted->texts[0]));
+    buf_add(&target, crud_id_of(json));
     response_add_header(call->response, SPAN("Location"), crud_link(call, buf_span(&target)));
+}
+
+static void add_location(struct call *call, const struct posted *posted)
+{
+    if (posted->inserted == 1 && posted->count == 1)
+        crud_add_location(call, posted->texts[0]);
 }
 
 static const char *posted_verb(const struct posted *posted)
