@@ -6,6 +6,7 @@
 #define REST_REST_H
 
 #include "base/span.h"
+#include "rest/mask.h"
 #include "rest/method.h"
 
 #include <stdint.h>
@@ -46,6 +47,7 @@ struct rest_options {
     struct metrics *metrics;   /* counts what happens */
     struct span base_path;     /* "/" or "/x" */
     const char **cors_origins; /* NULL-terminated; NULL: none */
+    struct mask mask;
 };
 
 struct rest {
@@ -60,6 +62,7 @@ struct rest {
     struct scans *scans;
     struct span base_path;
     const char **cors_origins;
+    struct mask mask;              /* what is secret */
     struct rest_observer observer; /* members may be NULL */
 };
 

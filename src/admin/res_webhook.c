@@ -22,7 +22,7 @@ static struct err *check(struct call *call, struct draft *draft, const struct en
 
 static const struct resource_ops ops = {
     .check = check,
-    .mask = webhook_mask,
+    .has_secrets = true,
     .hidden = add_hidden,
 };
 

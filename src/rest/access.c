@@ -254,7 +254,7 @@ struct err *access_sign_in(const struct access *access, struct span authorizatio
         presented = presented_key(authorization, a);
         if (presented.n == 0)
             return ERR(ERR_NOT_SIGNED_IN, "The Authorization header must be 'apikey <KEY>', or "
-                                          "Basic with the API key as password.");
+                                          "Basic, with the API key as password.");
         key = find_key(access, presented);
         if (key == NULL)
             return ERR(ERR_NOT_SIGNED_IN, "There is no such API key.");

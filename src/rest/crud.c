@@ -13,6 +13,7 @@
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "rest/schema.h"
+#include "rest/secrets.h"
 #include "store/change.h"
 #include "store/entity.h"
 
@@ -68,7 +69,7 @@ void crud_answer_changed(struct call *call, int status, const char *verb, const 
     }
     visible = ARENA_ARRAY(call->arena, struct span, count);
     for (size_t i = 0; i < count; i++)
-        visible[i] = crud_visible(call, items[i], call->arena);
+        visible[i] = crud_visible(call->rest, call->resource, items[i], call->arena);
     response->content_type = format_media_type(call->out.format);
     formats_add_list(&response->body, visible, count, call->out.format, call->out.indent,
                      call->arena);
@@ -122,14 +123,20 @@ static struct err *decode_entity(struct call *call, struct json_value input,
                                  const struct entity *old, enum schema_mode mode, struct arena *a,
                                  struct span *out_json)
 {
+    const struct resource *resource = call->resource;
+    struct span old_text = old != NULL ? entity_json(old) : span_of(NULL, 0);
     struct json_value old_json = {NULL, NULL};
     struct draft draft;
 
-    if (old != NULL)
-        old_json = entity_parse(entity_json(old), a);
-    TRY(schema_decode(call->resource->shape, input, old_json, mode, a, &draft));
-    if (call->resource->ops->check != NULL)
-        TRY(call->resource->ops->check(call, &draft, old));
+    if (resource->ops->has_secrets) {
+        TRY(secrets_decode(&call->rest->mask, resource->shape, input, old_text, mode, a, &draft));
+    } else {
+        if (old != NULL)
+            old_json = entity_parse(old_text, a);
+        TRY(schema_decode(resource->shape, input, old_json, mode, a, &draft));
+    }
+    if (resource->ops->check != NULL)
+        TRY(resource->ops->check(call, &draft, old));
     return store_draft(call, &draft, old, out_json);
 }
 
