@@ -66,10 +66,19 @@ static void add_member(struct buf *b, const char *name, struct span text)
     json_add_string(b, text_cut(text, TEXT_MAX_SCALARS));
 }
 
+/* A step may stand in quotes. */
+static struct span unquoted(struct span step)
+{
+    bool is_quoted = step.n >= 2 && (step.p[0] == '\'' || step.p[0] == '"') &&
+                     step.p[step.n - 1] == step.p[0];
+
+    return is_quoted ? span_sub(step, 1, step.n - 1) : step;
+}
+
 static bool names_secret(const struct mask *m, struct span path)
 {
     while (path.p != NULL) {
-        struct span step = span_split(&path, '.');
+        struct span step = unquoted(span_split(&path, '.'));
 
         if (mask_is_secret_header(m, step) || mask_is_secret_list(step))
             return true;

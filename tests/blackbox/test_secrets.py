@@ -139,6 +139,7 @@ class NobodyReads(SecretsCase):
         for condition in (f"Headers.Authorization={quoted('apikey canary-1')}",
                           "Headers.X-Mine=canary-7", "Headers.X-Mine>b", "Headers.Cookie>a",
                           f"Signing.Secrets.0={quoted(SIGNING, '')}",
+                          f"Signing.Secrets.*={quoted(SIGNING, '')}",
                           "CustomPayloadRequest.Headers.X-Api-Key=canary-10",
                           "CustomPayloadRequest.Body.Authorization=canary-11"):
             self.assertEqual(self.get(f"/Svc.Admin.Webhook/{condition}", ADMIN).status, 204, condition)
@@ -280,6 +281,11 @@ class Errors(SecretsCase):
                        "/Svc.Admin.Webhook/Headers.X-Mine=canary-7&x=1/limt=1",
                        "/Svc.Admin.Webhook/Headers.X-Mine=canary-7/limit",
                        "/Svc.Admin.Webhook/Headers.%58-Mine=canary-7/limit",
+                       "/Svc.Admin.Webhook/Headers.'X-Mine'=canary-7/limit=x",
+                       "/Svc.Admin.Webhook?where=Headers.X-Mine%3Dcanary-7&limit=x",
+                       "/Svc.Admin.Webhook?where=Headers.X-Mine%3Dcanary-7&where=a",
+                       "/Svc.Admin.Webhook?search=apikey+canary-1&limit=x",
+                       "/Svc.Admin.Webhook?search=apikey+canary-1&limt=1",
                        f"/Svc.Admin.Webhook/_/search={quoted('apikey canary-1')}&limit=x",
                        f"/Svc.Admin.Webhook/_/search={quoted('apikey canary-1')}&limit",
                        f"/Shop.Person/Age={quoted('Bearer canary-8')}",

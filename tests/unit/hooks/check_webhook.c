@@ -11,6 +11,7 @@
 #include "rest/metrics.h"
 #include "rest/resource.h"
 #include "store/change.h"
+#include "store/entity.h"
 #include "store/turn.h"
 
 static struct hooks *hooks(void)
@@ -561,6 +562,73 @@ START_TEST(stored_secrets_do_not_travel)
 }
 END_TEST
 
+/* A webhook of the key `alpha`, with secrets in three places. */
+static const char *owned_webhook(void)
+{
+    const char *id =
+        webhook("/Placed", "\"Destination\":\"http://a.test/\",\"Headers\":{\"Cookie\":\"c\","
+                           "\"X\":\"x\"},\"Signing\":{\"Secrets\":[\"" SECRET_A "\"]}");
+    struct entity *e = webhook_of(id)->entity;
+    struct span json = entity_json(e);
+    struct change change;
+    uint64_t serial;
+
+    change_init(&change, hooks()->turn, &asking.arena);
+    change_put_entity(
+        &change, SPAN("Svc.Admin.Webhook"), &e->id, e->object_no,
+        arena_printf(&asking.arena, "%.*s,\"Owner\":\"alpha\"}", (int)json.n - 1, json.p));
+    ck_ok(turn_apply(hooks()->turn, &change, &serial));
+    change_done(&change);
+    asking_add_key("alpha", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
+    asking_add_key("beta", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
+    return id;
+}
+
+#define ALL_KEPT "anew: Headers.Cookie, Signing.Secrets.0"
+
+/* What others than the owner are told; NULL: they may. */
+static const struct {
+    const char *patch, *refused;
+} of_others[] = {
+    {"{\"Label\":\"l\",\"IsPaused\":true,\"Delivery\":{\"MaxInFlight\":1}}", NULL},
+    {"{\"Destination\":\"http://a.test:80/\",\"Method\":\"post\",\"EventSelector\":\"/placed\"}",
+     NULL},
+    {"{\"Headers\":{\"Cookie\":\"*******\",\"X\":\"x\"}}", NULL},
+    {"{\"Signing\":{\"Secrets\":[\"*******\",\"" SECRET_B "\"]}}", NULL},
+    {"{\"Destination\":\"http://b.test/\"}", ALL_KEPT},
+    {"{\"Method\":\"PUT\"}", ALL_KEPT},
+    {"{\"CustomPayloadRequest\":{\"URI\":\"/Report\",\"Headers\":{\"Authorization\":\"apikey "
+     "beta\"}}}",
+     ALL_KEPT},
+    /* Or they would be owners with the next request. */
+    {"{\"Headers\":{\"X\":\"y\"}}", ALL_KEPT},
+    {"{\"EventSelector\":\"/Paid\"}", ALL_KEPT},
+    {"{\"Destination\":\"http://b.test/\",\"Headers\":{\"Cookie\":\"n\"}}",
+     "anew: Signing.Secrets.0"},
+    {"{\"Destination\":\"http://b.test/\",\"Headers\":{\"Cookie\":\"c\"}}",
+     "anew: Signing.Secrets.0"},
+    {"{\"Destination\":\"http://b.test/\",\"Signing\":null}", "anew: Headers.Cookie"},
+    {"{\"Destination\":\"http://b.test/\",\"Signing\":null,\"Headers\":{\"Cookie\":null}}", NULL},
+    {"{\"Destination\":\"http://b.test/\",\"Signing\":{\"Secrets\":[\"" SECRET_B
+     "\"]},\"Headers\":{\"Cookie\":\"n\"}}",
+     NULL},
+};
+
+START_TEST(only_the_owner_leads_secrets_elsewhere)
+{
+    const char *id = owned_webhook(), *target = asking_printf("/Webhook/Id=%s", id);
+
+    ask_with("Authorization: apikey beta", "PATCH", target, of_others[_i].patch);
+    if (of_others[_i].refused == NULL) {
+        ck_status(200);
+        return;
+    }
+    ck_problem(ERR_INVALID_ENTITY, of_others[_i].refused);
+    ask_with("Authorization: apikey alpha", "PATCH", target, of_others[_i].patch);
+    ck_status(200);
+}
+END_TEST
+
 /* ---- deletion ---- */
 
 START_TEST(with_a_webhook_its_deliveries_go)
@@ -598,6 +666,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, the_server_pauses_with_a_message);
     tcase_add_test(tc, a_status_says_why);
     tcase_add_test(tc, a_masked_secret_keeps_its_place);
+    tcase_add_loop_test(tc, only_the_owner_leads_secrets_elsewhere, 0, ARRAY_LEN(of_others));
     tcase_add_loop_test(tc, stored_secrets_do_not_travel, 0, ARRAY_LEN(kept_secrets));
     tcase_add_test(tc, with_a_webhook_its_deliveries_go);
 }
