@@ -69,8 +69,8 @@ static void add_member(struct buf *b, const char *name, struct span text)
 /* A step may stand in quotes. */
 static struct span unquoted(struct span step)
 {
-    bool is_quoted = step.n >= 2 && (step.p[0] == '\'' || step.p[0] == '"') &&
-                     step.p[step.n - 1] == step.p[0];
+    bool is_quoted =
+        step.n >= 2 && (step.p[0] == '\'' || step.p[0] == '"') && step.p[step.n - 1] == step.p[0];
 
     return is_quoted ? span_sub(step, 1, step.n - 1) : step;
 }
@@ -203,7 +203,7 @@ static void add_entity(struct buf *b, const struct call *call, const struct err 
     member_add_uuid(b, SPAN("Id"), id);
     member_add_time(b, SPAN("Time"), clock_unix_ns());
     add_member(b, "ResourceName", resource.p == NULL ? SPAN("<unknown>") : resource);
-    add_member(b, "Action", call->request->method);
+    add_member(b, "Action", mask_text(&call->rest->mask, call->request->method, call->arena));
     add_member(b, "ErrorCode", err_info(err_code(e))->name);
     add_trace(b, e);
     add_member(b, "Message", message);

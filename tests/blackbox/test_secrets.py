@@ -225,6 +225,17 @@ class NobodyReads(SecretsCase):
         self.assertIn(MASK.encode(), dump.stdout)
         self.assert_no_canary("\n".join(self.server.log), "the log")
 
+    def test_a_proxy_with_a_password_that_is_refused(self):
+        for proxy in ("ftp://me:canary@host", "http://me:canary@", "me:canary@no host"):
+            self.server.config["Delivery"] = {"Proxy": proxy}
+            path = self.server.write_config()
+            result = subprocess.run([harness.SVCD, "--config", path, "--check"], capture_output=True,
+                                    timeout=harness.DEADLINE_S)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(b"Proxy", result.stderr)
+            self.assert_no_canary(result.stderr, proxy)
+        del self.server.config["Delivery"]
+
     def test_files_are_the_users_alone(self):
         self.webhook()
         files = glob.glob(os.path.join(self.server.data, "*"))
