@@ -14,6 +14,7 @@ struct service;
     X(res_available_resource)                                                                      \
     X(res_aggregator)                                                                              \
     X(res_echo)                                                                                    \
+    X(res_explain)                                                                                 \
     X(res_event)                                                                                   \
     X(res_error)                                                                                   \
     X(res_error_code)                                                                              \

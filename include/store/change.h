@@ -8,6 +8,7 @@
 #define STORE_CHANGE_H
 
 #include "base/buf.h"
+#include "base/json.h"
 
 struct turn;
 struct uuid;
@@ -15,7 +16,8 @@ struct uuid;
 struct change_record {
     unsigned kind;
     uint32_t serials;
-    size_t offset, n; /* of the body in `bodies` */
+    size_t offset, n;       /* of the body in `bodies` */
+    struct json_value read; /* change_entity_read */
 };
 
 struct change {
@@ -39,6 +41,8 @@ void change_end(struct change *c, unsigned kind, uint32_t serials);
 /* The two records of the store itself. `json` already holds Id and ObjectNo. */
 void change_put_entity(struct change *c, struct span resource, const struct uuid *id,
                        uint64_t object_no, struct span json);
+/* The text of the entity that was put last has been read: its indexes need not read it again. */
+void change_entity_read(struct change *c, struct json_value read);
 void change_delete_entity(struct change *c, struct span resource, const struct uuid *id);
 
 #endif

@@ -10,6 +10,7 @@
 #include "rest/request.h"
 #include "rest/resource.h"
 #include "rest/rest.h"
+#include "store/change.h"
 #include "store/entity.h"
 #include "store/once.h"
 
@@ -54,19 +55,21 @@ static struct err *raise_event(void *context, struct call *call, enum method ver
 {
     struct hooks *hooks = context;
     struct span name = event_of(call->resource, verb);
+    struct resource *resource =
+        name.p == NULL ? NULL : resource_named(hooks->rest->resources, name);
     struct event_raised raised;
     struct event_draft draft;
 
-    if (name.p == NULL)
-        return NULL;
+    if (resource == NULL)
+        return NULL; /* there is none, or its declaration was deleted since */
     draft = (struct event_draft){
-        .resource = resource_named(hooks->rest->resources, name),
+        .resource = resource,
         .payload = arena_printf(call->arena, "[%.*s]", SPAN_FMT(json)),
         .entities = entity_parse(json, call->arena),
         .depth = request_depth(call->request),
     };
-    if (draft.resource == NULL)
-        return NULL; /* its declaration was deleted since */
+    if (verb != METHOD_DELETE)
+        change_entity_read(call->change, draft.entities);
     retention_wake(hooks->retention);
     return event_raise(hooks, &draft, call->change, &raised);
 }

@@ -56,6 +56,7 @@ void change_end(struct change *c, unsigned kind, uint32_t serials)
     record->kind = kind;
     record->serials = serials;
     record->n = c->bodies.n - record->offset;
+    record->read = (struct json_value){NULL, NULL};
     c->next_serial += serials;
     c->count++;
 }
@@ -73,6 +74,12 @@ void change_put_entity(struct change *c, struct span resource, const struct uuid
 
     record_add_entity(change_begin(c), &record);
     change_end(c, RECORD_ENTITY, 1);
+}
+
+void change_entity_read(struct change *c, struct json_value read)
+{
+    MUST(c->count > 0 && c->records[c->count - 1].kind == RECORD_ENTITY);
+    c->records[c->count - 1].read = read;
 }
 
 void change_delete_entity(struct change *c, struct span resource, const struct uuid *id)

@@ -198,6 +198,7 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
             .serial = serial,
             .bytes = (uint32_t)segment_record_bytes(records[i].body.n),
             .place = places[i],
+            .read = c->records[i].read,
         };
         struct err *e = store_apply(t->store, records[i].kind, records[i].body, &origin);
 
