@@ -29,7 +29,11 @@
       "time after which a request body must come that fast")                                       \
     X(idle_seconds, "IdleSeconds", 75, 1, 86400, "seconds", "time between requests")               \
     X(pending_deliveries, "PendingDeliveries", 1000000, 1, 100000000, "deliveries",                \
-      "deliveries that are queued or waiting")                                                     \
+      "deliveries that are queued or waiting; of those, an account may have half")                 \
+    X(webhook_pending_deliveries, "WebhookPendingDeliveries", 200000, 1, 100000000, "deliveries",  \
+      "those of one webhook; past that, or the half, a new one is Dead at once")                   \
+    X(event_descendants, "EventDescendants", 1000, 0, 1000000000, "events",                        \
+      "that requests of local destinations raise because of one event, directly or not")           \
     X(memory_bytes, "MemoryBytes", 0, 0, INT64_MAX, "bytes",                                       \
       "heap beyond which work is refused; 0: none")                                                \
     X(payload_bytes, "PayloadBytes", 67108864, 0, INT64_MAX, "bytes",                              \

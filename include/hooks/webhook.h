@@ -21,6 +21,7 @@ struct lane;
 struct resource;
 struct resources;
 struct shape;
+struct share;
 struct uri;
 struct uuid;
 
@@ -42,6 +43,9 @@ struct webhook {
     struct webhook_target *targets;  /* WEBHOOK_TARGETS_MOST, or NULL when all is remote */
     struct lane *lane;               /* its deliveries; NULL while it has none */
     struct account *account;         /* its tenant's, else its owner's */
+    struct share *share;             /* of the deliveries, its account's */
+    uint64_t change_no;              /* a change, and the deliveries that are counted for it */
+    uint32_t change_deliveries;
     bool is_paused;
 };
 

@@ -36,6 +36,8 @@ struct account *account_find(struct accounts *a, struct span tenant, struct span
 /* Takes one of the `per_second` requests that it may make a second, in the mean: at rest it has a
  * second's in hand. Returns in how many seconds there is one again; 0: it was taken. */
 unsigned account_take_request(struct account *account, int64_t per_second, uint64_t now_ms);
+/* One more reference. */
+struct account *account_keep(struct account *account);
 /* NULL is allowed. */
 void account_unref(struct accounts *a, struct account *account);
 

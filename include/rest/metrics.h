@@ -133,6 +133,8 @@ enum metric_status {
     X(METRIC_BODY_SECONDS, "BodySeconds")                                                          \
     X(METRIC_BODY_RATE, "BodyBytesPerSecond")                                                      \
     X(METRIC_PENDING_DELIVERIES, "PendingDeliveries")                                              \
+    X(METRIC_WEBHOOK_PENDING_DELIVERIES, "WebhookPendingDeliveries")                               \
+    X(METRIC_EVENT_DESCENDANTS, "EventDescendants")                                                \
     X(METRIC_MEMORY_BYTES, "MemoryBytes")                                                          \
     X(METRIC_INCOMING_BYTES, "IncomingBytes")                                                      \
     X(METRIC_UNREAD_BYTES, "UnreadBytes")                                                          \

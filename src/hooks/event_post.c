@@ -75,6 +75,7 @@ static struct err *draft_of_entities(struct call *call, struct resource *resourc
     TRY(formats_from_json(payload, call->arena, &draft.payload));
     TRY(event_post_check(call, resource, payload));
     draft.depth = request_depth(call->request);
+    draft.chain = call->request->chain;
     *out_draft = draft;
     return NULL;
 }
@@ -83,7 +84,8 @@ static struct err *draft_of_bytes(struct call *call, struct resource *resource,
                                   struct event_draft *out_draft)
 {
     struct span type = request_header(call->request, SPAN("Content-Type"));
-    struct event_draft draft = {.resource = resource, .depth = request_depth(call->request)};
+    struct event_draft draft = {
+        .resource = resource, .depth = request_depth(call->request), .chain = call->request->chain};
 
     if (type.p == NULL)
         type = resource->content_type;

@@ -98,6 +98,12 @@ unsigned account_take_request(struct account *account, int64_t per_second, uint6
     return (unsigned)((paid_ns - now_ns - second_ns + second_ns - 1) / second_ns);
 }
 
+struct account *account_keep(struct account *account)
+{
+    account->refs++;
+    return account;
+}
+
 void account_unref(struct accounts *a, struct account *account)
 {
     if (account == NULL || --account->refs > 0)

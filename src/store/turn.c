@@ -37,7 +37,7 @@ struct turn {
     struct loop_hook at_turn_end;
     struct loop_task clean_more; /* another turn soon, though nothing else happens */
     struct heap waits;
-    uint64_t arrivals;
+    uint64_t arrivals, changes;
     struct cleaner cleaner;
     uint64_t segment_bytes;
     void (*on_failed)(void *context, const char *why);
@@ -234,6 +234,11 @@ void turn_on_failed(struct turn *t, void (*on_failed_fn)(void *context, const ch
 {
     t->on_failed = on_failed_fn;
     t->on_failed_context = context;
+}
+
+uint64_t turn_number_change(struct turn *t)
+{
+    return ++t->changes;
 }
 
 struct journal *turn_journal(struct turn *t)
