@@ -127,14 +127,9 @@ static struct err *check_method(struct call *call)
                SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
 }
 
-static bool lists_resources(const struct call *call)
-{
-    return span_ieq(call->resource->name, SPAN("Svc.AvailableResource"));
-}
-
 static struct err *check_rights(const struct call *call)
 {
-    if (lists_resources(call) || access_allows(call->key, call->resource->name, call->method))
+    if (access_allows(call->key, call->resource->name, call->method))
         return NULL;
     return ERR(ERR_NOT_AUTHORIZED, "the API key may not use %.*s on '%.*s'",
                SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
