@@ -30,7 +30,7 @@ struct change {
     size_t deliveries;  /* that it adds to those that have not ended: deliveries_check_room */
     size_t descendants; /* events that it raises because of another event: event_chain */
     bool frees_space;   /* deletions: may use the space that is kept back for them */
-    bool is_outcome;    /* likewise, but leaves half of it to those that free more than they take */
+    bool is_outcome;    /* likewise, but leaves half of it for what frees more than it takes */
     bool is_move;       /* the cleaner's, which has asked for room itself */
 };
 

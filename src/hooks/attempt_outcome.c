@@ -13,6 +13,7 @@
 #include "hooks/lane_record.h"
 #include "hooks/lane_settings.h"
 #include "rest/metrics.h"
+#include "rest/rest.h"
 #include "rest/status.h"
 #include "store/change.h"
 #include "store/record.h"
@@ -74,6 +75,8 @@ static void fill_entry(struct attempt *attempt)
     if (entry->error.n == 0 && attempt->answer.answered && !entry->is_success)
         entry->error = arena_printf(&attempt->arena, "answered %d %s", attempt->answer.status,
                                     status_reason(attempt->answer.status));
+    entry->error =
+        mask_text(&attempt->deliveries->hooks->rest->mask, entry->error, &attempt->arena);
 }
 
 static enum metric_result result_of(const struct attempt *attempt)
