@@ -41,6 +41,7 @@ struct webhook {
     struct webhook_target *targets;  /* WEBHOOK_TARGETS_MOST, or NULL when all is remote */
     struct lane *lane;               /* its deliveries; NULL while it has none */
     bool is_paused;
+    bool holds_secrets; /* its text may: it is to be masked */
 };
 
 struct webhooks;

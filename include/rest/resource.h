@@ -60,8 +60,9 @@ struct resource_ops {
     struct err *(*apply)(struct call *call);
     /* The method POST reads the body itself, whatever its Content-Type. */
     bool reads_raw_body;
-    /* Its entities hold secrets, which are written and never shown (rest/mask.h). */
-    bool has_secrets;
+    /* Its entities may hold secrets, which are written and never shown (rest/mask.h): does this one
+     * that is stored? NULL: none does. */
+    bool (*holds_secrets)(const struct entity *entity);
     /* Appends the value of a PROPERTY_HIDDEN of a stored entity as JSON, for `add`. */
     void (*hidden)(const struct call *call, const struct entity *entity,
                    const struct property *property, struct buf *b);

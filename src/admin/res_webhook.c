@@ -20,9 +20,16 @@ static struct err *check(struct call *call, struct draft *draft, const struct en
     return webhook_check(service_of(call)->hooks.egress, call, draft, old);
 }
 
+static bool holds_secrets(const struct entity *entity)
+{
+    const struct webhook *w = entity->attached;
+
+    return w->holds_secrets;
+}
+
 static const struct resource_ops ops = {
     .check = check,
-    .has_secrets = true,
+    .holds_secrets = holds_secrets,
     .hidden = add_hidden,
 };
 

@@ -9,6 +9,7 @@
 #include "hooks/hooks.h"
 #include "hooks/selector.h"
 #include "rest/access.h"
+#include "rest/mask.h"
 #include "rest/metrics.h"
 #include "rest/referrers.h"
 #include "rest/resource.h"
@@ -197,6 +198,7 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
         entity->attached = w;
     }
     take_out(ws, w);
+    w->holds_secrets = mask_may_find(&ws->hooks->rest->mask, entity_json(entity));
     err_free(attach(ws, w)); /* webhooks_settle says what is wrong */
     deliveries_webhook_changed(ws->hooks->deliveries, w);
 }
