@@ -86,6 +86,10 @@ bool path_each(const struct path *path, struct json_value root, struct arena *a,
 /* Appends what the path yields as JSON: the source text where there is one. */
 void path_add_json(const struct path *path, struct json_value root, struct arena *a, struct buf *b);
 
+/* The same for any path: of one that has_any, the first `most` values in an array. */
+void path_add_found(const struct path *path, struct json_value root, size_t most, struct arena *a,
+                    struct buf *b);
+
 /* Total order for sorting: null, false, true, numbers by value, strings, then arrays and objects by
  * text. Strings of a declared datetime: bytewise those that are none, then the others by instant;
  * all other strings bytewise. Instants and numbers of different spelling may be equal. A key is

@@ -7,6 +7,7 @@
 #include "rest/negotiate.h"
 
 struct access_key;
+struct account;
 struct change;
 struct query;
 struct query_source;
@@ -20,8 +21,9 @@ struct call {
     struct rest *rest;
     const struct request *request;
     struct response *response;
-    struct arena *arena;          /* the response's */
-    const struct access_key *key; /* NULL: all rights */
+    struct arena *arena;     /* the response's */
+    struct access_key *key;  /* NULL: all rights */
+    struct account *account; /* the key's, else everybody's; there while the call is */
     enum method method;
     struct resource *resource; /* NULL until it is found */
     struct uri *uri;
@@ -43,7 +45,7 @@ struct err *call_apply(struct call *call) MUST_USE;
  * of the key that asks. ERR_TOO_MANY_REQUESTS past the limit, right or wrong; errors of
  * access_sign_in. */
 struct err *call_sign_in(struct call *call, struct span authorization,
-                         const struct access_key **out_key) MUST_USE;
+                         struct access_key **out_key) MUST_USE;
 /* The answer shows something of this version. */
 void call_shows(struct call *call, uint64_t version);
 

@@ -17,7 +17,15 @@ static void add_hidden(const struct call *call, const struct entity *entity,
 
 static struct err *check(struct call *call, struct draft *draft, const struct entity *old)
 {
-    return webhook_check(service_of(call)->hooks.egress, call, draft, old);
+    TRY(webhook_check(service_of(call)->hooks.egress, call, draft, old));
+    webhook_note_account(call, draft, old);
+    return NULL;
+}
+
+static struct err *apply(struct call *call)
+{
+    TRY(webhook_check_accounts(call));
+    return call_apply(call);
 }
 
 static bool holds_secrets(const struct entity *entity)
@@ -29,6 +37,7 @@ static bool holds_secrets(const struct entity *entity)
 
 static const struct resource_ops ops = {
     .check = check,
+    .apply = apply,
     .holds_secrets = holds_secrets,
     .hidden = add_hidden,
 };

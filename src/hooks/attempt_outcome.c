@@ -114,7 +114,7 @@ struct err *attempt_apply_outcome(struct attempt *attempt)
     fill_entry(attempt);
     outcome = judge(attempt);
     change_init(&change, hooks->turn, &attempt->arena);
-    change.frees_space = true;
+    change.is_outcome = true;
     webhook_log_add(&change, &attempt->outcome);
     add_delivery(&change, attempt, &outcome);
     lane_add_outcome(&change, attempt->delivery->lane, &outcome);

@@ -5,6 +5,7 @@
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/retention.h"
+#include "hooks/share.h"
 #include "hooks/webhook.h"
 #include "rest/call.h"
 #include "rest/request.h"
@@ -34,6 +35,7 @@ void hooks_init(struct hooks *hooks, const struct hooks_options *options)
     };
     hooks->events = events_new(hooks);
     hooks->once = once_new(hooks->store, options->retention->idempotency_seconds);
+    hooks->shares = shares_new(hooks);
     hooks->deliveries = deliveries_new(hooks);
     hooks->retention = retention_new(hooks);
 }
@@ -67,6 +69,7 @@ static struct err *raise_event(void *context, struct call *call, enum method ver
         .payload = arena_printf(call->arena, "[%.*s]", SPAN_FMT(json)),
         .entities = entity_parse(json, call->arena),
         .depth = request_depth(call->request),
+        .chain = call->request->chain,
     };
     if (verb != METHOD_DELETE)
         change_entity_read(call->change, draft.entities);
@@ -120,4 +123,5 @@ void hooks_done(struct hooks *hooks)
     once_free(hooks->once);
     events_free(hooks->events);
     webhooks_free(hooks->webhooks);
+    shares_free(hooks->shares);
 }

@@ -178,7 +178,7 @@ static struct err *check_rights(struct call *call, struct json_value headers,
 {
     struct json_value value = json_member_fold(headers, SPAN("Authorization"));
     struct span authorization = {NULL, 0};
-    const struct access_key *key;
+    struct access_key *key;
 
     if (!call->rest->access->required)
         return NULL;

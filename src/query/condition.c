@@ -43,20 +43,20 @@ struct err *conditions_parse(const struct uri_condition *conditions, size_t coun
     return NULL;
 }
 
-static bool is_met(void *condition, const struct value *value)
+static bool is_met(void *context, const struct value *value)
 {
-    const struct condition *c = condition;
+    const struct condition *c = *(const struct condition **)context;
 
     return literal_holds(value, c->op == URI_NE ? URI_EQ : c->op, &c->literal);
 }
 
 /* Of any element; `!=` is the negation of `=` as always: none is equal. */
-static bool holds(struct condition *c, struct json_value entity, struct arena *a)
+bool condition_holds(const struct condition *c, struct json_value entity, struct arena *a)
 {
     struct value value;
 
     if (c->path.has_any)
-        return path_each(&c->path, entity, a, is_met, c) != (c->op == URI_NE);
+        return path_each(&c->path, entity, a, is_met, &c) != (c->op == URI_NE);
     value = path_read(&c->path, entity, a);
     return literal_holds(&value, c->op, &c->literal);
 }
@@ -64,7 +64,7 @@ static bool holds(struct condition *c, struct json_value entity, struct arena *a
 bool conditions_hold(const struct conditions *c, struct json_value entity, struct arena *a)
 {
     for (size_t i = 0; i < c->count; i++)
-        if (!holds(&c->items[i], entity, a))
+        if (!condition_holds(&c->items[i], entity, a))
             return false;
     return true;
 }

@@ -458,6 +458,40 @@ void path_add_json(const struct path *path, struct json_value root, struct arena
         buf_add_str(b, "null");
 }
 
+struct listing {
+    struct buf *b;
+    size_t left;
+    bool has_any;
+};
+
+static bool add_to_list(void *context, const struct value *value)
+{
+    struct listing *l = context;
+
+    if (l->has_any)
+        buf_add_char(l->b, ',');
+    l->has_any = true;
+    if (value->kind == VALUE_STRING)
+        json_add_string(l->b, value->text);
+    else
+        buf_add(l->b, value->kind == VALUE_NULL ? SPAN("null") : value->text);
+    return --l->left == 0;
+}
+
+void path_add_found(const struct path *path, struct json_value root, size_t most, struct arena *a,
+                    struct buf *b)
+{
+    struct listing listing = {.b = b, .left = most};
+
+    if (!path->has_any) {
+        path_add_json(path, root, a, b);
+        return;
+    }
+    buf_add_char(b, '[');
+    path_each(path, root, a, add_to_list, &listing);
+    buf_add_char(b, ']');
+}
+
 /* ---- order ---- */
 
 enum { RANK_NULL, RANK_FALSE, RANK_TRUE, RANK_NUMBER, RANK_STRING, RANK_INSTANT, RANK_STRUCTURE };

@@ -10,12 +10,14 @@ bool crud_renders(const struct call *call);
 /* The entity's text, in the form that its resource has now: members that are no longer declared are
  * left out, new ones are null. */
 struct span crud_text(const struct resource *resource, const struct entity *e, struct arena *a);
+/* A stored text, without what is never shown of it. */
+struct span crud_shown(const struct resource *resource, struct span json, struct arena *a);
 /* The text as it is shown: secrets are masked, whoever asks. */
 struct span crud_visible(const struct rest *rest, const struct resource *resource, struct span json,
                          struct arena *a);
 /* crud_text as it is shown. */
-struct span crud_shown(const struct rest *rest, const struct resource *resource,
-                       const struct entity *e, struct arena *a);
+struct span crud_entity(const struct rest *rest, const struct resource *resource,
+                        const struct entity *e, struct arena *a);
 /* The id of a stored text: its first member. */
 struct span crud_id_of(struct span json);
 /* `/<resource>/...` below the base path: for headers that clients follow as they stand. Svc-pager

@@ -34,7 +34,18 @@ bool crud_renders(const struct call *call)
     const struct resource *resource = call->resource;
 
     return (resource->shape_since > 0 && !resource->shape->dynamic) ||
-           resource->ops->holds_secrets != NULL;
+           resource->ops->stored_shape != NULL || resource->ops->holds_secrets != NULL;
+}
+
+struct span crud_shown(const struct resource *resource, struct span json, struct arena *a)
+{
+    struct buf b;
+
+    if (resource->ops->stored_shape == NULL)
+        return json;
+    buf_init_arena(&b, a);
+    schema_add_reshaped(&b, resource->shape, entity_parse(json, a), a);
+    return buf_span(&b);
 }
 
 struct span crud_text(const struct resource *resource, const struct entity *e, struct arena *a)
@@ -42,7 +53,7 @@ struct span crud_text(const struct resource *resource, const struct entity *e, s
     struct buf b;
 
     if (e->version >= resource->shape_since || resource->shape->dynamic)
-        return entity_json(e);
+        return crud_shown(resource, entity_json(e), a);
     buf_init_arena(&b, a);
     schema_add_reshaped(&b, resource->shape, entity_parse(entity_json(e), a), a);
     return buf_span(&b);
@@ -60,8 +71,8 @@ struct span crud_visible(const struct rest *rest, const struct resource *resourc
     return buf_span(&masked);
 }
 
-struct span crud_shown(const struct rest *rest, const struct resource *resource,
-                       const struct entity *e, struct arena *a)
+struct span crud_entity(const struct rest *rest, const struct resource *resource,
+                        const struct entity *e, struct arena *a)
 {
     struct span json = crud_text(resource, e, a);
 
@@ -112,7 +123,7 @@ static struct span render_entity(struct query_source *source, const struct query
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
 
-    return crud_shown(s->call->rest, s->call->resource, item->object, a);
+    return crud_entity(s->call->rest, s->call->resource, item->object, a);
 }
 
 static struct span hidden_value(struct query_source *source, const struct query_item *item,

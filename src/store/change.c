@@ -20,6 +20,7 @@ void change_init(struct change *c, struct turn *turn, struct arena *a)
     buf_init(&c->bodies, BUF_NO_CAP);
     c->first_serial = journal_next_serial(turn_journal(turn));
     c->next_serial = c->first_serial;
+    c->no = turn_number_change(turn);
 }
 
 void change_done(struct change *c)
