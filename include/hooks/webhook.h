@@ -47,6 +47,7 @@ struct webhook {
     uint64_t change_no;              /* a change, and the deliveries that are counted for it */
     uint32_t change_deliveries;
     bool is_paused;
+    bool holds_secrets; /* its text may: it is to be masked */
 };
 
 struct webhooks;

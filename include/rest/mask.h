@@ -33,6 +33,10 @@ bool mask_is(struct json_value value, struct arena *a);
  */
 void mask_add_value(struct buf *b, const struct mask *m, struct json_value value, struct arena *a);
 
+/* May there be a secret in this JSON text? Where not, mask_add_value would change nothing: most
+ * entities hold none, and need not be read for that. */
+bool mask_may_find(const struct mask *m, struct span json);
+
 /* Running text, in which secrets may stand anywhere: `Authorization: x`, `"api-key":"x"`,
  * `cookie=x`, `whsec_x`, `Bearer x`, `//user:password@host`. The text itself when there is nothing
  * secret in it, else a copy in the arena. It need not be UTF-8. */

@@ -12,6 +12,7 @@
 #include "hooks/webhook_account.h"
 #include "rest/access.h"
 #include "rest/account.h"
+#include "rest/mask.h"
 #include "rest/metrics.h"
 #include "rest/referrers.h"
 #include "rest/resource.h"
@@ -210,6 +211,7 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
         entity->attached = w;
     }
     take_out(ws, w);
+    w->holds_secrets = mask_may_find(&ws->hooks->rest->mask, entity_json(entity));
     err_free(attach(ws, w)); /* webhooks_settle says what is wrong */
     deliveries_webhook_changed(ws->hooks->deliveries, w);
 }

@@ -151,7 +151,7 @@ static struct err *decode_entity(struct call *call, struct json_value input,
     struct json_value old_json = {NULL, NULL};
     struct draft draft;
 
-    if (resource->ops->has_secrets) {
+    if (resource->ops->holds_secrets != NULL) {
         TRY(secrets_decode(&call->rest->mask, stored_shape(resource), input, old_text, mode, a,
                            &draft));
     } else {

@@ -15,6 +15,9 @@ struct span crud_shown(const struct resource *resource, struct span json, struct
 /* The text as it is shown: secrets are masked, whoever asks. */
 struct span crud_visible(const struct rest *rest, const struct resource *resource, struct span json,
                          struct arena *a);
+/* crud_text as it is shown. */
+struct span crud_entity(const struct rest *rest, const struct resource *resource,
+                        const struct entity *e, struct arena *a);
 /* The id of a stored text: its first member. */
 struct span crud_id_of(struct span json);
 /* `/<resource>/...` below the base path: for headers that clients follow as they stand. Svc-pager

@@ -34,7 +34,7 @@ bool crud_renders(const struct call *call)
     const struct resource *resource = call->resource;
 
     return (resource->shape_since > 0 && !resource->shape->dynamic) ||
-           resource->ops->stored_shape != NULL || resource->ops->has_secrets;
+           resource->ops->stored_shape != NULL || resource->ops->holds_secrets != NULL;
 }
 
 struct span crud_shown(const struct resource *resource, struct span json, struct arena *a)
@@ -64,11 +64,21 @@ struct span crud_visible(const struct rest *rest, const struct resource *resourc
 {
     struct buf masked;
 
-    if (!resource->ops->has_secrets)
+    if (resource->ops->holds_secrets == NULL)
         return json;
     buf_init_arena(&masked, a);
     mask_add_value(&masked, &rest->mask, entity_parse(json, a), a);
     return buf_span(&masked);
+}
+
+struct span crud_entity(const struct rest *rest, const struct resource *resource,
+                        const struct entity *e, struct arena *a)
+{
+    struct span json = crud_text(resource, e, a);
+
+    if (resource->ops->holds_secrets == NULL || !resource->ops->holds_secrets(e))
+        return json;
+    return crud_visible(rest, resource, json, a);
 }
 
 static bool next_entity(struct query_source *source, struct query_item *out_item)
@@ -113,8 +123,7 @@ static struct span render_entity(struct query_source *source, const struct query
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
 
-    return crud_visible(s->call->rest, s->call->resource,
-                        crud_text(s->call->resource, item->object, a), a);
+    return crud_entity(s->call->rest, s->call->resource, item->object, a);
 }
 
 static struct span hidden_value(struct query_source *source, const struct query_item *item,

@@ -82,7 +82,12 @@ static struct err *note_stored(const struct safepost *s, struct safepost_match *
 /* As everybody sees it: a secret is not to be found out by writing what it may be. */
 static struct span shown(struct safepost *s, const struct entity *stored)
 {
-    return crud_visible(s->call->rest, s->call->resource, entity_json(stored), &s->scratch);
+    const struct resource_ops *ops = s->call->resource->ops;
+    struct span json = entity_json(stored);
+
+    return ops->holds_secrets == NULL || !ops->holds_secrets(stored)
+               ? json
+               : crud_visible(s->call->rest, s->call->resource, json, &s->scratch);
 }
 
 /* Looks at what the walk yields for entities of `only`, or, NULL, of all matches that no index led

@@ -256,6 +256,34 @@ static bool find_next(const struct reading *r, size_t at, size_t *from, size_t *
     return false;
 }
 
+/* ---- whether there may be one ---- */
+
+static bool begins_secret(const struct mask *m, struct span text)
+{
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (span_istarts(text, names[i]))
+            return true;
+    for (const char *const *name = m->header_names; name != NULL && *name != NULL; name++)
+        if (span_istarts(text, span_str(*name)))
+            return true;
+    return mask_is_secret_text(text);
+}
+
+bool mask_may_find(const struct mask *m, struct span json)
+{
+    struct reading r = {.m = m, .text = json};
+
+    note_beginnings(&r);
+    r.begins['\\'] = true; /* a name may be escaped */
+    for (size_t at = 0; at < json.n; at++)
+        if (r.begins[(unsigned char)json.p[at]] &&
+            (json.p[at] == '\\' || begins_secret(m, span_sub(json, at, json.n))))
+            return true;
+    return false;
+}
+
+/* ---- masking ---- */
+
 static struct span masked(struct reading *r, struct arena *a)
 {
     struct span text = r->text, shown;

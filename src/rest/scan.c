@@ -102,7 +102,7 @@ static struct span render(struct query_source *source, const struct query_item *
 {
     const struct scan *s = CONTAINER_OF(source, struct scan, source);
 
-    return crud_visible(s->rest, s->resource, crud_text(s->resource, item->object, a), a);
+    return crud_entity(s->rest, s->resource, item->object, a);
 }
 
 static void test(struct scan *s, struct entity *e)
