@@ -7,6 +7,7 @@
 
 #include "base/macros.h"
 #include "base/span.h"
+#include "rest/mask.h"
 #include "rest/method.h"
 
 #include <stdint.h>
@@ -54,6 +55,7 @@ struct rest_options {
     struct metrics *metrics;   /* counts what happens */
     struct span base_path;     /* "/" or "/x" */
     const char **cors_origins; /* NULL-terminated; NULL: none */
+    struct mask mask;
 };
 
 struct rest {
@@ -71,6 +73,7 @@ struct rest {
     struct scans *scans;
     struct span base_path;
     const char **cors_origins;
+    struct mask mask;              /* what is secret */
     struct rest_observer observer; /* members may be NULL */
 };
 

@@ -31,7 +31,7 @@ static struct err *apply(struct call *call)
 static const struct resource_ops ops = {
     .check = check,
     .apply = apply,
-    .mask = webhook_mask,
+    .has_secrets = true,
     .hidden = add_hidden,
 };
 
