@@ -46,7 +46,7 @@ static void use_key(struct call *call)
 }
 
 /* Those that the service makes itself are a part of what somebody asked for, or have limits of
- * their own. */
+ * their own; one that gave way has been counted. */
 static struct err *check_rate(const struct call *call)
 {
     struct rest *rest = call->rest;
@@ -54,7 +54,7 @@ static struct err *check_rate(const struct call *call)
     unsigned wait_s;
     struct err *e;
 
-    if (most == 0 || call->request->is_local)
+    if (most == 0 || call->request->is_local || call->request->scan != NULL)
         return NULL;
     wait_s = account_take_request(call->account, most, loop_now_ms(rest->loop));
     if (wait_s == 0)

@@ -457,6 +457,16 @@ class Rate(KeyCase):
         return answer.body.decode() if answer.status == 200 else None
 
 
+class RateOfScans(KeyCase):
+    limits = {"AccountRequestsPerSecond": 5, "ScanEntities": 1}
+
+    def test_a_request_that_gives_way_counts_once(self):
+        self.created("/Shop.Person", [{"Name": f"p{n}"} for n in range(5)], ADMIN)
+        key = self.make("one", READS, Tenant="t")
+        seen = [self.get("/Shop.Person/Name>p3", key).status for _ in range(5)]
+        self.assertEqual(seen, [200] * 5)
+
+
 class RateOfEverybody(harness.ServerCase):
     def make_config(self):
         return dict(harness.load_config(harness.SHOP), Limits={"AccountRequestsPerSecond": 5})
