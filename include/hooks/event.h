@@ -22,6 +22,7 @@ struct event {
     struct span content_type; /* of a binary payload; in `owned` */
     char *owned;
     struct payload_slot payload; /* a JSON array of entities, or the bytes of a binary payload */
+    uint64_t payload_bytes;
     uint32_t webhooks;           /* that it matched when it was raised */
     uint32_t deliveries;         /* that refer to it */
     uint8_t depth;               /* how many events caused one another before it */
@@ -58,6 +59,9 @@ struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, st
                         struct event_raised *out_raised) MUST_USE;
 
 size_t events_count(const struct events *e); /* kept */
+/* Of those that are kept: payloads, in memory or in the journal, and what is known of each. */
+uint64_t events_bytes(const struct events *e);
+size_t event_bytes(const struct event *event);
 struct event *events_find(const struct events *e, const struct uuid *id);
 struct event *events_find_no(const struct events *e, uint64_t object_no);
 struct event *events_first(const struct events *e);

@@ -38,6 +38,11 @@ void payload_remove(struct payloads *p, struct event *event);
 void payload_needed(struct payloads *p, struct event *event);
 void payload_unneeded(struct payloads *p, struct event *event);
 
+/* There is less room than before: lets go of what need not be held. */
+void payloads_shrink(struct payloads *p);
+/* Of those that are held. */
+uint64_t payloads_bytes(const struct payloads *p);
+
 bool payload_is_loaded(const struct event *event);
 /* False: it is not in memory, the disk was asked for it, try again soon. True: payload_get will not
  * wait, or there is an error that it will tell. */

@@ -221,7 +221,7 @@ static const struct option limit_options[] = {
 
 static const struct option retention_options[] = {
 #define RETENTION_AS_OPTION(member, text, value, unit)                                             \
-    INTEGER(text, retention.member, #value, 0, 1000000000),
+    INTEGER(text, retention.member, #value, 0, 1e15),
     RETENTIONS(RETENTION_AS_OPTION)};
 
 static const struct option egress_options[] = {

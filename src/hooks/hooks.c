@@ -78,6 +78,13 @@ static void on_error_stored(void *context)
     retention_wake(hooks->retention);
 }
 
+static void make_room(void *context)
+{
+    struct hooks *hooks = context;
+
+    retention_make_room(hooks->retention);
+}
+
 static void detach(void *context, struct resource *resource)
 {
     struct hooks *hooks = context;
@@ -96,7 +103,7 @@ void hooks_observe(struct hooks *hooks)
 {
     hooks->webhooks = webhooks_new(hooks);
     hooks->rest->observer =
-        (struct rest_observer){hooks, raise_event, on_error_stored, detach, settle};
+        (struct rest_observer){hooks, raise_event, on_error_stored, make_room, detach, settle};
 }
 
 void hooks_start(struct hooks *hooks)

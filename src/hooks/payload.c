@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "base/room.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "journal/journal.h"
@@ -33,7 +34,7 @@ static struct list *list_of(struct payloads *p, const struct event *event)
 
 static size_t most(const struct payloads *p)
 {
-    return (size_t)p->hooks->limits->payload_bytes;
+    return (size_t)room_most(p->hooks->limits, p->bytes, p->hooks->limits->payload_bytes);
 }
 
 static void keep(struct payloads *p, struct event *event, struct span payload)
@@ -160,6 +161,16 @@ static struct err *load(struct payloads *p, struct event *event, bool may_wait, 
     list_push_front(list_of(p, event), &event->payload.link);
     evict(p, event);
     return NULL;
+}
+
+void payloads_shrink(struct payloads *p)
+{
+    evict(p, NULL);
+}
+
+uint64_t payloads_bytes(const struct payloads *p)
+{
+    return p->bytes;
 }
 
 bool payload_is_loaded(const struct event *event)
