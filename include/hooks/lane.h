@@ -16,6 +16,7 @@
  *   .-------------.                                                            |
  *   | UNCOMMITTED |--.     the event that is next is not on disk yet           |
  *   | READING  (t)|--|     its payload is not in memory: it is being read back |
+ *   | CROWDED  (t)|--|     bodies under way leave no room for its body
  *   | READY       |<-'-.   it stands in the scheduler's ring                   |
  *   | UNPROVED    |----|   it has ended no attempt; its like have their slots  | it may not,
  *   | SLOW        |----|   its last attempt took long; likewise                | after all
@@ -53,6 +54,7 @@ struct uuid;
     X(LANE_THROTTLED, "Throttled", LANE_LOOK)                                                      \
     X(LANE_UNCOMMITTED, "Uncommitted", LANE_LOOK)                                                  \
     X(LANE_READING, "Reading", LANE_LOOK)                                                          \
+    X(LANE_CROWDED, "Crowded", LANE_LOOK)                                                          \
     X(LANE_UNPROVED, "Unproved", LANE_LOOK | SM_TO(LANE_STARTING))                                 \
     X(LANE_SLOW, "Slow", LANE_LOOK | SM_TO(LANE_STARTING))                                         \
     X(LANE_READY, "Ready", LANE_LOOK | SM_TO(LANE_STARTING))                                       \
@@ -88,6 +90,7 @@ extern const struct sm_table lane_machine;
     X(LANE_AT_HOST, LANE_PARKED)                                                                   \
     X(LANE_AS_UNPROVED, LANE_UNPROVED)                                                             \
     X(LANE_AS_SLOW, LANE_SLOW)                                                                     \
+    X(LANE_AT_BODY_BYTES, LANE_CROWDED)                                                            \
     X(LANE_AT_ALL_SLOTS, LANE_READY)                                                               \
     X(LANE_FREE, LANE_READY) /* nothing: it starts when its turn comes */
 

@@ -19,6 +19,8 @@ struct payload_slot {
     struct list_link link;      /* in `idle` or `needed`, while it is held */
     struct blob *blob;          /* NULL: in the journal only */
     struct journal_place place; /* of the event's record */
+    struct blob *sent;          /* by attempts under way; NULL: by none */
+    uint32_t attempts;          /* these */
     uint32_t pending;           /* deliveries that have not ended */
 };
 
@@ -49,5 +51,12 @@ bool payload_is_loaded(const struct event *event);
 bool payload_ready(struct payloads *p, struct event *event);
 /* A new reference. Waits for the disk when it has to. Errors of journal_read. */
 struct err *payload_get(struct payloads *p, struct event *event, struct blob **out_blob) MUST_USE;
+
+/* The same for an attempt, until payload_sent: all of one event have the same bytes. */
+struct err *payload_send(struct payloads *p, struct event *event, struct blob **out_blob) MUST_USE;
+void payload_sent(struct payloads *p, struct event *event);
+bool payload_is_sent(const struct event *event);
+/* Of those that are sent. */
+uint64_t payloads_sent_bytes(const struct payloads *p);
 
 #endif

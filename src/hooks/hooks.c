@@ -30,6 +30,8 @@ void hooks_init(struct hooks *hooks, const struct hooks_options *options)
         .in_flight_most = options->in_flight_most,
         .connections_per_host = options->connections_per_host != 0 ? options->connections_per_host
                                                                    : HOOKS_CONNECTIONS_PER_HOST,
+        .body_bytes_most =
+            options->body_bytes_most != 0 ? options->body_bytes_most : HOOKS_BODY_BYTES,
     };
     hooks->events = events_new(hooks);
     hooks->once = once_new(hooks->store, options->retention->idempotency_seconds);

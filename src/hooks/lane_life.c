@@ -10,6 +10,7 @@
 #include "hooks/lane_inner.h"
 #include "hooks/webhook.h"
 #include "journal/journal.h"
+#include "rest/negotiate.h"
 #include "store/entity.h"
 #include "store/store.h"
 
@@ -40,6 +41,15 @@ static void set_origin(struct lane *lane, const struct webhook_settings *setting
     lane->origin = origin;
 }
 
+/* What is wrong with the type the attempt will tell. */
+static bool is_reformatted(const struct webhook_settings *settings)
+{
+    enum format format = FORMAT_JSON;
+
+    err_free(negotiate_written_type(settings->content_type, &format));
+    return format != FORMAT_JSON;
+}
+
 static void configure(struct lane *lane)
 {
     struct webhook_settings settings;
@@ -51,6 +61,7 @@ static void configure(struct lane *lane)
     MUST(e == NULL); /* it was checked when it was written */
     lane->pacing.max_in_flight = settings.ordered ? 1 : settings.max_in_flight;
     lane->pacing.rate_per_second = settings.rate_per_second;
+    lane->makes_bodies = settings.has_custom || is_reformatted(&settings);
     set_origin(lane, &settings);
     lane_set_ordered(lane, settings.ordered);
     arena_done(&a);

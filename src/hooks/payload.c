@@ -17,7 +17,7 @@ struct payloads {
     struct hooks *hooks;
     struct list idle;   /* no delivery waits for these */
     struct list needed; /* roughly in the order in which they will be: the last one last */
-    size_t bytes;
+    size_t bytes, sent_bytes;
     struct turn_wait commit; /* what is not on disk cannot be let go */
     struct buf scratch;
 };
@@ -175,14 +175,14 @@ uint64_t payloads_bytes(const struct payloads *p)
 
 bool payload_is_loaded(const struct event *event)
 {
-    return event->payload.blob != NULL;
+    return event->payload.blob != NULL || event->payload.sent != NULL;
 }
 
 bool payload_ready(struct payloads *p, struct event *event)
 {
     bool is_there = true;
 
-    if (event->payload.blob == NULL)
+    if (!payload_is_loaded(event))
         err_free(load(p, event, false, &is_there)); /* payload_get will tell */
     return is_there;
 }
@@ -191,8 +191,37 @@ struct err *payload_get(struct payloads *p, struct event *event, struct blob **o
 {
     bool is_there;
 
-    if (event->payload.blob == NULL)
+    if (!payload_is_loaded(event))
         TRY(load(p, event, true, &is_there));
-    *out_blob = blob_ref(event->payload.blob);
+    *out_blob = blob_ref(event->payload.sent != NULL ? event->payload.sent : event->payload.blob);
     return NULL;
+}
+
+struct err *payload_send(struct payloads *p, struct event *event, struct blob **out_blob)
+{
+    TRY(payload_get(p, event, out_blob));
+    if (event->payload.attempts++ == 0) {
+        event->payload.sent = blob_ref(*out_blob);
+        p->sent_bytes += (*out_blob)->n;
+    }
+    return NULL;
+}
+
+void payload_sent(struct payloads *p, struct event *event)
+{
+    MUST(event->payload.attempts > 0);
+    if (--event->payload.attempts > 0)
+        return;
+    p->sent_bytes -= event->payload.sent->n;
+    blob_unref(TAKE(event->payload.sent));
+}
+
+bool payload_is_sent(const struct event *event)
+{
+    return event->payload.sent != NULL;
+}
+
+uint64_t payloads_sent_bytes(const struct payloads *p)
+{
+    return p->sent_bytes;
 }
