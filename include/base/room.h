@@ -1,8 +1,8 @@
 /* Who may hold how much. MemoryBytes bounds the heap, which weighs everything; no second book is
- * kept beside it. Each that holds bytes for others (requests that come in, answers that wait, bodies
- * of attempts, payloads, logs) keeps the sum of its own, and asks here how large that may be now: up
- * to its own limit, and as far as all others together have left room. So who holds most of what
- * could go gives way first, and what is stored for good takes the room of the rest. */
+ * kept beside it. Each that holds bytes for others (requests that come in, answers that wait,
+ * bodies of attempts, payloads, logs) keeps the sum of its own, and asks here how large that may be
+ * now: up to its own limit, and as far as all others together have left room. So who holds most of
+ * what could go gives way first, and what is stored for good takes the room of the rest. */
 #ifndef BASE_ROOM_H
 #define BASE_ROOM_H
 

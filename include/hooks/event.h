@@ -23,9 +23,9 @@ struct event {
     char *owned;
     struct payload_slot payload; /* a JSON array of entities, or the bytes of a binary payload */
     uint64_t payload_bytes;
-    uint32_t webhooks;           /* that it matched when it was raised */
-    uint32_t deliveries;         /* that refer to it */
-    uint8_t depth;               /* how many events caused one another before it */
+    uint32_t webhooks;   /* that it matched when it was raised */
+    uint32_t deliveries; /* that refer to it */
+    uint8_t depth;       /* how many events caused one another before it */
     bool is_binary;
     bool is_kept;  /* visible in Svc.Event */
     bool is_known; /* false while a replayed delivery refers to an event not read yet */

@@ -35,8 +35,8 @@ struct retention *retention_new(struct hooks *hooks);
 void retention_free(struct retention *r);
 /* Something was stored that may have to go one day, or the service starts. Cheap. */
 void retention_wake(struct retention *r);
-/* The heap is beyond MemoryBytes: takes out at once what logs can spare, a slice. Nothing else may be
- * under way (store/change.h). */
+/* The heap is beyond MemoryBytes: takes out at once what logs can spare, a slice. Nothing else may
+ * be under way (store/change.h). */
 void retention_make_room(struct retention *r);
 /* What these two logs take: see collection_bytes. */
 uint64_t retention_error_bytes(const struct retention *r);

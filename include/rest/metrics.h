@@ -148,13 +148,13 @@ enum metric_limit {
 
 /* Who holds bytes for others. */
 #define METRIC_HOLDERS(X)                                                                          \
-    X(METRIC_INCOMING, "Incoming")     /* requests that have not come whole */                     \
-    X(METRIC_UNREAD, "Unread")         /* answers that clients have not taken */                   \
-    X(METRIC_BODIES, "Bodies")         /* of attempts under way */                                 \
-    X(METRIC_PAYLOADS, "Payloads")     /* of events, in memory */                                  \
-    X(METRIC_ERROR_LOG, "Error")       /* Svc.Admin.Error */                                       \
+    X(METRIC_INCOMING, "Incoming")      /* requests that have not come whole */                    \
+    X(METRIC_UNREAD, "Unread")          /* answers that clients have not taken */                  \
+    X(METRIC_BODIES, "Bodies")          /* of attempts under way */                                \
+    X(METRIC_PAYLOADS, "Payloads")      /* of events, in memory */                                 \
+    X(METRIC_ERROR_LOG, "Error")        /* Svc.Admin.Error */                                      \
     X(METRIC_ATTEMPT_LOG, "WebhookLog") /* Svc.Admin.WebhookLog */                                 \
-    X(METRIC_EVENTS, "Event")          /* Svc.Event, in memory or in the journal */
+    X(METRIC_EVENTS, "Event")           /* Svc.Event, in memory or in the journal */
 
 enum metric_holder {
 #define METRIC_HOLDER_AS_ENUM(symbol, name) symbol,

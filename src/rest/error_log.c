@@ -1,6 +1,7 @@
-/* Errors as they are stored. Whoever is refused makes the texts of his error as long as he likes, and
- * characters that are escaped take up to six times their own; so one is bounded as it is written:
- * its texts share ENTITY_BYTES, where the short ones leave room to the long ones, which are cut. */
+/* Errors as they are stored. Whoever is refused makes the texts of his error as long as he likes,
+ * and characters that are escaped take up to six times their own; so one is bounded as it is
+ * written: its texts share ENTITY_BYTES, where the short ones leave room to the long ones, which
+ * are cut. */
 #include "rest/error_log.h"
 
 #include "base/clock.h"
@@ -205,8 +206,8 @@ static void texts_done(struct texts *t)
         buf_done(&t->own[i]);
 }
 
-/* The most bytes of each text so that all take at most `all`: what is shorter leaves its rest to the
- * others. */
+/* The most bytes of each text so that all take at most `all`: what is shorter leaves its rest to
+ * the others. */
 static size_t level(const size_t bytes[TEXT_COUNT], size_t all)
 {
     size_t most = all / TEXT_COUNT, was;
@@ -230,8 +231,7 @@ static void texts_fit(struct texts *t)
     size_t bytes[TEXT_COUNT], most;
 
     for (unsigned i = 0; i < TEXT_COUNT; i++)
-        t->of[i] =
-            json_cut_string(text_cut(t->of[i], TEXT_MAX_SCALARS), ENTITY_BYTES, &bytes[i]);
+        t->of[i] = json_cut_string(text_cut(t->of[i], TEXT_MAX_SCALARS), ENTITY_BYTES, &bytes[i]);
     most = level(bytes, ENTITY_BYTES - OTHER_BYTES);
     for (unsigned i = 0; i < TEXT_COUNT; i++)
         if (bytes[i] > most)
