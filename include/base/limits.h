@@ -29,7 +29,11 @@
       "time after which a request body must come that fast")                                       \
     X(idle_seconds, "IdleSeconds", 75, 1, 86400, "seconds", "time between requests")               \
     X(pending_deliveries, "PendingDeliveries", 1000000, 1, 100000000, "deliveries",                \
-      "deliveries that are queued or waiting")                                                     \
+      "deliveries that are queued or waiting; of those, an account may have half")                 \
+    X(webhook_pending_deliveries, "WebhookPendingDeliveries", 200000, 1, 100000000, "deliveries",  \
+      "those of one webhook; past that, or the half, a new one is Dead at once")                   \
+    X(event_descendants, "EventDescendants", 1000, 0, 1000000000, "events",                        \
+      "that requests of local destinations raise because of one event, directly or not")           \
     X(memory_bytes, "MemoryBytes", 0, 0, INT64_MAX, "bytes",                                       \
       "heap beyond which work is refused; 0: none")                                                \
     X(payload_bytes, "PayloadBytes", 67108864, 0, INT64_MAX, "bytes",                              \
@@ -54,6 +58,11 @@
       "most that one request writes: entities as they are then, and events")                       \
     X(scan_entities, "ScanEntities", 2000, 1, 1000000000, "entities",                              \
       "that a request without an index for its conditions looks at before it gives way to others") \
+    X(account_requests_per_second, "AccountRequestsPerSecond", 0, 0, 10000000, "requests",         \
+      "a second, of one account: a tenant, or a key; 0: no limit")                                 \
+    X(account_webhooks, "AccountWebhooks", 10000, 1, 100000000, "webhooks", "of one account")      \
+    X(key_resources, "KeyResources", 100, 1, 10000, "resources",                                   \
+      "that the rights of a key name, which is made at run time")                                  \
     X(aggregated_requests, "AggregatedRequests", 32, 1, 10000, "requests",                         \
       "requests in a template of Svc.Aggregator")
 

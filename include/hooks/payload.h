@@ -12,6 +12,7 @@ struct span;
 struct blob;
 
 struct event;
+struct share;
 struct hooks;
 
 /* An event's part in it. */
@@ -20,6 +21,7 @@ struct payload_slot {
     struct blob *blob;          /* NULL: in the journal only */
     struct journal_place place; /* of the event's record */
     struct blob *sent;          /* by attempts under way; NULL: by none */
+    struct share *share;        /* of the first of these */
     uint32_t attempts;          /* these */
     uint32_t pending;           /* deliveries that have not ended */
 };
@@ -52,8 +54,10 @@ bool payload_ready(struct payloads *p, struct event *event);
 /* A new reference. Waits for the disk when it has to. Errors of journal_read. */
 struct err *payload_get(struct payloads *p, struct event *event, struct blob **out_blob) MUST_USE;
 
-/* The same for an attempt, until payload_sent: all of one event have the same bytes. */
-struct err *payload_send(struct payloads *p, struct event *event, struct blob **out_blob) MUST_USE;
+/* The same for an attempt, until payload_sent: all of one event have the same bytes, which count
+ * for the share of the first. */
+struct err *payload_send(struct payloads *p, struct event *event, struct share *share,
+                         struct blob **out_blob) MUST_USE;
 void payload_sent(struct payloads *p, struct event *event);
 bool payload_is_sent(const struct event *event);
 /* Of those that are sent. */

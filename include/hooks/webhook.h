@@ -10,6 +10,7 @@
 
 struct egress_rules;
 struct access_key;
+struct account;
 struct call;
 struct change;
 struct draft;
@@ -20,6 +21,7 @@ struct lane;
 struct resource;
 struct resources;
 struct shape;
+struct share;
 struct uri;
 struct uuid;
 
@@ -40,6 +42,10 @@ struct webhook {
     struct resource *event_resource; /* NULL: detached, some resource that it needs is not there */
     struct webhook_target *targets;  /* WEBHOOK_TARGETS_MOST, or NULL when all is remote */
     struct lane *lane;               /* its deliveries; NULL while it has none */
+    struct account *account;         /* its tenant's, else its owner's */
+    struct share *share;             /* of the deliveries, its account's */
+    uint64_t change_no;              /* a change, and the deliveries that are counted for it */
+    uint32_t change_deliveries;
     bool is_paused;
 };
 
@@ -69,6 +75,10 @@ struct err *webhook_find_target(const struct resources *resources, struct span t
                                 enum method method, const struct access_key *key,
                                 size_t max_conditions, struct arena *a, struct uri *out_uri,
                                 struct resource **out_resource) MUST_USE;
+/* Limits.AccountWebhooks. Notes a draft that has passed webhook_check, if it is one more of its
+ * account; and looks at all that the request adds, before it is carried out: ERR_CONFLICT. */
+void webhook_note_account(struct call *call, const struct draft *draft, const struct entity *old);
+struct err *webhook_check_accounts(const struct call *call) MUST_USE;
 void webhook_mask(struct buf *b, struct span json, struct arena *a);
 
 /* What an attempt needs. Spans live in the arena. */

@@ -7,6 +7,7 @@
 #include "rest/negotiate.h"
 
 struct access_key;
+struct account;
 struct change;
 struct query;
 struct query_source;
@@ -20,8 +21,9 @@ struct call {
     struct rest *rest;
     const struct request *request;
     struct response *response;
-    struct arena *arena;          /* the response's */
-    const struct access_key *key; /* NULL: all rights */
+    struct arena *arena;     /* the response's */
+    struct access_key *key;  /* NULL: all rights */
+    struct account *account; /* the key's, else everybody's; there while the call is */
     enum method method;
     struct resource *resource; /* NULL until it is found */
     struct uri *uri;

@@ -60,6 +60,12 @@ struct resource_ops {
     struct err *(*apply)(struct call *call);
     /* The method POST reads the body itself, whatever its Content-Type. */
     bool reads_raw_body;
+    /* What is stored, where that is more than the resource's shape, which is all that is shown. Its
+     * properties come after those. */
+    const struct shape *stored_shape;
+    /* Appends what the answer to a POST shows of an entity that it stored, whatever the client
+     * prefers: what is shown but once. */
+    void (*answer)(struct call *call, struct span json, struct buf *b);
     /* Appends the entity as a key without write access may see it. */
     void (*mask)(struct buf *b, struct span json, struct arena *a);
     /* Appends the value of a PROPERTY_HIDDEN of a stored entity as JSON, for `add`. */

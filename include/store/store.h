@@ -7,6 +7,7 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include "base/json.h"
 #include "journal/place.h"
 #include "store/stored.h"
 
@@ -20,6 +21,7 @@ struct store_origin {
     uint64_t serial;
     uint32_t bytes;
     struct journal_place place;
+    struct json_value read; /* a live entity's text, where it has been read; else absent */
 };
 
 /* A handler of one kind of record. */

@@ -28,6 +28,8 @@ struct err *turn_open(struct turn *t, const struct turn_options *options) MUST_U
 /* Commits what there is, waits for the disk (blocking), closes. NULL is allowed. */
 void turn_free(struct turn *t);
 
+/* For change_init: 1, 2, 3, ... */
+uint64_t turn_number_change(struct turn *t);
 /* Carries a change out: reserves the space (ERR_STORAGE_FAILURE, 507, and nothing has changed),
  * applies every record, hands them to the journal. *out_serial is what an answer must wait for. An
  * empty change is allowed: 0. */

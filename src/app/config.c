@@ -414,7 +414,7 @@ struct err *config_access(struct config *c, struct access *out_access)
         struct err *e = access_add(out_access, v, &c->arena);
 
         if (e != NULL) {
-            e = err_prefix(e, "ApiKeys[%zu].", out_access->key_count);
+            e = err_prefix(e, "ApiKeys[%zu].", access_count(out_access));
             access_done(out_access);
             return e;
         }

@@ -82,6 +82,7 @@ void attempt_run_local(struct attempt *attempt, struct span method, struct span 
 {
     struct deliveries *d = attempt->deliveries;
     struct request_header *copies = ARENA_ARRAY(&attempt->arena, struct request_header, count + 2);
+    struct event_chain *chain = event_chain(attempt->delivery->event);
     struct request request = {
         .method = method,
         .target = target,
@@ -90,6 +91,7 @@ void attempt_run_local(struct attempt *attempt, struct span method, struct span 
         .body = body,
         .is_local = true,
         .depth = (uint8_t)(attempt->delivery->event->depth + 1),
+        .chain = chain,
     };
 
     for (size_t i = 0; i < count; i++)
@@ -97,6 +99,7 @@ void attempt_run_local(struct attempt *attempt, struct span method, struct span 
     if (span_eq(method, SPAN("GET")) && request_header(&request, SPAN("Accept")).p == NULL)
         add_accept(attempt, copies, &request.header_count);
     request_run(d->hooks->rest, &request, d->response);
+    event_chain_unref(chain); /* the event may be gone by now */
 }
 
 struct span attempt_error_of_response(struct attempt *attempt)

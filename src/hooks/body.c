@@ -1,9 +1,10 @@
 /* Two sums: that of payloads, which `payload` keeps, and that of made bodies, which are in a map by
  * their content, so that a thousand webhooks with one custom payload hold it once.
  *
- * As with slots, a part of the bytes is not for receivers that are slow or not known yet: however
- * much hangs at those, the others go on. What is given back is offered to some of the lanes that
- * wait, in turns; each that still finds no room goes to the end of their list. */
+ * A body counts for the account that was the first to send it; a quarter of the bytes is not for
+ * one account alone. As with slots, a part is not for receivers that are slow or not known yet
+ * either: however much hangs, the others go on. What is given back is offered to some of the lanes
+ * that wait, in turns; each that still finds no room goes to the end of their list. */
 #include "hooks/body.h"
 
 #include "base/blob.h"
@@ -15,11 +16,14 @@
 #include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
 #include "hooks/payload.h"
+#include "hooks/share.h"
+#include "rest/account.h"
 
-enum { OFFERS_PER_TURN = 16 };
+enum { OFFERS_PER_TURN = 16, OTHERS_PARTS = 4 };
 
 struct body {
     struct blob *blob;
+    struct share *share; /* of the one that had it made first */
     unsigned attempts;
 };
 
@@ -36,12 +40,14 @@ uint64_t bodies_bytes(const struct deliveries *d)
 static bool has_room_for(const struct lane *lane, uint64_t bytes)
 {
     const struct hooks *hooks = lane->deliveries->hooks;
-    uint64_t held = bodies_bytes(lane->deliveries);
+    uint64_t held = bodies_bytes(lane->deliveries), own = lane->share->account->bytes;
     uint64_t most;
 
     if (held == 0)
         return true;
     most = room_most(hooks->limits, held, (int64_t)hooks->body_bytes_most);
+    if (own > 0 && own + bytes > most - most / OTHERS_PARTS)
+        return false;
     if (lane->origin != NULL)
         most = MIN(most, pacing_slots(lane->pacing.pace, (size_t)most));
     return held < most && bytes <= most - held;
@@ -61,16 +67,18 @@ struct err *body_take_payload(struct attempt *attempt)
     struct delivery *delivery = attempt->delivery;
 
     TRY(payload_send(events_payloads(attempt->deliveries->hooks->events), delivery->event,
-                     &attempt->body));
+                     delivery->lane->share, &attempt->body));
     attempt->sends_payload = true;
     return NULL;
 }
 
-static struct body *body_new(struct deliveries *d, struct span made)
+static struct body *body_new(struct deliveries *d, struct share *share, struct span made)
 {
     struct body *body = NEW(struct body);
 
     body->blob = blob_new(made);
+    body->share = share_ref(share);
+    share->account->bytes += made.n;
     d->made_bytes += made.n;
     map_add(&d->bodies, body);
     return body;
@@ -87,7 +95,7 @@ bool body_take_made(struct attempt *attempt, struct span made)
     if (body == NULL) {
         if (!has_room_for(lane, made.n))
             return false;
-        body = body_new(d, made);
+        body = body_new(d, lane->share, made);
     }
     body->attempts++;
     attempt->made = body;
@@ -101,6 +109,8 @@ static void made_put(struct deliveries *d, struct body *body)
         return;
     map_remove(&d->bodies, content_of(body));
     d->made_bytes -= body->blob->n;
+    body->share->account->bytes -= body->blob->n;
+    share_unref(body->share);
     blob_unref(body->blob);
     mem_free(body);
 }

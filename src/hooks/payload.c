@@ -7,7 +7,9 @@
 #include "base/room.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/share.h"
 #include "journal/journal.h"
+#include "rest/account.h"
 #include "store/record.h"
 #include "store/store.h"
 #include "store/turn.h"
@@ -197,11 +199,14 @@ struct err *payload_get(struct payloads *p, struct event *event, struct blob **o
     return NULL;
 }
 
-struct err *payload_send(struct payloads *p, struct event *event, struct blob **out_blob)
+struct err *payload_send(struct payloads *p, struct event *event, struct share *share,
+                         struct blob **out_blob)
 {
     TRY(payload_get(p, event, out_blob));
     if (event->payload.attempts++ == 0) {
         event->payload.sent = blob_ref(*out_blob);
+        event->payload.share = share_ref(share);
+        share->account->bytes += (*out_blob)->n;
         p->sent_bytes += (*out_blob)->n;
     }
     return NULL;
@@ -213,6 +218,8 @@ void payload_sent(struct payloads *p, struct event *event)
     if (--event->payload.attempts > 0)
         return;
     p->sent_bytes -= event->payload.sent->n;
+    event->payload.share->account->bytes -= event->payload.sent->n;
+    share_unref(TAKE(event->payload.share));
     blob_unref(TAKE(event->payload.sent));
 }
 

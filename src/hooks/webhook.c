@@ -8,7 +8,10 @@
 #include "hooks/delivery.h"
 #include "hooks/hooks.h"
 #include "hooks/selector.h"
+#include "hooks/share.h"
+#include "hooks/webhook_account.h"
 #include "rest/access.h"
+#include "rest/account.h"
 #include "rest/mask.h"
 #include "rest/metrics.h"
 #include "rest/referrers.h"
@@ -93,6 +96,14 @@ static struct err *add_targets(struct webhooks *ws, struct webhook *w, struct js
     return e == NULL ? NULL : err_prefix(e, "CustomPayloadRequest.URI: ");
 }
 
+static void set_share(struct webhook *w, struct share *share)
+{
+    struct share *was = w->share;
+
+    w->share = share;
+    share_unref(was);
+}
+
 static struct err *try_attach(struct webhooks *ws, struct webhook *w)
 {
     struct arena *a = &ws->scratch;
@@ -102,6 +113,8 @@ static struct err *try_attach(struct webhooks *ws, struct webhook *w)
     struct err *e =
         selector_parse(ws->hooks->rest->resources, text, &nobody, SIZE_MAX, a, &selector);
 
+    webhook_account_take(ws->hooks->rest, w, json, a);
+    set_share(w, share_get(ws->hooks->shares, account_keep(w->account)));
     set_paused(ws, w, json_is_true(json_member(json, SPAN("IsPaused"))));
     if (e != NULL)
         return err_prefix(e, "EventSelector: ");
@@ -210,6 +223,8 @@ static void on_gone(void *context, struct entity *entity)
     take_out(ws, w);
     set_paused(ws, w, false);
     deliveries_webhook_gone(ws->hooks->deliveries, w);
+    set_share(w, NULL);
+    webhook_account_drop(ws->hooks->rest, w);
     mem_free(w);
 }
 
@@ -238,6 +253,8 @@ void webhooks_free(struct webhooks *ws)
         if (w == NULL)
             continue;
         take_out(ws, w);
+        set_share(w, NULL);
+        webhook_account_drop(ws->hooks->rest, w);
         mem_free(w);
     }
     collection_observe(ws->collection, NULL, NULL);

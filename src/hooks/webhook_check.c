@@ -170,7 +170,7 @@ static struct err *check_rights(struct call *call, struct json_value headers,
     const struct access *access = call->rest->access;
     struct json_value value = json_member_fold(headers, SPAN("Authorization"));
     struct span authorization = {NULL, 0};
-    const struct access_key *key;
+    struct access_key *key;
 
     if (!access->required)
         return NULL;

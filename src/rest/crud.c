@@ -54,6 +54,23 @@ static void add_info(struct call *call, size_t count, const char *verb)
     response_add_header(call->response, SPAN("Svc-info"), buf_span(&info));
 }
 
+static bool answers_itself(const struct call *call)
+{
+    return call->method == METHOD_POST && call->resource->ops->answer != NULL;
+}
+
+static struct span answered(struct call *call, struct span json)
+{
+    struct span shown = crud_shown(call->resource, json, call->arena);
+    struct buf b;
+
+    if (!answers_itself(call))
+        return crud_visible(call, shown, call->arena);
+    buf_init_arena(&b, call->arena);
+    call->resource->ops->answer(call, shown, &b);
+    return buf_span(&b);
+}
+
 void crud_answer_changed(struct call *call, int status, const char *verb, const struct span *items,
                          size_t count)
 {
@@ -62,13 +79,14 @@ void crud_answer_changed(struct call *call, int status, const char *verb, const 
 
     response->status = status;
     add_info(call, count, verb);
-    if (negotiate_prefers_minimal(request_header_all(call->request, SPAN("Prefer"), call->arena))) {
+    if (!answers_itself(call) &&
+        negotiate_prefers_minimal(request_header_all(call->request, SPAN("Prefer"), call->arena))) {
         response_add_header(response, SPAN("Preference-Applied"), SPAN("return=minimal"));
         return;
     }
     visible = ARENA_ARRAY(call->arena, struct span, count);
     for (size_t i = 0; i < count; i++)
-        visible[i] = crud_visible(call, items[i], call->arena);
+        visible[i] = answered(call, items[i]);
     response->content_type = format_media_type(call->out.format);
     formats_add_list(&response->body, visible, count, call->out.format, call->out.indent,
                      call->arena);
@@ -116,6 +134,11 @@ static struct err *store_draft(struct call *call, struct draft *draft, const str
     return check_change(call);
 }
 
+static const struct shape *stored_shape(const struct resource *resource)
+{
+    return resource->ops->stored_shape != NULL ? resource->ops->stored_shape : resource->shape;
+}
+
 /* Decodes one input object over an old entity (NULL: an insert) and stores it; `a` holds what that
  * takes on the way. */
 static struct err *decode_entity(struct call *call, struct json_value input,
@@ -127,7 +150,7 @@ static struct err *decode_entity(struct call *call, struct json_value input,
 
     if (old != NULL)
         old_json = entity_parse(entity_json(old), a);
-    TRY(schema_decode(call->resource->shape, input, old_json, mode, a, &draft));
+    TRY(schema_decode(stored_shape(call->resource), input, old_json, mode, a, &draft));
     if (call->resource->ops->check != NULL)
         TRY(call->resource->ops->check(call, &draft, old));
     return store_draft(call, &draft, old, out_json);

@@ -14,6 +14,8 @@ bool crud_renders(const struct call *call);
 /* The entity's text, in the form that its resource has now: members that are no longer declared are
  * left out, new ones are null. */
 struct span crud_text(const struct resource *resource, const struct entity *e, struct arena *a);
+/* A stored text, without what is never shown of it. */
+struct span crud_shown(const struct resource *resource, struct span json, struct arena *a);
 /* The text with its secrets masked. */
 struct span crud_masked(const struct resource *resource, struct span json, struct arena *a);
 /* The text as the caller may see it. */

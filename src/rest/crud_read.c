@@ -46,7 +46,19 @@ bool crud_renders(const struct call *call)
 {
     const struct resource *resource = call->resource;
 
-    return (resource->shape_since > 0 && !resource->shape->dynamic) || crud_masks(call);
+    return (resource->shape_since > 0 && !resource->shape->dynamic) ||
+           resource->ops->stored_shape != NULL || crud_masks(call);
+}
+
+struct span crud_shown(const struct resource *resource, struct span json, struct arena *a)
+{
+    struct buf b;
+
+    if (resource->ops->stored_shape == NULL)
+        return json;
+    buf_init_arena(&b, a);
+    schema_add_reshaped(&b, resource->shape, entity_parse(json, a), a);
+    return buf_span(&b);
 }
 
 struct span crud_text(const struct resource *resource, const struct entity *e, struct arena *a)
@@ -54,7 +66,7 @@ struct span crud_text(const struct resource *resource, const struct entity *e, s
     struct buf b;
 
     if (e->version >= resource->shape_since || resource->shape->dynamic)
-        return entity_json(e);
+        return crud_shown(resource, entity_json(e), a);
     buf_init_arena(&b, a);
     schema_add_reshaped(&b, resource->shape, entity_parse(entity_json(e), a), a);
     return buf_span(&b);
@@ -395,7 +407,7 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     struct span *texts;
 
     response_add_own_header(response, SPAN("Svc-count"), arena_u64(call->arena, result->count));
-    if (result->count == 0) {
+    if (result->count == 0 && !call->uri->is_query_form) {
         response->status = 204;
         return NULL;
     }

@@ -7,6 +7,8 @@
 #include "base/room.h"
 #include "query/query.h"
 #include "rest/access.h"
+#include "rest/account.h"
+#include "rest/api_key.h"
 #include "rest/call.h"
 #include "rest/clients.h"
 #include "rest/cors.h"
@@ -32,6 +34,37 @@ static struct err *refuse_sign_in(struct call *call, unsigned wait_s)
     return e;
 }
 
+/* The request has it until it ends, though the key may be withdrawn meanwhile. */
+static void use_key(struct call *call)
+{
+    struct rest *rest = call->rest;
+
+    call->account = access_key_ref(call->key)->account;
+    if (loop_now_ms(rest->loop) >= call->key->used_until_ms)
+        api_key_note_use(rest->api_keys, call->key);
+}
+
+/* Those that the service makes itself are a part of what somebody asked for, or have limits of
+ * their own. */
+static struct err *check_rate(const struct call *call)
+{
+    struct rest *rest = call->rest;
+    int64_t most = rest->limits->account_requests_per_second;
+    unsigned wait_s;
+    struct err *e;
+
+    if (most == 0 || call->request->is_local)
+        return NULL;
+    wait_s = account_take_request(call->account, most, loop_now_ms(rest->loop));
+    if (wait_s == 0)
+        return NULL;
+    rest->metrics->limit_hits[METRIC_ACCOUNT_REQUESTS]++;
+    e = ERR(ERR_TOO_MANY_REQUESTS, "the limit AccountRequestsPerSecond (%lld) is reached",
+            (long long)most);
+    err_set_retry_after(e, wait_s);
+    return e;
+}
+
 /* A request without a key guesses none: it neither counts as a failure nor waits. */
 static struct err *sign_in(struct call *call)
 {
@@ -46,7 +79,10 @@ static struct err *sign_in(struct call *call)
     e = access_sign_in(rest->access, authorization, call->arena, &call->key);
     if (e != NULL && authorization.n > 0)
         clients_sign_in_failed(rest->clients, client);
-    return e;
+    TRY(e);
+    if (call->key != NULL)
+        use_key(call);
+    return check_rate(call);
 }
 
 static struct err *find_resource(struct call *call)
@@ -263,6 +299,7 @@ void request_run(struct rest *rest, const struct request *request, struct respon
         .request = request,
         .response = response,
         .arena = &response->arena,
+        .account = rest->everybody,
         .uri = &uri,
         .query = &query,
         .change = &change,
@@ -280,6 +317,7 @@ void request_run(struct rest *rest, const struct request *request, struct respon
             answer_error(&call, e);
         cors_add_headers(&call);
     }
+    access_key_unref(rest->access, call.key);
     err_free(e);
 }
 

@@ -241,13 +241,10 @@ size_t scans_count(const struct scans *s)
 /* What the call has understood, understood once more, from a copy. */
 static void read_query(struct scan *s, const struct call *call)
 {
-    struct uri uri = *call->uri;
+    struct uri uri;
     struct err *e;
 
-    uri.condition_part = arena_copy(&s->arena, uri.condition_part);
-    uri.meta_part = arena_copy(&s->arena, uri.meta_part);
-    e = uri_read_conditions(&uri, &s->arena);
-    MUST(e == NULL);
+    uri_copy(call->uri, &s->arena, &uri);
     e = query_parse(&uri, call->resource->shape, &s->arena, &s->query);
     MUST(e == NULL);
 }

@@ -37,7 +37,7 @@ struct turn {
     struct loop_hook at_turn_end;
     struct loop_task clean_more; /* another turn soon, though nothing else happens */
     struct heap waits;
-    uint64_t arrivals;
+    uint64_t arrivals, changes;
     struct cleaner cleaner;
     uint64_t segment_bytes;
     void (*on_failed)(void *context, const char *why);
@@ -198,6 +198,7 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
             .serial = serial,
             .bytes = (uint32_t)segment_record_bytes(records[i].body.n),
             .place = places[i],
+            .read = c->records[i].read,
         };
         struct err *e = store_apply(t->store, records[i].kind, records[i].body, &origin);
 
@@ -233,6 +234,11 @@ void turn_on_failed(struct turn *t, void (*on_failed_fn)(void *context, const ch
 {
     t->on_failed = on_failed_fn;
     t->on_failed_context = context;
+}
+
+uint64_t turn_number_change(struct turn *t)
+{
+    return ++t->changes;
 }
 
 struct journal *turn_journal(struct turn *t)

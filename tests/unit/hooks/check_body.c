@@ -35,7 +35,7 @@ static void begin(void)
     clock_fake(INT64_C(1800000000000000000), UINT64_C(1000000000));
     asking_open(resources);
     service_start(asking.service);
-    hooks()->body_bytes_most = 2 * LONG + LONG / 2;
+    hooks()->body_bytes_most = 3 * LONG;
 }
 
 static void settle(void)
