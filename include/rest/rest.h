@@ -58,6 +58,7 @@ struct rest_options {
     struct metrics *metrics;   /* counts what happens */
     struct span base_path;     /* "/" or "/x" */
     const char **cors_origins; /* NULL-terminated; NULL: none */
+    const char **hosts;        /* see struct rest */
     struct mask mask;
 };
 
@@ -76,6 +77,12 @@ struct rest {
     struct scans *scans;
     struct span base_path;
     const char **cors_origins;
+    /* Names and addresses without a port that clients may call this server by, besides the loopback
+     * ones: NULL-terminated; NULL: any. */
+    const char **hosts;
+    /* Whether it takes requests; NULL: it does. */
+    bool (*is_ready)(const void *context);
+    const void *ready_context;
     struct mask mask;              /* what is secret */
     struct rest_observer observer; /* members may be NULL */
 };

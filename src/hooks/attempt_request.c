@@ -105,7 +105,7 @@ void attempt_run_local(struct attempt *attempt, struct span method, struct span 
 struct span attempt_error_of_response(struct attempt *attempt)
 {
     struct response *response = attempt->deliveries->response;
-    struct span info = response_header(response, SPAN("Svc-info"));
+    struct span info = response->message;
 
     return arena_copy(&attempt->arena, info.p == NULL ? SPAN("unknown error") : info);
 }

@@ -1,7 +1,8 @@
 /* Answers, as conn.c says. A client need not take them as fast as they come: what the kernel does
- * not take is held, up to OutputBytes a connection, and UnreadBytes for all. Past the latter those
- * are closed that have taken nothing for longest: `unread` of the server has them in that order.
- * What waits for a commit is bounded by the same number: then requests are refused (conn.c). */
+ * not take is held, past ConnectionUnreadBytes only of requests that were read before, and
+ * UnreadBytes for all. Past the latter those are closed that have taken nothing for longest:
+ * `unread` of the server has them in that order. What waits for a commit is bounded by the same
+ * number: then requests are refused (conn.c). */
 #include "http/conn_inner.h"
 
 #include "base/clock.h"
