@@ -35,6 +35,7 @@ struct config {
     struct limits limits;
     struct retention_limits retention;
     int64_t connect_seconds, max_in_flight, max_connections_per_host;
+    int64_t body_bytes_in_flight;
     struct egress_rules egress; /* owned */
     const char *proxy, *ca_file;
     const char *hosts_file, *name_servers; /* as in struct resolve_options */

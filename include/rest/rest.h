@@ -37,6 +37,9 @@ struct rest_observer {
                                  struct span json);
     /* A record of an error is stored. */
     void (*error_stored)(void *context);
+    /* The heap is beyond MemoryBytes: gives back what can be spared, so that a request need not be
+     * refused. No change is under way. */
+    void (*make_room)(void *context);
     /* The resource is about to change or to go, or the entities that its payloads consist of. */
     void (*resource_changing)(void *context, struct resource *resource);
     /* A change of declarations is complete. *out_serial is what an answer must wait for. */

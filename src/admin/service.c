@@ -84,6 +84,7 @@ static struct err *make_hooks(struct service *s, const struct service_options *o
                               .retention = &s->retention,
                               .in_flight_most = options->delivery_in_flight,
                               .connections_per_host = options->connections_per_host,
+                              .body_bytes_most = options->body_bytes_in_flight,
                           });
     return NULL;
 }

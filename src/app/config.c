@@ -238,7 +238,7 @@ static const struct option limit_options[] = {
 
 static const struct option retention_options[] = {
 #define RETENTION_AS_OPTION(member, text, value, unit)                                             \
-    INTEGER(text, retention.member, #value, 0, 1000000000),
+    INTEGER(text, retention.member, #value, 0, 1e15),
     RETENTIONS(RETENTION_AS_OPTION)};
 
 static const struct option egress_options[] = {
@@ -250,6 +250,7 @@ static const struct option egress_options[] = {
 static const struct option delivery_options[] = {
     INTEGER("ConnectSeconds", connect_seconds, "5", 1, 300),
     INTEGER("MaxInFlight", max_in_flight, "1024", 1, 100000),
+    INTEGER("BodyBytesInFlight", body_bytes_in_flight, "67108864", 65536, 1e15),
     INTEGER("MaxConnectionsPerHost", max_connections_per_host, "32", 1, 10000),
     SECTION("Egress", egress_options),
     TEXT("Proxy", proxy, "null"),

@@ -270,6 +270,7 @@ static struct err *make_service(struct server *s)
         .secret_headers = c->secret_headers,
         .delivery_in_flight = (uint32_t)c->max_in_flight,
         .connections_per_host = (unsigned)c->max_connections_per_host,
+        .body_bytes_in_flight = (uint64_t)c->body_bytes_in_flight,
         .fetch =
             {
                 .connect_timeout_ms = (unsigned)c->connect_seconds * 1000,

@@ -25,6 +25,9 @@ struct deliveries {
     struct map hosts;                       /* struct lane_host by address */
     struct list settings;                   /* struct lane_settings, the one used last at the end */
     size_t not_prompt_in_flight;            /* attempts of lanes that are slow or unproved */
+    struct map bodies;                      /* struct body by content: see body.h */
+    uint64_t made_bytes;                    /* of these */
+    struct loop_task offer;
     struct loop_task starter, reaper;
     bool is_starting;             /* the starter runs: it sees for itself what becomes ready */
     bool is_started;              /* see deliveries_start */

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/room.h"
 #include "http/forwarded.h"
 #include "http/reply.h"
 #include "rest/clients.h"
@@ -81,7 +82,9 @@ static void find_client(const struct conn *c, struct request *request, struct in
 
 static void evaluate(struct http_server *s, const struct request *request)
 {
-    if (s->held_bytes > (uint64_t)s->rest->limits->unread_bytes) {
+    const struct limits *limits = s->rest->limits;
+
+    if (s->held_bytes > room_most(limits, s->held_bytes, limits->unread_bytes)) {
         refusal_answer(s, REFUSAL_HELD);
         return;
     }
@@ -209,7 +212,7 @@ static void note_incoming(struct conn *c)
 {
     struct http_server *s = c->server;
     struct metrics *m = conn_metrics_of(c);
-    uint64_t bytes;
+    uint64_t bytes, most;
 
     if (c->phase == H1_IDLE || c->closes_when_sent) {
         leave_incoming(c);
@@ -220,7 +223,8 @@ static void note_incoming(struct conn *c)
     c->incoming_bytes = bytes;
     if (!list_linked(&c->incoming))
         list_push_back(&s->incoming, &c->incoming);
-    while (m->incoming_bytes > (uint64_t)conn_limits_of(c)->incoming_bytes)
+    most = room_most(conn_limits_of(c), m->incoming_bytes, conn_limits_of(c)->incoming_bytes);
+    while (m->incoming_bytes > most)
         refuse_first_incoming(s);
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/mem.h"
+#include "base/room.h"
 #include "query/query.h"
 #include "rest/access.h"
 #include "rest/account.h"
@@ -150,26 +150,47 @@ static struct err *negotiate(struct call *call)
                                   call->method == METHOD_POST, &call->in);
 }
 
-/* Past MemoryBytes nothing more is taken in; reading, deleting and delivering go on. */
-static struct err *check_memory(const struct call *call)
+/* What can be spared goes before a request is refused. That is a change, and the serials of the
+ * request's own, still empty, come behind it. */
+static void make_room(struct call *call)
 {
-    int64_t most = call->rest->limits->memory_bytes;
-    bool takes_memory =
-        call->method == METHOD_POST || call->method == METHOD_PATCH || call->method == METHOD_PUT;
-    struct err *e;
+    const struct rest_observer *observer = &call->rest->observer;
 
-    if (most == 0 || !takes_memory || mem_bytes() <= (size_t)most)
-        return NULL;
+    if (observer->make_room == NULL)
+        return;
+    change_done(call->change);
+    observer->make_room(observer->context);
+    change_init(call->change, call->rest->turn, call->arena);
+}
+
+static struct err *refuse_for_memory(const struct call *call)
+{
+    struct err *e = ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached",
+                        (long long)call->rest->limits->memory_bytes);
+
     call->rest->metrics->limit_hits[METRIC_MEMORY_BYTES]++;
-    e = ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached", (long long)most);
     err_set_retry_after(e, 5);
     return e;
+}
+
+/* Past MemoryBytes nothing more is taken in; reading, deleting and delivering go on. */
+static struct err *check_memory(struct call *call)
+{
+    bool takes_memory =
+        call->method == METHOD_POST || call->method == METHOD_PATCH || call->method == METHOD_PUT;
+
+    if (!takes_memory || room_lacking(call->rest->limits) == 0)
+        return NULL;
+    make_room(call);
+    return room_lacking(call->rest->limits) == 0 ? NULL : refuse_for_memory(call);
 }
 
 static struct err *check_answer(const struct call *call)
 {
     if (!buf_over(&call->response->body))
         return NULL;
+    if (call->response->body.max < call->response->most_body_bytes)
+        return refuse_for_memory(call);
     call->rest->metrics->limit_hits[METRIC_ANSWER_BYTES]++;
     return ERR(ERR_PAYLOAD_TOO_LARGE,
                "the answer would be larger than the limit AnswerBytes (%zu bytes): ask for "
@@ -306,6 +327,7 @@ void request_run(struct rest *rest, const struct request *request, struct respon
     struct err *e;
 
     response_reset(response);
+    response_bound(response, (size_t)room_most(rest->limits, 0, rest->limits->answer_bytes));
     change_init(&change, rest->turn, call.arena);
     e = evaluate(&call);
     change_done(&change);

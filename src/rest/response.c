@@ -6,7 +6,7 @@
 
 void response_init(struct response *r, size_t max_body_bytes)
 {
-    *r = (struct response){.error = ERR_NO_ERROR};
+    *r = (struct response){.error = ERR_NO_ERROR, .most_body_bytes = max_body_bytes};
     buf_init(&r->body, max_body_bytes);
     arena_init(&r->arena);
 }
@@ -52,6 +52,11 @@ void response_reset(struct response *r)
     r->scan = NULL;
     buf_shrink(&r->body, KEPT_BODY_BYTES);
     arena_reset(&r->arena);
+}
+
+void response_bound(struct response *r, size_t room_bytes)
+{
+    r->body.max = MAX(MIN(room_bytes, r->most_body_bytes), r->body.size);
 }
 
 void response_set_problem(struct response *r, int status, enum err_code code, struct span message,

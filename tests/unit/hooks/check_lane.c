@@ -576,7 +576,8 @@ START_TEST(counts_move_with_the_webhook)
     ck_assert_uint_eq(account_of("a")->webhooks, 1);
     ck_assert_uint_eq(accounts_count(service->rest.accounts), 2); /* and everybody's */
     give(1, "b");
-    ck_assert_uint_eq(accounts_count(service->rest.accounts), 2);
+    ck_assert_uint_eq(accounts_count(service->rest.accounts), 3); /* bodies under way are a's */
+    ck_assert_uint_eq(account_of("a")->pending, 0);
     ck_assert_uint_eq(account_of("b")->pending, 10);
     ck_assert_uint_eq(account_of("b")->in_flight, 8);
     ck_assert_uint_eq(account_of("b")->webhooks, 1);
