@@ -29,7 +29,7 @@ static struct span title_key(const void *item)
 void access_init(struct access *access)
 {
     *access = (struct access){.required = false};
-    map_init(&access->by_digest, digest_key);
+    map_init_own(&access->by_digest, digest_key);
     map_init(&access->by_title, title_key);
     list_init(&access->configured);
 }

@@ -3,6 +3,7 @@
  * work. The first error ends it and becomes the answer. */
 #include "rest/request.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/room.h"
@@ -44,7 +45,7 @@ static void use_key(struct call *call)
     struct rest *rest = call->rest;
 
     call->account = access_key_ref(call->key)->account;
-    if (loop_now_ms(rest->loop) >= call->key->used_until_ms)
+    if (clock_unix_s() >= call->key->used_until_unix_s)
         api_key_note_use(rest->api_keys, call->key);
 }
 
