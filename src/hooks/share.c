@@ -162,17 +162,18 @@ static struct lane *first_in(const struct share *share, enum share_line line)
 
 static struct lane *first_of(const struct share *share, enum pace pace)
 {
-    bool is_admitted = share_admits(share, pace);
-
-    if (pace != PACE_PROMPT)
-        return is_admitted ? first_in(share, (enum share_line)pace) : NULL;
-    return first_in(share,
-                    is_admitted && !list_empty(&share->line[LINE_SATED]) ? LINE_SATED : LINE_READY);
+    if (pace == PACE_PROMPT && list_empty(&share->line[LINE_SATED]))
+        return first_in(share, LINE_READY); /* as nearly always */
+    if (share_admits(share, pace))
+        return first_in(share, pace == PACE_PROMPT ? LINE_SATED : (enum share_line)pace);
+    return pace == PACE_PROMPT ? first_in(share, LINE_READY) : NULL;
 }
 
 struct lane *share_next(const struct shares *s, enum pace pace)
 {
-    LIST_EACH(&s->ring[pace], at) {
+    const struct list *ring = &s->ring[pace];
+
+    for (struct list_link *at = list_first(ring); at != NULL; at = list_next(ring, at)) {
         struct lane *lane = first_of(CONTAINER_OF(at - pace, struct share, turn[0]), pace);
 
         if (lane != NULL)
