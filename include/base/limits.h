@@ -20,7 +20,7 @@
     X(requests_per_address, "RequestsPerAddress", 5000, 0, 10000000, "requests",                   \
       "those of one client address; 0: no limit")                                                  \
     X(failed_sign_ins_per_minute, "FailedSignInsPerMinute", 60, 0, 60000, "requests",              \
-      "with a wrong API key from one client address; 0: no limit")                                 \
+      "with a wrong API key, its own or a webhook's, from one client address or key; 0: no limit") \
     X(header_seconds, "HeaderSeconds", 10, 1, 3600, "seconds", "time for a request head")          \
     X(body_seconds, "BodySeconds", 30, 1, 3600, "seconds", "time for a request body")              \
     X(body_bytes_per_second, "BodyBytesPerSecond", 240, 0, 1073741824, "bytes",                    \
@@ -58,6 +58,11 @@
       "most that one request writes: entities as they are then, and events")                       \
     X(scan_entities, "ScanEntities", 2000, 1, 1000000000, "entities",                              \
       "that a request without an index for its conditions looks at before it gives way to others") \
+    X(account_requests_per_second, "AccountRequestsPerSecond", 0, 0, 10000000, "requests",         \
+      "a second, of one account: a tenant, or a key; 0: no limit")                                 \
+    X(account_webhooks, "AccountWebhooks", 10000, 1, 100000000, "webhooks", "of one account")      \
+    X(key_resources, "KeyResources", 100, 1, 10000, "resources",                                   \
+      "that the rights of a key name, which is made at run time")                                  \
     X(aggregated_requests, "AggregatedRequests", 32, 1, 10000, "requests",                         \
       "requests in a template of Svc.Aggregator")
 

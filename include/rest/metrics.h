@@ -127,6 +127,8 @@ enum metric_status {
     X(METRIC_REQUESTS, "Requests")                                                                 \
     X(METRIC_REQUESTS_PER_ADDRESS, "RequestsPerAddress")                                           \
     X(METRIC_FAILED_SIGN_INS, "FailedSignInsPerMinute")                                            \
+    X(METRIC_ACCOUNT_REQUESTS, "AccountRequestsPerSecond")                                         \
+    X(METRIC_ACCOUNT_WEBHOOKS, "AccountWebhooks")                                                  \
     X(METRIC_HEADER_SECONDS, "HeaderSeconds")                                                      \
     X(METRIC_BODY_SECONDS, "BodySeconds")                                                          \
     X(METRIC_BODY_RATE, "BodyBytesPerSecond")                                                      \

@@ -4,9 +4,11 @@
 #include "base/mem.h"
 #include "rest/access.h"
 #include "rest/account.h"
+#include "rest/api_key.h"
 #include "rest/clients.h"
 #include "rest/resource.h"
 #include "rest/scan.h"
+#include "store/store.h"
 
 void rest_init(struct rest *rest, const struct rest_options *options)
 {
@@ -23,18 +25,21 @@ void rest_init(struct rest *rest, const struct rest_options *options)
         .scans = NEW(struct scans),
         .base_path = options->base_path,
         .cors_origins = options->cors_origins,
+        .mask = options->mask,
     };
     access_init(rest->access);
     rest->access->accounts = rest->accounts;
     rest->everybody = account_ref(rest->accounts, span_of(NULL, 0), span_of(NULL, 0));
     resources_init(rest->resources);
     scans_init(rest->scans, rest->loop);
+    rest->api_keys = api_keys_new(rest);
 }
 
 void rest_done(struct rest *rest)
 {
     resources_done(rest->resources);
     clients_free(rest->clients);
+    api_keys_free(rest->api_keys);
     access_done(rest->access);
     account_unref(rest->accounts, rest->everybody);
     accounts_free(rest->accounts);
@@ -45,10 +50,26 @@ void rest_done(struct rest *rest)
 
 void rest_set_access(struct rest *rest, struct access *access)
 {
+    api_keys_detach_configured(rest->api_keys);
     access_replace(rest->access, access);
+    if (store_is_loaded(rest->store))
+        api_keys_read_anew(rest->api_keys);
+}
+
+static struct span root_of(const struct rest *rest, struct span owner)
+{
+    const struct access_key *key =
+        owner.n == 0 ? NULL : access_find(rest->access, span_of(NULL, 0), owner);
+
+    return key == NULL ? owner : key->root;
 }
 
 struct account *rest_account_of(struct rest *rest, struct span tenant, struct span owner)
 {
-    return account_ref(rest->accounts, tenant, owner);
+    return account_ref(rest->accounts, tenant, root_of(rest, owner));
+}
+
+struct account *rest_find_account(struct rest *rest, struct span tenant, struct span owner)
+{
+    return account_find(rest->accounts, tenant, root_of(rest, owner));
 }

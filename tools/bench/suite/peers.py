@@ -179,7 +179,7 @@ RESOURCES = [
     {"Name": "Bench.Placed", "Kind": "EventResource", "Description": "What deliveries tell"},
 ]
 LIMITS = {"Connections": 12000, "PendingDeliveries": 6000000,
-          "WebhookPendingDeliveries": 3000000}
+          "WebhookPendingDeliveries": 3000000, "AccountWebhooks": 100000000}
 DELIVERY = {"MaxConnectionsPerHost": 64}
 
 
