@@ -146,6 +146,7 @@ struct lane_facts lane_facts(const struct lane *lane);
 struct lane *lane_find(const struct deliveries *d, const struct uuid *webhook_id);
 struct lane *lane_first(const struct deliveries *d);
 struct lane *lane_next(const struct deliveries *d, const struct lane *lane);
+const struct uuid *lane_webhook_id(const struct lane *lane);
 struct delivery *lane_first_delivery(const struct lane *lane);
 struct delivery *lane_next_delivery(const struct lane *lane, const struct delivery *delivery);
 /* The webhook is deleted, the deliveries are being dropped. */

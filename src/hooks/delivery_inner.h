@@ -63,7 +63,6 @@ void lane_leave(struct lane *lane, struct delivery *delivery);
 struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id);
 /* Frees it when nothing keeps it. */
 void lane_release(struct lane *lane);
-const struct uuid *lane_webhook_id(const struct lane *lane);
 void lanes_init(struct deliveries *d);
 void lanes_done(struct deliveries *d);
 

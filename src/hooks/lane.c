@@ -303,8 +303,11 @@ static struct lane *next_lane(const struct deliveries *d)
     if (!d->is_started || d->count[DELIVERY_IN_FLIGHT] >= d->hooks->in_flight_most)
         return NULL;
     for (enum pace pace = PACE_UNPROVED; pace <= PACE_PROMPT; pace++) {
-        struct lane *lane = has_slot(d, pace) ? share_next(d->hooks->shares, pace) : NULL;
+        struct lane *lane;
 
+        if (list_empty(&d->hooks->shares->ring[pace]) || !has_slot(d, pace))
+            continue;
+        lane = share_next(d->hooks->shares, pace);
         if (lane != NULL)
             return lane;
     }

@@ -105,6 +105,7 @@ static void make_service(struct world *w)
     limits_init(&options.limits);
     options.limits.payload_bytes = 2000;
     options.limits.pending_deliveries = 400;
+    options.limits.webhook_pending_deliveries = 60;
     egress_init(&options.egress);
     access_init(&options.access);
     must_work(service_new(&w->loop, &options, &w->service));
