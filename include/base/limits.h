@@ -20,7 +20,7 @@
     X(requests_per_address, "RequestsPerAddress", 5000, 0, 10000000, "requests",                   \
       "those of one client address; 0: no limit")                                                  \
     X(failed_sign_ins_per_minute, "FailedSignInsPerMinute", 60, 0, 60000, "requests",              \
-      "with a wrong API key from one client address; 0: no limit")                                 \
+      "with a wrong API key, its own or a webhook's, from one client address or key; 0: no limit") \
     X(header_seconds, "HeaderSeconds", 10, 1, 3600, "seconds", "time for a request head")          \
     X(body_seconds, "BodySeconds", 30, 1, 3600, "seconds", "time for a request body")              \
     X(body_bytes_per_second, "BodyBytesPerSecond", 240, 0, 1073741824, "bytes",                    \

@@ -47,6 +47,7 @@ struct webhook {
     uint64_t change_no;              /* a change, and the deliveries that are counted for it */
     uint32_t change_deliveries;
     bool is_paused;
+    bool holds_secrets; /* its text may: it is to be masked */
 };
 
 struct webhooks;
@@ -66,7 +67,8 @@ struct err *webhooks_settle(struct webhooks *w, struct arena *a, uint64_t *out_s
 extern const struct shape webhook_shape;
 /* Of the members of its Status. */
 extern const struct shape webhook_status_shape;
-/* For resource_ops.check and .mask of Svc.Admin.Webhook. Each error is 400 and names the member. */
+/* For resource_ops.check of Svc.Admin.Webhook. Each error is 400 and names the member, but for
+ * ERR_TOO_MANY_REQUESTS: a wrong key in Headers.Authorization counts as a failed sign-in. */
 struct err *webhook_check(const struct egress_rules *egress, struct call *call, struct draft *draft,
                           const struct entity *old) MUST_USE;
 /* The resource that a local target leads to, which must have the method. Errors of uri_parse and
@@ -79,7 +81,10 @@ struct err *webhook_find_target(const struct resources *resources, struct span t
  * account; and looks at all that the request adds, before it is carried out: ERR_CONFLICT. */
 void webhook_note_account(struct call *call, const struct draft *draft, const struct entity *old);
 struct err *webhook_check_accounts(const struct call *call) MUST_USE;
-void webhook_mask(struct buf *b, struct span json, struct arena *a);
+/* Stored secrets do not travel: `kept`, the paths of those that a write keeps, may go along with
+ * what leads elsewhere only when the one who writes is the webhook's owner. ERR_INVALID_ENTITY
+ * names them. */
+struct err *webhook_check_kept(bool is_owner, bool leads_elsewhere, struct span kept) MUST_USE;
 
 /* What an attempt needs. Spans live in the arena. */
 struct webhook_settings {

@@ -105,7 +105,8 @@ bool access_has_expired(const struct access_key *key);
  * key for longer than what it does now takes a reference. */
 struct err *access_sign_in(const struct access *access, struct span authorization, struct arena *a,
                            struct access_key **out_key) MUST_USE;
-/* `resource` is a full name in any case. NULL key: everything. `Ns.*` covers names directly in
+/* `resource` is a full name in any case. NULL key: everything. Every key may read
+ * Svc.AvailableResource, which shows it only what it may use. `Ns.*` covers names directly in
  * that namespace, not inner ones; `*` alone covers everything. */
 bool access_allows(const struct access_key *key, struct span resource, enum method method);
 /* The methods out of `methods` that the key may use on the resource. */

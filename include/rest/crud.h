@@ -26,6 +26,8 @@ struct err *crud_select(struct call *call, bool objects_only,
                         struct query_result *out_result) MUST_USE;
 /* Writes items in the negotiated format, with Svc-count, paging and ETag. */
 struct err *crud_answer_items(struct call *call, const struct query_result *result) MUST_USE;
+/* Where the one that was inserted is found: its JSON begins with Id. */
+void crud_add_location(struct call *call, struct span json);
 /* Writes a body of the given JSON array items for a change: honours Prefer: return=minimal, sets
  * Svc-info from verb and count: `2 entities inserted into 'X'`. To be called before call_apply,
  * which refuses a change whose answer is too large. */

@@ -66,8 +66,9 @@ struct resource_ops {
     /* Appends what the answer to a POST shows of an entity that it stored, whatever the client
      * prefers: what is shown but once. */
     void (*answer)(struct call *call, struct span json, struct buf *b);
-    /* Appends the entity as a key without write access may see it. */
-    void (*mask)(struct buf *b, struct span json, struct arena *a);
+    /* Its entities may hold secrets, which are written and never shown (rest/mask.h): does this one
+     * that is stored? NULL: none does. */
+    bool (*holds_secrets)(const struct entity *entity);
     /* Appends the value of a PROPERTY_HIDDEN of a stored entity as JSON, for `add`. */
     void (*hidden)(const struct call *call, const struct entity *entity,
                    const struct property *property, struct buf *b);

@@ -7,6 +7,7 @@
 
 #include "base/macros.h"
 #include "base/span.h"
+#include "rest/mask.h"
 #include "rest/method.h"
 
 #include <stdint.h>
@@ -57,6 +58,7 @@ struct rest_options {
     struct metrics *metrics;   /* counts what happens */
     struct span base_path;     /* "/" or "/x" */
     const char **cors_origins; /* NULL-terminated; NULL: none */
+    struct mask mask;
 };
 
 struct rest {
@@ -74,6 +76,7 @@ struct rest {
     struct scans *scans;
     struct span base_path;
     const char **cors_origins;
+    struct mask mask;              /* what is secret */
     struct rest_observer observer; /* members may be NULL */
 };
 

@@ -29,7 +29,9 @@ struct change {
     uint64_t no;        /* no other change of the process has it: what is counted for one, is */
     size_t deliveries;  /* that it adds to those that have not ended: deliveries_check_room */
     size_t descendants; /* events that it raises because of another event: event_chain */
-    bool frees_space;   /* deletions and outcomes: may use the space that is kept back for them */
+    bool frees_space;   /* deletions: may use the space that is kept back for them */
+    bool is_outcome;    /* likewise, but leaves half of it for what frees more than it takes */
+    bool is_move;       /* the cleaner's, which has asked for room itself */
 };
 
 void change_init(struct change *c, struct turn *turn, struct arena *a);

@@ -65,6 +65,9 @@ struct stored *store_older(struct store *s, const struct stored *stored);
 struct err *store_move(struct store *s, struct stored *stored, struct change *change) MUST_USE;
 /* Bytes of all records that are still needed, and their number. */
 uint64_t store_live_bytes(const struct store *s);
+/* Bytes of those in one segment. Never less; with very many segments those of others may count too.
+ */
+uint64_t store_segment_bytes(const struct store *s, uint64_t number);
 size_t store_live_count(const struct store *s);
 
 struct collection;

@@ -46,6 +46,9 @@ void turn_unwait(struct turn *t, struct turn_wait *wait);
 /* Called once, when the journal has failed: nothing is acknowledged from then on. */
 void turn_on_failed(struct turn *t, void (*on_failed)(void *context, const char *why),
                     void *context);
+/* Bytes of records that changes since the start have made needless, those of the changes themselves
+ * included when they hold nothing. Moves make none. */
+uint64_t turn_garbage(const struct turn *t);
 struct journal *turn_journal(struct turn *t);
 
 #endif

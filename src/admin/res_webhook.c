@@ -28,10 +28,17 @@ static struct err *apply(struct call *call)
     return call_apply(call);
 }
 
+static bool holds_secrets(const struct entity *entity)
+{
+    const struct webhook *w = entity->attached;
+
+    return w->holds_secrets;
+}
+
 static const struct resource_ops ops = {
     .check = check,
     .apply = apply,
-    .mask = webhook_mask,
+    .holds_secrets = holds_secrets,
     .hidden = add_hidden,
 };
 

@@ -66,6 +66,7 @@ static void make_rest(struct service *s, struct loop *loop, struct service_optio
                             .metrics = s->metrics,
                             .base_path = span_str(options->base_path),
                             .cors_origins = options->cors_origins,
+                            .mask = {options->secret_headers},
                         });
     rest_set_access(&s->rest, &options->access);
 }

@@ -267,6 +267,7 @@ static struct err *make_service(struct server *s)
         .retention = c->retention,
         .base_path = c->base_path,
         .cors_origins = c->cors_origins,
+        .secret_headers = c->secret_headers,
         .delivery_in_flight = (uint32_t)c->max_in_flight,
         .connections_per_host = (unsigned)c->max_connections_per_host,
         .body_bytes_in_flight = (uint64_t)c->body_bytes_in_flight,

@@ -20,6 +20,7 @@
 #include "io/timer.h"
 #include "rest/metrics.h"
 #include "rest/response.h"
+#include "rest/rest.h"
 
 #include <string.h>
 
@@ -125,6 +126,15 @@ void attempt_abort(struct attempt *attempt, struct span why)
 
 /* Bodies. ---------------------------------------------------------------------------------- */
 
+/* A receiver may send back what it was sent. A mask can be longer than what it stands for. */
+static struct span kept_body(struct attempt *attempt, struct span body)
+{
+    const struct mask *m = &attempt->deliveries->hooks->rest->mask;
+
+    body = mask_body(m, text_cut_bytes(body, KEPT_BODY_BYTES), NULL, &attempt->arena);
+    return arena_copy(&attempt->arena, text_cut_bytes(body, KEPT_BODY_BYTES));
+}
+
 static void note_answer(struct attempt *attempt, int status, int64_t retry_after_s,
                         struct span body, uint32_t took_ms)
 {
@@ -133,7 +143,7 @@ static void note_answer(struct attempt *attempt, int status, int64_t retry_after
     attempt->answer = (struct retry_answer){status != 0, status, retry_after_s};
     outcome->status = status;
     outcome->duration_ms = took_ms;
-    outcome->response_body = arena_copy(&attempt->arena, text_cut_bytes(body, KEPT_BODY_BYTES));
+    outcome->response_body = kept_body(attempt, body);
 }
 
 static void on_connected(struct fetch *fetch)

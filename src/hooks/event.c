@@ -482,6 +482,7 @@ struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, st
         add_record(change, draft, &matched, &raised);
         add_dead(hooks, change, &matched, &raised);
         set_raising(hooks->events, draft->chain);
+        change->is_outcome = change->is_outcome || change->frees_space;
         change->frees_space = false;
         *out_raised = raised;
     }

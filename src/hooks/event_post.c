@@ -278,6 +278,8 @@ static struct err *post_all(struct posting *p)
     TRY(idempotency_init(&p->idempotency, p->hooks->once, p->call));
     TRY(resource == NULL ? post_described(p) : post_payload(p, resource->text));
     crud_answer_changed(p->call, p->count > 0 ? 201 : 200, "inserted into", p->answers, p->count);
+    if (p->count == 1)
+        crud_add_location(p->call, p->answers[0]);
     return call_apply(p->call);
 }
 

@@ -211,6 +211,7 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
         entity->attached = w;
     }
     take_out(ws, w);
+    w->holds_secrets = mask_may_find(&ws->hooks->rest->mask, entity_json(entity));
     err_free(attach(ws, w)); /* webhooks_settle says what is wrong */
     deliveries_webhook_changed(ws->hooks->deliveries, w);
 }
@@ -267,56 +268,6 @@ struct webhook *webhook_find(const struct webhooks *ws, const struct uuid *id)
     struct entity *e = collection_find(ws->collection, id);
 
     return e == NULL ? NULL : e->attached;
-}
-
-/* Masking. --------------------------------------------------------------------------------- */
-
-static void mask_custom(struct buf *b, struct json_value custom, struct arena *a)
-{
-    buf_add_char(b, '{');
-    for (struct json_member m = json_first_member(custom); json_exists(m.name);
-         m = json_next_member(custom, m)) {
-        struct span name = json_string(m.name, a);
-
-        json_add_name(b, name);
-        if (span_eq(name, SPAN("Headers")))
-            mask_add_headers(b, m.value, a);
-        else
-            buf_add(b, json_text(m.value));
-    }
-    buf_add_char(b, '}');
-}
-
-static void mask_signing(struct buf *b, struct json_value signing)
-{
-    buf_add_str(b, "{\"Secrets\":[");
-    for (uint32_t i = 0; i < json_count(json_member(signing, SPAN("Secrets"))); i++)
-        buf_add_str(b, i == 0 ? "\"" MASK "\"" : ",\"" MASK "\"");
-    buf_add_str(b, "]}");
-}
-
-void webhook_mask(struct buf *b, struct span json, struct arena *a)
-{
-    struct json_value root = entity_parse(json, a);
-
-    buf_add_char(b, '{');
-    for (struct json_member m = json_first_member(root); json_exists(m.name);
-         m = json_next_member(root, m)) {
-        struct span name = json_string(m.name, a);
-
-        json_add_name(b, name);
-        if (json_type(m.value) != JSON_OBJECT)
-            buf_add(b, json_text(m.value));
-        else if (span_eq(name, SPAN("Headers")))
-            mask_add_headers(b, m.value, a);
-        else if (span_eq(name, SPAN("CustomPayloadRequest")))
-            mask_custom(b, m.value, a);
-        else if (span_eq(name, SPAN("Signing")))
-            mask_signing(b, m.value);
-        else
-            buf_add(b, json_text(m.value));
-    }
-    buf_add_char(b, '}');
 }
 
 void webhook_pause(const struct webhook *w, struct span why, struct change *change)

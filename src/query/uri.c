@@ -63,6 +63,19 @@ static bool decode_into(struct span text, char *out, size_t *out_n)
     return true;
 }
 
+struct span uri_decoded(struct span text, struct arena *a)
+{
+    char *p = arena_alloc(a, text.n + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n; i++, n++) {
+        p[n] = text.p[i];
+        if (text.p[i] == '%' && decode_escape(span_sub(text, i, text.n), &p[n]))
+            i += 2;
+    }
+    return span_of(p, n);
+}
+
 /* ASCII without escapes, which most targets are: there is nothing to decode or to refuse. */
 static bool stands_for_itself(struct span text)
 {

@@ -35,7 +35,7 @@ static const struct property key_properties[] = {
 };
 static const struct shape key_shape = {key_properties, ARRAY_LEN(key_properties), false};
 
-/* Dot-delimited parts of letters, digits and '_'. */
+/* Dot-delimited parts of letters, digits, '_' and '-'. */
 static bool is_dotted(struct span text, size_t least_parts)
 {
     size_t parts = 0;
@@ -46,7 +46,7 @@ static bool is_dotted(struct span text, size_t least_parts)
         for (size_t i = 0; i < part.n; i++) {
             char c = span_fold_char(part.p[i]);
 
-            if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_')
+            if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-')
                 return false;
         }
         if (part.n == 0)

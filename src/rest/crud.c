@@ -13,6 +13,7 @@
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "rest/schema.h"
+#include "rest/secrets.h"
 #include "store/change.h"
 #include "store/entity.h"
 
@@ -65,7 +66,7 @@ static struct span answered(struct call *call, struct span json)
     struct buf b;
 
     if (!answers_itself(call))
-        return crud_visible(call, shown, call->arena);
+        return crud_visible(call->rest, call->resource, shown, call->arena);
     buf_init_arena(&b, call->arena);
     call->resource->ops->answer(call, shown, &b);
     return buf_span(&b);
@@ -145,14 +146,21 @@ static struct err *decode_entity(struct call *call, struct json_value input,
                                  const struct entity *old, enum schema_mode mode, struct arena *a,
                                  struct span *out_json)
 {
+    const struct resource *resource = call->resource;
+    struct span old_text = old != NULL ? entity_json(old) : span_of(NULL, 0);
     struct json_value old_json = {NULL, NULL};
     struct draft draft;
 
-    if (old != NULL)
-        old_json = entity_parse(entity_json(old), a);
-    TRY(schema_decode(stored_shape(call->resource), input, old_json, mode, a, &draft));
-    if (call->resource->ops->check != NULL)
-        TRY(call->resource->ops->check(call, &draft, old));
+    if (resource->ops->holds_secrets != NULL) {
+        TRY(secrets_decode(&call->rest->mask, stored_shape(resource), input, old_text, mode, a,
+                           &draft));
+    } else {
+        if (old != NULL)
+            old_json = entity_parse(old_text, a);
+        TRY(schema_decode(stored_shape(resource), input, old_json, mode, a, &draft));
+    }
+    if (resource->ops->check != NULL)
+        TRY(resource->ops->check(call, &draft, old));
     return store_draft(call, &draft, old, out_json);
 }
 
@@ -239,18 +247,22 @@ struct span crud_link(const struct call *call, struct span target)
     return buf_span(&link);
 }
 
-static void add_location(struct call *call, const struct posted *posted)
+void crud_add_location(struct call *call, struct span json)
 {
     struct buf target;
 
-    if (posted->inserted != 1 || posted->count != 1)
-        return;
     buf_init_arena(&target, call->arena);
     buf_add_char(&target, '/');
     buf_add(&target, call->resource->name);
     buf_add(&target, SPAN("/Id="));
-    buf_add(&target, crud_id_of(posted->texts[0]));
+    buf_add(&target, crud_id_of(json));
     response_add_header(call->response, SPAN("Location"), crud_link(call, buf_span(&target)));
+}
+
+static void add_location(struct call *call, const struct posted *posted)
+{
+    if (posted->inserted == 1 && posted->count == 1)
+        crud_add_location(call, posted->texts[0]);
 }
 
 static const char *posted_verb(const struct posted *posted)

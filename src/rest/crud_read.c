@@ -5,7 +5,6 @@
 #include "query/meta.h"
 #include "query/query.h"
 #include "query/uri.h"
-#include "rest/access.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/crud_inner.h"
@@ -30,24 +29,12 @@ struct collection_source {
     bool is_cut; /* more was asked for than it gives in this turn */
 };
 
-bool crud_sees_secrets(const struct call *call)
-{
-    unsigned writing = METHOD_BIT(METHOD_POST) | METHOD_BIT(METHOD_PATCH) | METHOD_BIT(METHOD_PUT);
-
-    return access_methods(call->key, call->resource->name, writing) != 0;
-}
-
-bool crud_masks(const struct call *call)
-{
-    return call->resource->ops->mask != NULL && !crud_sees_secrets(call);
-}
-
 bool crud_renders(const struct call *call)
 {
     const struct resource *resource = call->resource;
 
     return (resource->shape_since > 0 && !resource->shape->dynamic) ||
-           resource->ops->stored_shape != NULL || crud_masks(call);
+           resource->ops->stored_shape != NULL || resource->ops->holds_secrets != NULL;
 }
 
 struct span crud_shown(const struct resource *resource, struct span json, struct arena *a)
@@ -72,18 +59,26 @@ struct span crud_text(const struct resource *resource, const struct entity *e, s
     return buf_span(&b);
 }
 
-struct span crud_masked(const struct resource *resource, struct span json, struct arena *a)
+struct span crud_visible(const struct rest *rest, const struct resource *resource, struct span json,
+                         struct arena *a)
 {
     struct buf masked;
 
+    if (resource->ops->holds_secrets == NULL)
+        return json;
     buf_init_arena(&masked, a);
-    resource->ops->mask(&masked, json, a);
+    mask_add_value(&masked, &rest->mask, entity_parse(json, a), a);
     return buf_span(&masked);
 }
 
-struct span crud_visible(const struct call *call, struct span json, struct arena *a)
+struct span crud_entity(const struct rest *rest, const struct resource *resource,
+                        const struct entity *e, struct arena *a)
 {
-    return crud_masks(call) ? crud_masked(call->resource, json, a) : json;
+    struct span json = crud_text(resource, e, a);
+
+    if (resource->ops->holds_secrets == NULL || !resource->ops->holds_secrets(e))
+        return json;
+    return crud_visible(rest, resource, json, a);
 }
 
 static bool next_entity(struct query_source *source, struct query_item *out_item)
@@ -128,7 +123,7 @@ static struct span render_entity(struct query_source *source, const struct query
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
 
-    return crud_visible(s->call, crud_text(s->call->resource, item->object, a), a);
+    return crud_entity(s->call->rest, s->call->resource, item->object, a);
 }
 
 static struct span hidden_value(struct query_source *source, const struct query_item *item,
@@ -293,28 +288,27 @@ static struct span tag_of(const struct call *call, const struct entity *e, struc
     return span_of(room + before, version.n + how.n + 2);
 }
 
-/* How an entity is shown: indented, with its secrets masked. */
-static const struct span hows[2][2] = {{SPAN_INIT(""), SPAN_INIT("-m")},
-                                       {SPAN_INIT("-i"), SPAN_INIT("-i-m")}};
+/* How an entity is shown: compact, indented. */
+static const struct span hows[] = {SPAN_INIT(""), SPAN_INIT("-i")};
 
 /* The tag names the entity's version, which is why only the entity itself carries one, not what
  * select, rename or another format made of it. */
 static struct span etag_of(const struct call *call, const struct query_result *result)
 {
-    bool is_indented = call->out.indent > 0, is_masked = !crud_sees_secrets(call);
+    bool is_indented = call->out.indent > 0;
 
     if (call->resource->collection == NULL || result->count != 1 ||
         call->out.format != FORMAT_JSON || !meta_is_plain(&call->query->meta))
         return (struct span){NULL, 0};
-    return tag_of(call, result->items[0].object, hows[is_indented][is_masked]);
+    return tag_of(call, result->items[0].object, hows[is_indented]);
 }
 
 /* Is one of the tags listed that the entity has now, however it was shown? */
 static bool lists_entity(const struct call *call, struct span list, const struct entity *e,
                          bool weak)
 {
-    for (size_t i = 0; i < ARRAY_LEN(hows) * ARRAY_LEN(hows[0]); i++)
-        if (negotiate_etag_listed(list, tag_of(call, e, hows[i / 2][i % 2]), weak))
+    for (size_t i = 0; i < ARRAY_LEN(hows); i++)
+        if (negotiate_etag_listed(list, tag_of(call, e, hows[i]), weak))
             return true;
     return false;
 }

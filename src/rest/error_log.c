@@ -5,7 +5,6 @@
 #include "rest/error_log.h"
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -103,22 +102,73 @@ static void end(struct texts *t, enum text text)
     t->of[text] = buf_span(&t->own[text]);
 }
 
+/* A step may stand in quotes. */
+static struct span unquoted(struct span step)
+{
+    bool is_quoted =
+        step.n >= 2 && (step.p[0] == '\'' || step.p[0] == '"') && step.p[step.n - 1] == step.p[0];
+
+    return is_quoted ? span_sub(step, 1, step.n - 1) : step;
+}
+
+static bool names_secret(const struct mask *m, struct span path)
+{
+    while (path.p != NULL) {
+        struct span step = unquoted(span_split(&path, '.'));
+
+        if (mask_is_secret_header(m, step) || mask_is_secret_list(step))
+            return true;
+    }
+    return false;
+}
+
+static struct uri_condition *masked_conditions(const struct call *call,
+                                               const struct uri_condition *conditions, size_t count)
+{
+    const struct mask *m = &call->rest->mask;
+    struct uri_condition *masked = ARENA_ARRAY(call->arena, struct uri_condition, count);
+
+    for (size_t i = 0; i < count; i++) {
+        masked[i] = conditions[i];
+        masked[i].value = names_secret(m, conditions[i].key)
+                              ? SPAN(MASK)
+                              : mask_text(m, conditions[i].value, call->arena);
+    }
+    return masked;
+}
+
+/* What is no target, or has parts that are none: as received, unless there is a secret in it. It
+ * may be encoded. */
+static struct span masked_target(const struct call *call, struct span target)
+{
+    struct span decoded = uri_decoded(target, call->arena);
+    struct span masked = mask_text(&call->rest->mask, decoded, call->arena);
+
+    return masked.p == decoded.p ? target : masked;
+}
+
 /* `/<resource>/<conditions>/<meta-conditions>`, or the target as received when that has no parts.
  */
 static void write_uri(struct texts *t, const struct call *call)
 {
     struct span name = call->resource != NULL ? call->resource->name : call->uri->resource;
+    struct uri masked = *call->uri;
     struct buf *uri = begin(t, TEXT_URI);
 
+    masked.conditions = masked_conditions(call, masked.conditions, masked.condition_count);
+    masked.metas = masked_conditions(call, masked.metas, masked.meta_count);
     if (call->uri_is_split)
-        uri_add_normal(uri, call->uri, name, true);
+        uri_add_normal(uri, &masked, mask_text(&call->rest->mask, name, call->arena), true);
     else
         buf_add(uri, call->request->target);
     end(t, TEXT_URI);
+    if (!call->uri_is_split || masked.is_unread)
+        t->of[TEXT_URI] = masked_target(call, t->of[TEXT_URI]);
 }
 
-static void write_headers(struct texts *t, const struct request *r)
+static void write_headers(struct texts *t, const struct call *call)
 {
+    const struct request *r = call->request;
     struct buf *all = begin(t, TEXT_HEADERS);
 
     for (size_t i = 0; i < r->header_count; i++) {
@@ -128,40 +178,17 @@ static void write_headers(struct texts *t, const struct request *r)
             buf_add_str(all, " | ");
         buf_add(all, h->name);
         buf_add_str(all, ": ");
-        buf_add(all, mask_header_value(h->name, h->value));
+        buf_add(all, mask_header_value(&call->rest->mask, h->name, h->value, call->arena));
     }
     end(t, TEXT_HEADERS);
 }
 
-/* Of a resource that is not known, which may be one with secrets misspelled, only bodies that name
- * one of theirs: other bodies stay as they came. */
-static bool may_hold_secrets(const struct call *call, struct span body)
-{
-    return call->resource != NULL ? call->resource->ops->mask != NULL : mask_names_secret(body);
-}
-
-/* A body that may hold secrets is shown without them; one that cannot be read, not at all. */
 static struct span visible_body(const struct call *call)
 {
     const struct limits *limits = call->rest->limits;
     const struct json_limits bounds = {(uint32_t)limits->json_depth, (uint32_t)limits->json_nodes};
-    struct span body = call->request->body;
-    struct json_doc doc;
-    struct buf masked;
-    struct err *e;
 
-    if (!may_hold_secrets(call, body))
-        return body;
-    e = json_parse(body, &bounds, call->arena, &doc);
-    if (e != NULL) {
-        err_free(e);
-        return SPAN(MASK);
-    }
-    buf_init(&masked, BUF_NO_CAP);
-    mask_add_value(&masked, json_root(&doc), call->arena);
-    body = arena_copy(call->arena, buf_span(&masked));
-    buf_done(&masked);
-    return body;
+    return mask_body(&call->rest->mask, call->request->body, &bounds, call->arena);
 }
 
 static void write_body(struct texts *t, const struct call *call)
@@ -183,19 +210,20 @@ static void write_body(struct texts *t, const struct call *call)
     end(t, TEXT_BODY);
 }
 
-static void texts_write(struct texts *t, const struct call *call, const struct err *e)
+static void texts_write(struct texts *t, const struct call *call, const struct err *e,
+                        struct span message)
 {
     *t = (struct texts){
         .of = {[TEXT_RESOURCE] =
                    call->error_resource.p == NULL ? SPAN("<unknown>") : call->error_resource,
-               [TEXT_ACTION] = call->request->method,
+               [TEXT_ACTION] = mask_text(&call->rest->mask, call->request->method, call->arena),
                [TEXT_CODE] = err_info(err_code(e))->name,
-               [TEXT_MESSAGE] = err_message(e)},
+               [TEXT_MESSAGE] = message},
     };
     err_add_trace(e, begin(t, TEXT_TRACE));
     end(t, TEXT_TRACE);
     write_uri(t, call);
-    write_headers(t, call->request);
+    write_headers(t, call);
     write_body(t, call);
 }
 
@@ -256,11 +284,11 @@ static void add_texts(struct buf *b, const struct texts *t)
 }
 
 static void add_entity(struct buf *b, const struct call *call, const struct err *e,
-                       const struct uuid *id, uint64_t object_no)
+                       struct span message, const struct uuid *id, uint64_t object_no)
 {
     struct texts texts;
 
-    texts_write(&texts, call, e);
+    texts_write(&texts, call, e, message);
     texts_fit(&texts);
     buf_add_char(b, '{');
     member_add_uuid(b, SPAN("Id"), id);
@@ -279,7 +307,7 @@ static void read_conditions(struct call *call)
         err_free(uri_read_conditions(call->uri, call->arena));
 }
 
-struct span error_log_store(struct call *call, const struct err *e)
+struct span error_log_store(struct call *call, const struct err *e, struct span message)
 {
     struct turn *turn = call->rest->turn;
     struct uuid id = uuid_new();
@@ -292,7 +320,7 @@ struct span error_log_store(struct call *call, const struct err *e)
     change_init(&change, turn, call->arena);
     buf_init(&json, BUF_NO_CAP);
     read_conditions(call);
-    add_entity(&json, call, e, &id, change_next_serial(&change));
+    add_entity(&json, call, e, message, &id, change_next_serial(&change));
     change_put_entity(&change, error_log_resource, &id, change_next_serial(&change),
                       buf_span(&json));
     failed = turn_apply(turn, &change, &serial);

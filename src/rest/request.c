@@ -26,8 +26,9 @@
 
 static struct err *refuse_sign_in(struct call *call, unsigned wait_s)
 {
-    struct err *e = ERR(ERR_TOO_MANY_REQUESTS, "too many requests with a wrong API key came from "
-                                               "this address: the limit FailedSignInsPerMinute");
+    struct err *e = ERR(ERR_TOO_MANY_REQUESTS,
+                        "too many wrong API keys came from this address, or in webhooks from this "
+                        "key: the limit FailedSignInsPerMinute");
 
     call->rest->metrics->limit_hits[METRIC_FAILED_SIGN_INS]++;
     err_set_retry_after(e, wait_s);
@@ -45,7 +46,7 @@ static void use_key(struct call *call)
 }
 
 /* Those that the service makes itself are a part of what somebody asked for, or have limits of
- * their own. */
+ * their own; one that gave way has been counted. */
 static struct err *check_rate(const struct call *call)
 {
     struct rest *rest = call->rest;
@@ -53,7 +54,7 @@ static struct err *check_rate(const struct call *call)
     unsigned wait_s;
     struct err *e;
 
-    if (most == 0 || call->request->is_local)
+    if (most == 0 || call->request->is_local || call->request->scan != NULL)
         return NULL;
     wait_s = account_take_request(call->account, most, loop_now_ms(rest->loop));
     if (wait_s == 0)
@@ -66,20 +67,36 @@ static struct err *check_rate(const struct call *call)
 }
 
 /* A request without a key guesses none: it neither counts as a failure nor waits. */
-static struct err *sign_in(struct call *call)
+struct err *call_sign_in(struct call *call, struct span authorization, struct access_key **out_key)
 {
-    struct rest *rest = call->rest;
-    const struct in6_addr *client = call->request->client;
-    struct span authorization = request_header(call->request, SPAN("Authorization"));
-    unsigned wait_s = authorization.n > 0 ? clients_sign_in_wait_s(rest->clients, client) : 0;
+    struct clients *clients = call->rest->clients;
+    const struct in6_addr *client = call->request->client, *key = NULL;
+    struct in6_addr of_key;
+    unsigned wait_s;
     struct err *e;
 
+    if (authorization.n == 0)
+        return access_sign_in(call->rest->access, authorization, call->arena, out_key);
+    if (call->key != NULL) {
+        of_key = clients_of_key(call->key->tenant, call->key->name);
+        key = &of_key;
+    }
+    wait_s = MAX(clients_sign_in_wait_s(clients, client), clients_sign_in_wait_s(clients, key));
     if (wait_s > 0)
         return refuse_sign_in(call, wait_s);
-    e = access_sign_in(rest->access, authorization, call->arena, &call->key);
-    if (e != NULL && authorization.n > 0)
-        clients_sign_in_failed(rest->clients, client);
-    TRY(e);
+    e = access_sign_in(call->rest->access, authorization, call->arena, out_key);
+    if (e != NULL) {
+        clients_sign_in_failed(clients, client);
+        clients_sign_in_failed(clients, key);
+    }
+    return e;
+}
+
+static struct err *sign_in(struct call *call)
+{
+    struct span authorization = request_header(call->request, SPAN("Authorization"));
+
+    TRY(call_sign_in(call, authorization, &call->key));
     if (call->key != NULL)
         use_key(call);
     return check_rate(call);
@@ -110,14 +127,9 @@ static struct err *check_method(struct call *call)
                SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
 }
 
-static bool lists_resources(const struct call *call)
-{
-    return span_ieq(call->resource->name, SPAN("Svc.AvailableResource"));
-}
-
 static struct err *check_rights(const struct call *call)
 {
-    if (lists_resources(call) || access_allows(call->key, call->resource->name, call->method))
+    if (access_allows(call->key, call->resource->name, call->method))
         return NULL;
     return ERR(ERR_NOT_AUTHORIZED, "the API key may not use %.*s on '%.*s'",
                SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
@@ -273,17 +285,24 @@ static void add_challenge(struct call *call, const struct err *e)
                             arena_printf(call->arena, "%u", err_retry_after(e)));
 }
 
+/* A message may quote what was sent. One about signing in does not, and speaks of keys. */
+static struct span message_of(const struct call *call, const struct err *e)
+{
+    return err_code(e) == ERR_NOT_SIGNED_IN
+               ? err_message(e)
+               : mask_message(&call->rest->mask, err_message(e), call->arena);
+}
+
 static void answer_error(struct call *call, const struct err *e)
 {
     struct response *response = call->response;
-    struct span link = {NULL, 0};
+    struct span link = {NULL, 0}, message = message_of(call, e);
 
     response->header_count = 0;
     response->serial = 0;
     if (call->method != METHOD_OPTIONS && error_log_keeps(err_code(e)))
-        link = error_log_store(call, e);
-    response_set_problem(response, err_info(err_code(e))->status, err_code(e), err_message(e),
-                         link);
+        link = error_log_store(call, e, message);
+    response_set_problem(response, err_info(err_code(e))->status, err_code(e), message, link);
     if (link.p != NULL)
         response_add_header(response, SPAN("ErrorInfo"), link);
     add_challenge(call, e);

@@ -48,7 +48,6 @@ struct scan {
     struct collection *collection;
     const struct resource *resource; /* within a slice */
     uint64_t declared_at;            /* which version of the resource it is about */
-    bool is_masked;
     struct query query;
     struct query_source source;
     struct query_filter *filter;
@@ -102,9 +101,8 @@ static struct span render(struct query_source *source, const struct query_item *
                           struct arena *a)
 {
     const struct scan *s = CONTAINER_OF(source, struct scan, source);
-    struct span text = crud_text(s->resource, item->object, a);
 
-    return s->is_masked ? crud_masked(s->resource, text, a) : text;
+    return crud_entity(s->rest, s->resource, item->object, a);
 }
 
 static void test(struct scan *s, struct entity *e)
@@ -258,7 +256,6 @@ struct scan *scan_new(const struct call *call, bool objects_only)
     s->resource_name = arena_copy(&s->arena, call->resource->name);
     s->collection = call->resource->collection;
     s->declared_at = declared_at(call->resource);
-    s->is_masked = crud_masks(call);
     s->source.render = crud_renders(call) ? render : NULL;
     read_query(s, call);
     s->filter = query_filter_new(&s->query, &s->source, objects_only);
@@ -297,7 +294,7 @@ void scan_free(struct scan *s)
 bool scan_fits(const struct scan *s, const struct call *call)
 {
     return call->resource->collection == s->collection &&
-           declared_at(call->resource) == s->declared_at && crud_masks(call) == s->is_masked;
+           declared_at(call->resource) == s->declared_at;
 }
 
 static int cmp_entities(const void *a, const void *b)

@@ -577,6 +577,36 @@ START_TEST(rights_have_one_spelling)
 }
 END_TEST
 
+START_TEST(every_key_may_list_what_there_is)
+{
+    const struct access_key none = {.entry_count = 0};
+
+    ck_assert_uint_eq(access_methods(&none, SPAN("svc.availableresource"), METHODS_ALL),
+                      METHODS_READ);
+    ck_assert_uint_eq(access_methods(&none, SPAN("Svc.Event"), METHODS_ALL), 0);
+}
+END_TEST
+
+START_TEST(a_name_stands_for_the_tenants_own_key_first)
+{
+    struct access_key *all, *own;
+
+    begin();
+    all = put(NULL, "same", "1", ACCESS_FOREVER);
+    own = put("t", "same", "2", ACCESS_FOREVER);
+    ck_assert_ptr_null(put("t", "same", "3", ACCESS_FOREVER));
+    ck_assert_ptr_null(put("u", "same", "2", ACCESS_FOREVER));
+    ck_assert_ptr_eq(access_find_named(&access_of_test, SPAN("t"), SPAN("same")), own);
+    ck_assert_ptr_eq(access_find_named(&access_of_test, SPAN("u"), SPAN("same")), all);
+    ck_assert_ptr_eq(access_find_named(&access_of_test, span_of(NULL, 0), SPAN("same")), all);
+    ck_assert_ptr_null(access_find_named(&access_of_test, SPAN("t"), SPAN("other")));
+    access_remove(&access_of_test, all);
+    ck_assert_ptr_null(access_find_named(&access_of_test, SPAN("u"), SPAN("same")));
+    access_remove(&access_of_test, own);
+    end();
+}
+END_TEST
+
 START_TEST(done_twice_is_fine)
 {
     access_init(&access_of_test);
@@ -605,5 +635,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, the_number_of_keys_does_not_matter);
     tcase_add_test(tc, what_one_lacks_is_found);
     tcase_add_test(tc, rights_have_one_spelling);
+    tcase_add_test(tc, every_key_may_list_what_there_is);
+    tcase_add_test(tc, a_name_stands_for_the_tenants_own_key_first);
     tcase_add_test(tc, done_twice_is_fine);
 }
