@@ -14,12 +14,12 @@ struct access;
 struct arena;
 struct call;
 struct clients;
+struct evaluations;
 struct limits;
 struct loop;
 struct metrics;
 struct resource;
 struct resources;
-struct scans;
 struct store;
 struct turn;
 
@@ -57,7 +57,7 @@ struct rest {
     struct access *access;
     struct clients *clients;
     struct resources *resources;
-    struct scans *scans;
+    struct evaluations *evaluations;
     struct span base_path;
     const char **cors_origins;
     struct rest_observer observer; /* members may be NULL */
@@ -67,7 +67,8 @@ struct rest {
 void rest_init(struct rest *rest, const struct rest_options *options);
 /* Frees declared and built-in resources; the store's entities are still there. */
 void rest_done(struct rest *rest);
-/* Takes the keys and rights over, in place of those that there were. No request is under way. */
+/* Takes the keys and rights over, in place of those that there were. A request that is under way on
+ * a fiber keeps those that it began with. */
 void rest_set_access(struct rest *rest, struct access *access);
 
 #endif

@@ -98,13 +98,14 @@ static void evaluate(struct http_server *s, const struct request *request)
     }
 }
 
-static void add_answer(struct conn *c, const struct asked *asked, bool keep_alive)
+static void add_answer(struct conn *c, const struct response *response, const struct asked *asked,
+                       bool keep_alive)
 {
     struct http_server *s = c->server;
 
     if (!keep_alive || s->is_draining)
         conn_close_when_sent(c, s->is_draining ? TCP_CLOSE_SHUTDOWN : TCP_CLOSE_DONE);
-    conn_add_reply(c, &s->response, asked);
+    conn_add_reply(c, response, asked);
 }
 
 static void answer(struct conn *c)
@@ -125,10 +126,10 @@ static void answer(struct conn *c)
     find_client(c, &request, &forwarded);
     asked.client = request.client;
     evaluate(s, &request);
-    if (s->response.scan != NULL)
+    if (s->response.gives_way)
         conn_hold(c, &request, &asked, r->keep_alive);
     else
-        add_answer(c, &asked, r->keep_alive);
+        add_answer(c, &s->response, &asked, r->keep_alive);
 }
 
 static enum err_code code_of_status(int status)
@@ -344,10 +345,11 @@ static void on_committed(struct turn_wait *wait)
     after_output(CONTAINER_OF(wait, struct conn, wait));
 }
 
-void conn_answer_held(struct conn *c, const struct asked *asked, bool keep_alive)
+void conn_answer_held(struct conn *c, const struct response *response, const struct asked *asked,
+                      bool keep_alive)
 {
     conn_equip(c);
-    add_answer(c, asked, keep_alive);
+    add_answer(c, response, asked, keep_alive);
     after_output(c);
 }
 

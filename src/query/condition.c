@@ -1,6 +1,7 @@
 /* Conditions are parsed against the shape of the resource, so that a wrong name, operator or value
  * is an error before anything is looked at. All must hold; they are tested in the order given. */
 #include "query/condition.h"
+#include "base/budget.h"
 #include "base/json.h"
 
 static bool is_ordering(enum uri_op op)
@@ -45,9 +46,10 @@ struct err *conditions_parse(const struct uri_condition *conditions, size_t coun
 
 bool conditions_hold(const struct conditions *c, struct json_value entity, struct arena *a)
 {
-    for (size_t i = 0; i < c->count; i++) {
+    for (size_t i = 0; i < c->count && budget_ask(32); i++) {
         struct value value = path_read(&c->items[i].path, entity, a);
 
+        budget_spend(value.text.n / 8);
         if (!literal_holds(&value, c->items[i].op, &c->items[i].literal))
             return false;
     }

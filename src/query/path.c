@@ -2,6 +2,7 @@
  * declared anything goes. Reading walks a document the same way. */
 #include "query/path.h"
 
+#include "base/budget.h"
 #include "base/decimal.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -288,6 +289,7 @@ static bool compute_part(enum path_part part, struct json_value v, struct arena 
     if (json_type(v) != JSON_STRING)
         return false;
     text = json_string(v, a);
+    budget_spend(text.n / 4);
     if (part == PATH_LENGTH) {
         *out_number = (int64_t)text_scalar_count(text);
         return true;

@@ -1,11 +1,12 @@
 /* What requests are evaluated with, set up and taken down in reverse. */
 #include "rest/rest.h"
 
+#include "base/fiber.h"
 #include "base/mem.h"
 #include "rest/access.h"
 #include "rest/clients.h"
+#include "rest/evaluation.h"
 #include "rest/resource.h"
-#include "rest/scan.h"
 
 void rest_init(struct rest *rest, const struct rest_options *options)
 {
@@ -18,13 +19,13 @@ void rest_init(struct rest *rest, const struct rest_options *options)
         .access = NEW(struct access),
         .clients = clients_new(options->loop, options->limits),
         .resources = NEW(struct resources),
-        .scans = NEW(struct scans),
+        .evaluations = NEW(struct evaluations),
         .base_path = options->base_path,
         .cors_origins = options->cors_origins,
     };
     access_init(rest->access);
     resources_init(rest->resources);
-    scans_init(rest->scans, rest->loop);
+    evaluations_init(rest->evaluations, rest->loop);
 }
 
 void rest_done(struct rest *rest)
@@ -32,14 +33,24 @@ void rest_done(struct rest *rest)
     resources_done(rest->resources);
     clients_free(rest->clients);
     access_done(rest->access);
-    mem_free(rest->scans);
+    mem_free(rest->evaluations);
+    fiber_forget_stacks();
     mem_free(rest->resources);
     mem_free(rest->access);
 }
 
+static void free_access(void *access)
+{
+    access_done(access);
+    mem_free(access);
+}
+
 void rest_set_access(struct rest *rest, struct access *access)
 {
-    access_done(rest->access);
+    struct access *was = NEW(struct access);
+
+    *was = *rest->access;
     *rest->access = *access;
     access_init(access);
+    fiber_retire(free_access, was);
 }
