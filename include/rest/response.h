@@ -15,6 +15,7 @@ struct response {
     struct arena arena;       /* of this evaluation: everything temporary */
     uint64_t serial;          /* what must be committed before this answer may leave; 0: nothing */
     enum err_code error;      /* ERR_NO_ERROR on success */
+    bool was_long;            /* it took a noticeable part of the turn */
     bool gives_way;           /* this is no answer: nothing has happened yet, see evaluation.h */
 };
 

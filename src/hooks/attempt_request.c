@@ -66,46 +66,54 @@ static void add_accept(struct attempt *attempt, struct request_header *headers, 
 }
 
 void attempt_run_local(struct attempt *attempt, struct span method, struct span target,
-                       const struct fetch_header *headers, size_t count, struct span body)
+                       const struct fetch_header *headers, size_t count, struct span body,
+                       attempt_answered_fn *answered)
 {
-    struct deliveries *d = attempt->deliveries;
+    struct request *request = ARENA_NEW(&attempt->arena, struct request);
     struct request_header *copies = ARENA_ARRAY(&attempt->arena, struct request_header, count + 2);
-    struct request request = {
+
+    *request = (struct request){
         .method = method,
         .target = target,
         .headers = copies,
         .header_count = count,
         .body = body,
         .is_local = true,
+        .gives_way = true,
         .depth = (uint8_t)(attempt->delivery->event->depth + 1),
     };
 
     for (size_t i = 0; i < count; i++)
         copies[i] = (struct request_header){headers[i].name, headers[i].value};
-    if (span_eq(method, SPAN("GET")) && request_header(&request, SPAN("Accept")).p == NULL)
-        add_accept(attempt, copies, &request.header_count);
-    request_run(d->hooks->rest, &request, d->response);
+    if (span_eq(method, SPAN("GET")) && request_header(request, SPAN("Accept")).p == NULL)
+        add_accept(attempt, copies, &request->header_count);
+    attempt_evaluate(attempt, request, answered);
 }
 
-struct span attempt_error_of_response(struct attempt *attempt)
+struct span attempt_error_of_response(struct attempt *attempt, const struct response *response)
 {
-    struct response *response = attempt->deliveries->response;
     struct span info = response_header(response, SPAN("Svc-info"));
 
     return arena_copy(&attempt->arena, info.p == NULL ? SPAN("unknown error") : info);
 }
 
-/* docs/specification.md, section 8. */
-void attempt_take_custom_payload(struct attempt *attempt, bool *out_ready)
+void attempt_ask_custom_payload(struct attempt *attempt, attempt_answered_fn *answered)
 {
     const struct webhook_settings *settings = &attempt->settings->webhook;
-    struct response *response = attempt->deliveries->response;
+
+    attempt_run_local(attempt, SPAN("GET"), settings->custom_uri, settings->custom_headers,
+                      settings->custom_header_count, settings->custom_body, answered);
+}
+
+/* docs/specification.md, section 8. */
+void attempt_take_custom_payload(struct attempt *attempt, const struct response *response,
+                                 bool *out_ready)
+{
+    const struct webhook_settings *settings = &attempt->settings->webhook;
 
     *out_ready = false;
-    attempt_run_local(attempt, SPAN("GET"), settings->custom_uri, settings->custom_headers,
-                      settings->custom_header_count, settings->custom_body);
     if (response->status >= 400) {
-        struct span message = attempt_error_of_response(attempt);
+        struct span message = attempt_error_of_response(attempt, response);
 
         if (settings->break_on_error) {
             attempt_abort(attempt, arena_printf(&attempt->arena,

@@ -279,7 +279,8 @@ static struct span take_requests(struct conn *c, struct span bytes)
         h1_next(c->h1);
         leave_incoming(c); /* what comes next has begun later */
         c->phase_since_ms = c->server->now_ns / 1000000;
-        budget--;
+        /* Who asks for much at once has others answered in between. */
+        budget = c->server->response.was_long ? 0 : budget - 1;
     }
     note_phase(c);
     note_incoming(c);

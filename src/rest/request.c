@@ -284,6 +284,7 @@ static struct err *evaluate_within(struct call *call)
     budget_enter(&budget);
     e = evaluate_and_check(call);
     budget_leave(&budget);
+    call->response->was_long = budget.longest_ns > 0;
     if (budget.longest_ns > 0)
         metrics_note_turn(call->rest->metrics, budget.longest_ns);
     return e;

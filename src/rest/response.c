@@ -49,7 +49,7 @@ void response_reset(struct response *r)
     r->content_type = (struct span){NULL, 0};
     r->serial = 0;
     r->error = ERR_NO_ERROR;
-    r->gives_way = false;
+    r->gives_way = r->was_long = false;
     buf_shrink(&r->body, KEPT_BODY_BYTES);
     arena_reset(&r->arena);
 }
