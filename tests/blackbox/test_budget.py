@@ -98,6 +98,40 @@ class Expressions(BudgetCase):
         self.check_turns()
 
 
+class Webhooks(BudgetCase):
+    """What they ask of the server itself gives way too."""
+    limits = {"RequestCpuMs": 200}
+
+    def gave_way_twice(self, before):
+        def is_so():
+            others = self.get("/Svc.Echo")
+            self.assertEqual(others.status, 204 if not others.body else 200)
+            return self.gave_way() >= before + 2
+        harness.wait_until(is_so, "requests that give way")
+
+    def test_payloads_and_local_destinations(self):
+        receiver = self.receiver()
+        self.created(NOTE, {"Text": "a" * 100000, "End": "Q"})
+        costly = f"{NOTE}/_/unsafe=true&search_regex=" + urllib.parse.quote("(a+)+Q", safe="")
+        selector = "/Shop.OrderPlaced"
+        self.webhook(Destination=receiver.url(), EventSelector=selector,
+                     CustomPayloadRequest={"URI": costly})
+        self.webhook(Destination=costly, EventSelector=selector, Method="PATCH",
+                     Headers={"Content-Type": "application/json"})
+        before, notes = self.gave_way(), self.get(NOTE).json()
+        self.assertEqual(self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced",
+                                                  "Payload": {"N": 1}}).status, 201)
+        self.gave_way_twice(before)
+        body = receiver.take().body
+        self.assertIn(b"RequestCpuMs", body)
+        harness.wait_until(lambda: self.server.request(
+            "REPORT", "/Svc.Admin.Delivery/State=InFlight").json() == [{"Count": 0}], "its end")
+        errors = [e["ErrorCode"] for e in self.get("/Svc.Admin.Error").json()]
+        self.assertEqual(errors, ["RequestTooCostly"] * 2)
+        self.assertEqual(self.get(NOTE).json(), notes)
+        self.check_turns()
+
+
 class Hashes(BudgetCase):
     # Two values that had one hash when null, booleans, [] and {} went into it without a secret:
     # arrays of them, in any order, have one hash too.
