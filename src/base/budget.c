@@ -114,6 +114,17 @@ bool budget_look(void)
     return is_good(b);
 }
 
+bool budget_may_begin(size_t units)
+{
+    struct budget *b = budget_now.current;
+
+    if (b == NULL)
+        return true;
+    if (b->state == BUDGET_GOOD && b->may_begin_anew && b->holds == 0 && units >= BUDGET_FIRST_NS)
+        b->state = BUDGET_NEEDS_FIBER;
+    return is_good(b);
+}
+
 bool budget_give_way(void)
 {
     struct budget *b = budget_now.current;

@@ -234,6 +234,9 @@ static void add_lines(struct buf *b, const struct span *items, size_t count)
     }
 }
 
+/* A byte's parsing and writing. */
+enum { INDENT_UNITS = 8 };
+
 static void add_indented(struct buf *b, const struct span *items, size_t count, unsigned indent,
                          struct arena *a)
 {
@@ -241,7 +244,8 @@ static void add_indented(struct buf *b, const struct span *items, size_t count, 
 
     buf_init(&compact, BUF_NO_CAP);
     add_array(&compact, items, count);
-    json_add_indented(b, entity_parse(buf_span(&compact), a), indent);
+    if (budget_may_begin(INDENT_UNITS * compact.n))
+        json_add_indented(b, entity_parse(buf_span(&compact), a), indent);
     buf_done(&compact);
 }
 

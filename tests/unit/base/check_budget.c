@@ -140,6 +140,21 @@ START_TEST(who_is_not_wanted_any_more_ends)
 }
 END_TEST
 
+START_TEST(what_cannot_be_left_is_not_begun_on_the_loop)
+{
+    ck_assert(budget_may_begin(SIZE_MAX));
+    budget.may_begin_anew = true;
+    budget_enter(&budget);
+    ck_assert(budget_may_begin(1000));
+    budget_hold();
+    ck_assert(budget_may_begin(SIZE_MAX));
+    budget_release();
+    ck_assert(!budget_may_begin(SIZE_MAX));
+    ck_assert_int_eq(budget.state, BUDGET_NEEDS_FIBER);
+    budget_leave(&budget);
+}
+END_TEST
+
 static void give_way_thrice(void *arg)
 {
     (void)arg;
@@ -200,6 +215,7 @@ void testing_cases(TCase *tc)
     tcase_add_loop_test(tc, what_is_held_does_not_begin_anew, 0, 2);
     tcase_add_loop_test(tc, on_a_fiber_it_gives_way, 0, 2);
     tcase_add_loop_test(tc, who_is_not_wanted_any_more_ends, 0, 2);
+    tcase_add_test(tc, what_cannot_be_left_is_not_begun_on_the_loop);
     tcase_add_test(tc, it_may_give_way_whenever_it_is_not_held);
     tcase_add_test(tc, several_are_interrupted_at_once);
 }
