@@ -9,10 +9,12 @@
 struct service;
 
 #define BUILTIN_RESOURCES(X)                                                                       \
+    X(res_api_key)                                                                                 \
     X(res_resource)                                                                                \
     X(res_available_resource)                                                                      \
     X(res_aggregator)                                                                              \
     X(res_echo)                                                                                    \
+    X(res_explain)                                                                                 \
     X(res_event)                                                                                   \
     X(res_error)                                                                                   \
     X(res_error_code)                                                                              \

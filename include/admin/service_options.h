@@ -13,6 +13,7 @@ struct service_options {
     struct retention_limits retention;
     const char *base_path;         /* "/" or "/x" */
     const char **cors_origins;     /* NULL-terminated; NULL: none */
+    const char **secret_headers;   /* Limits.SecretHeaders, likewise */
     uint32_t delivery_in_flight;   /* attempts under way in all */
     unsigned connections_per_host; /* attempts under way to one; 0: HOOKS_CONNECTIONS_PER_HOST */
     struct fetch_options fetch;

@@ -11,6 +11,7 @@
 #include "journal/journal.h"
 
 #define CONFIG_MAX_LISTENERS 16
+#define CONFIG_MAX_SECRET_HEADERS 32
 #define CONFIG_MAX_BYTES ((size_t)64 << 20)
 
 struct config {
@@ -29,6 +30,7 @@ struct config {
     bool require_api_key;
     struct ip_ranges trusted_proxies;      /* owned */
     const char **cors_origins;             /* NULL-terminated, or NULL */
+    const char **secret_headers;           /* NULL-terminated, or NULL */
     struct json_value api_keys, resources; /* arrays of objects */
     struct limits limits;
     struct retention_limits retention;

@@ -86,8 +86,8 @@ static inline void budget_spend(size_t units)
     if (!budget_ask(units))
         return;
 }
-/* Go on with a piece of so many units that gives way, but cannot be left? On the loop's stack, where
- * it would run to its end, not if that is too much. */
+/* Go on with a piece of so many units that gives way, but cannot be left? On the loop's stack,
+ * where it would run to its end, not if that is too much. */
 bool budget_may_begin(size_t units);
 /* Gives way at once, whatever the time. The answer of budget_ask. */
 bool budget_give_way(void);

@@ -20,7 +20,7 @@
     X(requests_per_address, "RequestsPerAddress", 5000, 0, 10000000, "requests",                   \
       "those of one client address; 0: no limit")                                                  \
     X(failed_sign_ins_per_minute, "FailedSignInsPerMinute", 60, 0, 60000, "requests",              \
-      "with a wrong API key from one client address; 0: no limit")                                 \
+      "with a wrong API key, its own or a webhook's, from one client address or key; 0: no limit") \
     X(header_seconds, "HeaderSeconds", 10, 1, 3600, "seconds", "time for a request head")          \
     X(body_seconds, "BodySeconds", 30, 1, 3600, "seconds", "time for a request body")              \
     X(body_bytes_per_second, "BodyBytesPerSecond", 240, 0, 1073741824, "bytes",                    \
@@ -29,7 +29,11 @@
       "time after which a request body must come that fast")                                       \
     X(idle_seconds, "IdleSeconds", 75, 1, 86400, "seconds", "time between requests")               \
     X(pending_deliveries, "PendingDeliveries", 1000000, 1, 100000000, "deliveries",                \
-      "deliveries that are queued or waiting")                                                     \
+      "deliveries that are queued or waiting; of those, an account may have half")                 \
+    X(webhook_pending_deliveries, "WebhookPendingDeliveries", 200000, 1, 100000000, "deliveries",  \
+      "those of one webhook; past that, or the half, a new one is Dead at once")                   \
+    X(event_descendants, "EventDescendants", 1000, 0, 1000000000, "events",                        \
+      "that requests of local destinations raise because of one event, directly or not")           \
     X(memory_bytes, "MemoryBytes", 0, 0, INT64_MAX, "bytes",                                       \
       "heap beyond which work is refused; 0: none")                                                \
     X(payload_bytes, "PayloadBytes", 67108864, 0, INT64_MAX, "bytes",                              \
@@ -56,6 +60,11 @@
       "that a request without an index for its conditions looks at before it gives way to others") \
     X(request_cpu_ms, "RequestCpuMs", 1000, 1, 3600000, "milliseconds",                            \
       "of processor time for one request; past that it is refused")                                \
+    X(account_requests_per_second, "AccountRequestsPerSecond", 0, 0, 10000000, "requests",         \
+      "a second, of one account: a tenant, or a key; 0: no limit")                                 \
+    X(account_webhooks, "AccountWebhooks", 10000, 1, 100000000, "webhooks", "of one account")      \
+    X(key_resources, "KeyResources", 100, 1, 10000, "resources",                                   \
+      "that the rights of a key name, which is made at run time")                                  \
     X(aggregated_requests, "AggregatedRequests", 32, 1, 10000, "requests",                         \
       "requests in a template of Svc.Aggregator")
 

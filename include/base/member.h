@@ -11,6 +11,8 @@
 void member_add_text(struct buf *b, struct span name, struct span text);
 /* The same, null for no text. */
 void member_add_text_or_null(struct buf *b, struct span name, struct span text);
+/* A value that is JSON already. */
+void member_add_json(struct buf *b, struct span name, struct span json);
 void member_add_u64(struct buf *b, struct span name, uint64_t number);
 /* null for 0. */
 void member_add_u64_or_null(struct buf *b, struct span name, uint64_t number);

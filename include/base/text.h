@@ -22,6 +22,15 @@ struct span text_cut_bytes(struct span s, size_t max_bytes);
 void text_add_scalar(struct buf *b, uint32_t scalar);
 size_t text_put_scalar(char out[4], uint32_t scalar);
 
+/* Is the well-formed character `c` one that moves a terminal's cursor or turns the direction of
+ * what is shown: a control of ASCII or Latin-1, a separator of lines, a mark or an override of
+ * direction (Unicode, UAX 9)? Shown to people, it is escaped. */
+bool text_is_control(struct span c);
+/* `\u202e`: how such a character is shown, in JSON too. */
+void text_add_escape(struct buf *b, struct span c);
+/* Appends the text, with those characters escaped, and what is no UTF-8 as U+FFFD. */
+void text_add_shown(struct buf *b, struct span s);
+
 /* RFC 9110 section 5.6.2: names of methods, fields, parameters. One or more characters. */
 bool text_is_token(struct span s);
 bool text_is_token_char(char c);

@@ -8,6 +8,7 @@
  *      |             |---> DEAD      (schedule used up, or 410)
  *      |             `---> ABORTED   (custom payload: BreakOnError, BreakOnNoContent; loop;
  *      |                              too large)
+ *      |-----------------> DEAD      (at once: its webhook or its account has as many as it may)
  *      `--- PATCH {"State":"Pending"} from DELIVERED, DEAD, ABORTED
  *
  * IN_FLIGHT is not journaled: after a restart it is PENDING again (at-least-once). */
@@ -17,6 +18,7 @@
 #include "base/heap.h"
 #include "store/stored.h"
 
+struct arena;
 struct buf;
 struct attempt;
 struct change;
@@ -97,6 +99,20 @@ void delivery_add_json(const struct delivery *delivery, struct buf *b);
  * added already, would pass PendingDeliveries. */
 struct err *deliveries_check_room(const struct deliveries *d, struct change *change,
                                   size_t more) MUST_USE;
+/* Why a webhook may not have one more that has not ended, beside those that the change has added:
+ * WebhookPendingDeliveries, or its account's half of PendingDeliveries. */
+enum delivery_refusal { DELIVERY_ADMITTED, DELIVERY_PAST_WEBHOOK, DELIVERY_PAST_ACCOUNT };
+/* Counts one more, if it may have it. */
+enum delivery_refusal delivery_admit(struct webhook *w, const struct change *change);
+/* Counts the hit, and says it in words. */
+struct span delivery_refused(const struct deliveries *d, enum delivery_refusal why,
+                             struct arena *a);
+/* Is there room for one that has ended to be sent again? ERR_OVERLOADED, and why. */
+struct err *delivery_check_resend(const struct deliveries *d, const struct delivery *delivery,
+                                  struct change *change) MUST_USE;
+/* Adds to a change, after the event's record: this delivery of it is dead at once. */
+void delivery_add_dead(struct change *change, const struct uuid *webhook_id, uint64_t event_no,
+                       uint64_t object_no, int64_t now_unix_ns, struct span why);
 /* Adds to a change: sends again, with a fresh schedule / forgets it, cancelling an attempt. The
  * first gives the delivery as it will be, for delivery_add_json. */
 struct delivery delivery_resend(struct change *change, const struct delivery *delivery);

@@ -11,6 +11,9 @@ struct change;
 struct hooks;
 struct resource;
 struct webhook;
+/* An event that nobody's local request has raised, and all that descend from it: how many they are.
+ * There while the process remembers one of them, or a request on behalf of one is evaluated. */
+struct event_chain;
 
 struct event {
     struct stored stored;
@@ -21,6 +24,7 @@ struct event {
     struct span resource;     /* full name; in `owned` */
     struct span content_type; /* of a binary payload; in `owned` */
     char *owned;
+    struct event_chain *chain;   /* NULL: it is the first of its own, if there is to be one */
     struct payload_slot payload; /* a JSON array of entities, or the bytes of a binary payload */
     uint32_t webhooks;           /* that it matched when it was raised */
     uint32_t deliveries;         /* that refer to it */
@@ -43,6 +47,7 @@ struct event_draft {
     struct span content_type;   /* binary only */
     const struct webhook *only; /* the one webhook that may match; NULL: all */
     uint8_t depth;
+    struct event_chain *chain; /* of the event that caused it in this process; NULL: none */
 };
 
 struct event_raised {
@@ -53,7 +58,8 @@ struct event_raised {
 };
 
 /* Adds the event's record to a change: matches, counts, bounds (ERR_OVERLOADED when the deliveries
- * would pass PendingDeliveries, ERR_INFINITE_LOOP for the 17th of a chain). */
+ * would pass PendingDeliveries, ERR_INFINITE_LOOP for the 17th of a chain, and for descendants past
+ * EventDescendants). Deliveries that their webhook, or its account, has no room for are dead. */
 struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, struct change *change,
                         struct event_raised *out_raised) MUST_USE;
 
@@ -66,6 +72,10 @@ uint64_t events_version(const struct events *e);
 /* For deliveries: refers to an event, known or still to come; releases it. */
 struct event *event_ref(struct events *e, uint64_t object_no);
 void event_unref(struct events *e, struct event *event);
+/* The chain that requests on behalf of this event belong to: a new reference. */
+struct event_chain *event_chain(struct event *event);
+/* NULL is allowed. */
+void event_chain_unref(struct event_chain *chain);
 /* Where their payloads are. */
 struct payloads *events_payloads(struct events *e);
 /* Appends the event as the JSON text of a Svc.Event entity: Id, Resource, Time, ContentType,

@@ -2,10 +2,19 @@
 #ifndef HOOKS_EVENT_POST_H
 #define HOOKS_EVENT_POST_H
 
-#include "base/err.h"
+#include "base/json.h"
 
 struct call;
 struct hooks;
+struct resource;
+
+/* The event resource of that name, on which the key must have some right. Errors of resource_find,
+ * ERR_WRONG_RESOURCE_KIND, ERR_NOT_AUTHORIZED. */
+struct err *event_post_find(struct call *call, struct span name,
+                            struct resource **out_resource) MUST_USE;
+/* An object, or an array of them, as the resource declares its payload? Errors of schema_check. */
+struct err *event_post_check(struct call *call, const struct resource *resource,
+                             struct json_value payload) MUST_USE;
 
 /* Raises the event, or events, that the request describes or carries; those that it repeats are
  * answered as they were (repeat.h). All or none. */

@@ -16,6 +16,7 @@ struct once;
 struct rest;
 struct retention;
 struct retention_limits;
+struct shares;
 struct store;
 struct turn;
 struct webhooks;
@@ -47,6 +48,7 @@ struct hooks {
     struct events *events;
     struct once *once;
     struct webhooks *webhooks;
+    struct shares *shares;
     struct deliveries *deliveries;
     struct retention *retention;
 };

@@ -17,8 +17,9 @@
  *   | UNCOMMITTED |--.     the event that is next is not on disk yet           |
  *   | READING  (t)|--|     its payload is not in memory: it is being read back |
  *   | READY       |<-'-.   it stands in the scheduler's ring                   |
- *   | UNPROVED    |----|   it has ended no attempt; its like have their slots  | it may not,
- *   | SLOW        |----|   its last attempt took long; likewise                | after all
+ *   | UNPROVED    |----|   it has ended no attempt; its like have their slots, | it may not,
+ *   | SLOW        |----|   its last attempt took long; or its account's have   | after all
+ *   | SATED       |----|   its account has its half of all slots               |
  *   | PARKED      |--. |   its host has as many attempts as it may             |
  *   | CALLED      |<-'-|   in the ring too; its host keeps a place for it      |
  *   '-------------' -----------------------------------------------------------|
@@ -30,9 +31,10 @@
  *   | DYING       |      from any state: its webhook is deleted; its deliveries are dropped, some
  *   '-------------'      each turn, then it is freed
  *
- * A look at the lane (lane_blocked_by) tells where it belongs, and it goes there at once. Lanes of
- * the ring have one start each, then go to its end, a bounded number a turn: one with a million
- * deliveries and one with a single delivery wait equally long. */
+ * A look at the lane (lane_blocked_by) tells where it belongs, and it goes there at once. Accounts
+ * have one start each, then go to the end of the ring, and so do the lanes of each, a bounded
+ * number a turn: an account with a million lanes and one with a single lane wait equally long, and
+ * so do a lane with a million deliveries and one with a single delivery beside it. */
 #ifndef HOOKS_LANE_H
 #define HOOKS_LANE_H
 
@@ -55,6 +57,7 @@ struct uuid;
     X(LANE_READING, "Reading", LANE_LOOK)                                                          \
     X(LANE_UNPROVED, "Unproved", LANE_LOOK | SM_TO(LANE_STARTING))                                 \
     X(LANE_SLOW, "Slow", LANE_LOOK | SM_TO(LANE_STARTING))                                         \
+    X(LANE_SATED, "Sated", LANE_LOOK | SM_TO(LANE_STARTING))                                       \
     X(LANE_READY, "Ready", LANE_LOOK | SM_TO(LANE_STARTING))                                       \
     X(LANE_PARKED, "Parked", LANE_LOOK | SM_TO(LANE_CALLED))                                       \
     X(LANE_CALLED, "Called", LANE_LOOK | SM_TO(LANE_STARTING))                                     \
@@ -88,6 +91,9 @@ extern const struct sm_table lane_machine;
     X(LANE_AT_HOST, LANE_PARKED)                                                                   \
     X(LANE_AS_UNPROVED, LANE_UNPROVED)                                                             \
     X(LANE_AS_SLOW, LANE_SLOW)                                                                     \
+    X(LANE_UNPROVED_AT_HALF, LANE_UNPROVED) /* its account has its half of these */                \
+    X(LANE_SLOW_AT_HALF, LANE_SLOW)                                                                \
+    X(LANE_AT_HALF, LANE_SATED) /* or of all slots */                                              \
     X(LANE_AT_ALL_SLOTS, LANE_READY)                                                               \
     X(LANE_FREE, LANE_READY) /* nothing: it starts when its turn comes */
 

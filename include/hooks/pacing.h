@@ -11,7 +11,10 @@
  *
  * Pace: a quarter of all slots is not for receivers whose last attempt took long, an eighth neither
  * for those that have made none: however many hang or are slow, those that answer promptly are not
- * held up. */
+ * held up.
+ *
+ * Accounts: where there are several, each may have half of what there is for a pace, and an eighth
+ * stays free for whoever comes next when one has more because nobody else wants any. */
 #ifndef HOOKS_PACING_H
 #define HOOKS_PACING_H
 
@@ -50,5 +53,10 @@ void pacing_end(struct pacing *p, const struct pacing_outcome *outcome);
 /* Of so many slots in all, how many attempts that are not of prompt receivers may hold for another
  * of this pace to start; SIZE_MAX: it does not matter. */
 size_t pacing_slots(enum pace pace, size_t all);
+/* Of so many slots in all, how many an account may have under way for another attempt of this pace
+ * to start: of attempts that are not prompt, when that is not prompt; 1 at least. */
+size_t pacing_half(enum pace pace, size_t all);
+/* Of so many slots, how many stay free where one account may have more than half; 1 at least. */
+size_t pacing_spare(size_t all);
 
 #endif

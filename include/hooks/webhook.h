@@ -10,6 +10,7 @@
 
 struct egress_rules;
 struct access_key;
+struct account;
 struct call;
 struct change;
 struct draft;
@@ -20,6 +21,7 @@ struct lane;
 struct resource;
 struct resources;
 struct shape;
+struct share;
 struct uri;
 struct uuid;
 
@@ -40,6 +42,10 @@ struct webhook {
     struct resource *event_resource; /* NULL: detached, some resource that it needs is not there */
     struct webhook_target *targets;  /* WEBHOOK_TARGETS_MOST, or NULL when all is remote */
     struct lane *lane;               /* its deliveries; NULL while it has none */
+    struct account *account;         /* its tenant's, else its owner's */
+    struct share *share;             /* of the deliveries, its account's */
+    uint64_t change_no;              /* a change, and the deliveries that are counted for it */
+    uint32_t change_deliveries;
     bool is_paused;
 };
 
@@ -60,7 +66,8 @@ struct err *webhooks_settle(struct webhooks *w, struct arena *a, uint64_t *out_s
 extern const struct shape webhook_shape;
 /* Of the members of its Status. */
 extern const struct shape webhook_status_shape;
-/* For resource_ops.check and .mask of Svc.Admin.Webhook. Each error is 400 and names the member. */
+/* For resource_ops.check of Svc.Admin.Webhook. Each error is 400 and names the member, but for
+ * ERR_TOO_MANY_REQUESTS: a wrong key in Headers.Authorization counts as a failed sign-in. */
 struct err *webhook_check(const struct egress_rules *egress, struct call *call, struct draft *draft,
                           const struct entity *old) MUST_USE;
 /* The resource that a local target leads to, which must have the method. Errors of uri_parse and
@@ -69,7 +76,14 @@ struct err *webhook_find_target(const struct resources *resources, struct span t
                                 enum method method, const struct access_key *key,
                                 size_t max_conditions, struct arena *a, struct uri *out_uri,
                                 struct resource **out_resource) MUST_USE;
-void webhook_mask(struct buf *b, struct span json, struct arena *a);
+/* Limits.AccountWebhooks. Notes a draft that has passed webhook_check, if it is one more of its
+ * account; and looks at all that the request adds, before it is carried out: ERR_CONFLICT. */
+void webhook_note_account(struct call *call, const struct draft *draft, const struct entity *old);
+struct err *webhook_check_accounts(const struct call *call) MUST_USE;
+/* Stored secrets do not travel: `kept`, the paths of those that a write keeps, may go along with
+ * what leads elsewhere only when the one who writes is the webhook's owner. ERR_INVALID_ENTITY
+ * names them. */
+struct err *webhook_check_kept(bool is_owner, bool leads_elsewhere, struct span kept) MUST_USE;
 
 /* What an attempt needs. Spans live in the arena. */
 struct webhook_settings {

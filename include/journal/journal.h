@@ -57,11 +57,18 @@ void journal_close(struct journal *j);
 
 /* Serial of the next record to be appended. */
 uint64_t journal_next_serial(const struct journal *j);
-/* Room for `bytes` more, after which `reserve` would still fit (for deletions to come).
+
+/* What must still fit after a change. */
+struct journal_left {
+    uint64_t spare; /* changes to come; one that is committed alone takes whole blocks of 4096 */
+    uint64_t moves; /* what cleaning takes with it from a segment: journal_moved_bytes */
+};
+
+/* Room for `bytes` more, after which `left` would still fit; NULL: nothing has to.
  * ERR_STORAGE_FAILURE (507) when the disk has no room, ERR_OVERLOADED (503) when it is so slow that
- * several segments wait to be written. Nothing is changed. A change that is committed alone takes
- * whole blocks of 4096 bytes: count `reserve` in these. */
-struct err *journal_reserve(struct journal *j, size_t bytes, size_t reserve) MUST_USE;
+ * several segments wait to be written. Nothing is changed. */
+struct err *journal_reserve(struct journal *j, size_t bytes,
+                            const struct journal_left *left) MUST_USE;
 
 struct journal_record {
     uint16_t kind;
@@ -86,6 +93,23 @@ uint64_t journal_committed_serial(const struct journal *j);
 struct err *journal_read(struct journal *j, struct journal_place place, bool may_wait,
                          struct buf *out_body, bool *out_there) MUST_USE;
 
+/* Cleaning moves records in commits of at least this, but for the last one of a segment. */
+#define JOURNAL_MOVE_BYTES 65536u
+
+/* Room that records of `bytes` take when they are moved: each commit ends with a part of a block.
+ * The records of a segment take so little of it that they, moved, fit into one of the same size. */
+static inline uint64_t journal_moved_bytes(uint64_t bytes)
+{
+    return bytes == 0 ? 0 : bytes + (bytes / JOURNAL_MOVE_BYTES + 2) * DISK_BLOCK_BYTES;
+}
+
+/* Would that much fit in one piece into what is allocated? */
+bool journal_can_move(const struct journal *j, uint64_t moved_bytes);
+/* What the records of the largest segment take at most; 0: all are of the usual size. */
+uint64_t journal_largest(const struct journal *j);
+/* Number of the oldest segment, which may be the only one. */
+uint64_t journal_oldest_number(const struct journal *j);
+
 /* Cleaning. First serial of the segment after the oldest one: when no live record is older than
  * this, the oldest segment may go. 0 while there is only one. */
 uint64_t journal_second_first_serial(const struct journal *j);
@@ -93,6 +117,8 @@ uint64_t journal_second_first_serial(const struct journal *j);
  * is on stable storage, which may be what took the place of its records. A file that cannot be
  * deleted is logged, and tried again every second. */
 void journal_drop_oldest(struct journal *j);
+/* Is there a file still to be deleted? */
+bool journal_is_dropping(const struct journal *j);
 
 struct journal_stats {
     uint64_t commits;
@@ -102,7 +128,7 @@ struct journal_stats {
     uint64_t segments;
     uint64_t replayed_records;
     uint64_t cut_bytes; /* torn tail found at recovery */
-    bool full;          /* no room for a next segment */
+    bool full;          /* no room for a change, or soon none: an eighth of a segment is left */
     bool failed;
 };
 void journal_stats(const struct journal *j, struct journal_stats *out_stats);

@@ -37,6 +37,9 @@ void segment_add_header(struct buf *b, const struct segment_header *h);
  * version it is and which this program knows). */
 struct err *segment_read_header(struct span file, struct segment_header *out_header) MUST_USE;
 
+/* It is whole, but of a version that this program does not know: no damage. */
+bool segment_is_of_another_version(struct span file);
+
 /* Nothing was ever written: zeros only, or no bytes at all. */
 bool segment_blank(struct span file);
 

@@ -51,7 +51,7 @@ struct meta {
 /* Errors as in docs/specification.md section 3: unknown name (lists the valid ones and the
  * nearest), operator other than '=', wrong value type, bad search form or expression, a path taken
  * away by rename. A name given twice is ERR_INVALID_META_SYNTAX, but for add, rename, order_asc,
- * order_desc, search and search_regex.
+ * order_desc, search and search_regex where not `each_once`.
  *
  * The text of a path is the member name that it has in the result. `select`, `order_*` and `search`
  * know the names that rename made; their paths lead to where the value is in the original entity.
@@ -60,8 +60,8 @@ struct meta {
  *
  * A search text may be quoted, as it must be when it holds a comma. A compiled expression lives
  * outside the arena: call meta_done, also after an error of anything else. */
-struct err *meta_parse(const struct uri_condition *metas, size_t count, const struct shape *shape,
-                       struct arena *a, struct meta *out_meta) MUST_USE;
+struct err *meta_parse(const struct uri_condition *metas, size_t count, bool each_once,
+                       const struct shape *shape, struct arena *a, struct meta *out_meta) MUST_USE;
 /* NULL and a zeroed struct are allowed. */
 void meta_done(struct meta *m);
 /* True when nothing but limit and offset decides which entities come, and nothing changes them. */

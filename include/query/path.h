@@ -23,10 +23,11 @@ enum path_part {
 };
 
 #define PATH_NO_INDEX UINT32_MAX
+#define PATH_ANY_INDEX (UINT32_MAX - 1)
 
 struct path_step {
     struct span name; /* in declared spelling where declared; folded on comparison */
-    uint32_t index;   /* the name as an index into an array, or PATH_NO_INDEX */
+    uint32_t index;   /* the name as an index into an array, PATH_ANY_INDEX or PATH_NO_INDEX */
 };
 
 struct path {
@@ -36,6 +37,7 @@ struct path {
     enum path_part part;             /* PATH_VALUE: none */
     struct span part_name;           /* as given */
     bool part_if_missing;            /* on undeclared values: a member called like the part wins */
+    bool has_any;                    /* some step is `*`: see path_each */
     enum value_type type;            /* of what the path yields; TYPE_ANY when undeclared */
     const struct property *property; /* the declared property it ends at, or NULL */
 };
@@ -47,6 +49,9 @@ struct path {
  * PATH_STEPS_MOST steps, or an empty one: ERR_INVALID_CONDITION_SYNTAX. */
 struct err *path_parse(struct span text, const struct shape *shape, struct arena *a,
                        struct path *out_path) MUST_USE;
+/* The same for the key of a condition, where a step into an array may be `*`, any element. */
+struct err *path_parse_key(struct span text, const struct shape *shape, struct arena *a,
+                           struct path *out_path) MUST_USE;
 /* Does it name a PROPERTY_HIDDEN? Such a path has one step and no part. */
 bool path_is_hidden(const struct path *path);
 /* Does it name a member of the entity itself: one step, no part, not hidden? */
@@ -70,10 +75,20 @@ struct value {
     struct span text; /* string: characters; everything else: JSON text */
 };
 
-/* A lookup allocates only to unescape or to write a computed number, from the arena. */
+/* A lookup allocates only to unescape or to write a computed number, from the arena. Not for a path
+ * that has_any. */
 struct value path_read(const struct path *path, struct json_value root, struct arena *a);
+/* Visits each value that the path yields, until a visit returns true, which it returns then. `*` in
+ * what is no array is a missing step, and in an empty array it yields nothing. */
+typedef bool path_visit_fn(void *context, const struct value *value);
+bool path_each(const struct path *path, struct json_value root, struct arena *a,
+               path_visit_fn *visit, void *context);
 /* Appends what the path yields as JSON: the source text where there is one. */
 void path_add_json(const struct path *path, struct json_value root, struct arena *a, struct buf *b);
+
+/* The same for any path: of one that has_any, the first `most` values in an array. */
+void path_add_found(const struct path *path, struct json_value root, size_t most, struct arena *a,
+                    struct buf *b);
 
 /* Total order for sorting: null, false, true, numbers by value, strings, then arrays and objects by
  * text. Strings of a declared datetime: bytewise those that are none, then the others by instant;

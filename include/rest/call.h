@@ -7,6 +7,7 @@
 #include "rest/negotiate.h"
 
 struct access_key;
+struct account;
 struct change;
 struct query;
 struct query_source;
@@ -20,8 +21,9 @@ struct call {
     struct rest *rest;
     const struct request *request;
     struct response *response;
-    struct arena *arena;          /* the response's */
-    const struct access_key *key; /* NULL: all rights */
+    struct arena *arena;     /* the response's */
+    struct access_key *key;  /* NULL: all rights */
+    struct account *account; /* the key's, else everybody's; there while the call is */
     enum method method;
     struct resource *resource; /* NULL until it is found */
     struct uri *uri;
@@ -38,6 +40,12 @@ struct call {
 /* Carries call->change out and notes what the answer waits for. ERR_PAYLOAD_TOO_LARGE, and nothing
  * has changed, when the answer passes AnswerBytes. */
 struct err *call_apply(struct call *call) MUST_USE;
+/* The key of an Authorization value that came with the request: its own, or one that it writes into
+ * a webhook. A wrong one counts as a failed sign-in of the client's address and, when there is one,
+ * of the key that asks. ERR_TOO_MANY_REQUESTS past the limit, right or wrong; errors of
+ * access_sign_in. */
+struct err *call_sign_in(struct call *call, struct span authorization,
+                         struct access_key **out_key) MUST_USE;
 /* The answer shows something of this version. */
 void call_shows(struct call *call, uint64_t version);
 

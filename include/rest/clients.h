@@ -11,7 +11,10 @@
 #ifndef REST_CLIENTS_H
 #define REST_CLIENTS_H
 
+#include "base/span.h"
 #include "io/loop.h"
+
+#include <netinet/in.h>
 
 #define CLIENTS_FAILED_MOST 32768u
 
@@ -39,6 +42,9 @@ enum clients_verdict clients_may_request(const struct clients *c, const struct i
 struct client *clients_begin(struct clients *c, const struct in6_addr *ip);
 void clients_end(struct clients *c, struct client *client);
 
+/* A key that writes wrong keys into webhooks is counted like an address: as one that no client has.
+ */
+struct in6_addr clients_of_key(struct span tenant, struct span name);
 /* Failed sign-ins are taken from a bucket of FailedSignInsPerMinute, which fills again within a
  * minute. Returns for how many seconds there is none left; 0: it may try. The log names who has
  * emptied it. */

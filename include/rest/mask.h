@@ -1,6 +1,11 @@
-/* Header values that hold secrets, and what is shown instead (docs/specification.md, sections 5 and
- * 6). One list of names, used for stored errors, for webhooks shown to keys that may only read, and
- * for the log. */
+/* What is secret, and what is shown instead (docs/specification.md, sections 5 and 6). All that
+ * leaves the server and may hold a secret passes here: entities, stored errors, messages, the log
+ * of attempts, the dump of a journal.
+ *
+ * A value is secret by its place: that of a member or a header field with a secret name, and of
+ * each element of a member named Secrets; or by itself: a text that begins as keys, signing secrets
+ * and credentials do. Which names there are besides the usual ones, the configuration says
+ * (Limits.SecretHeaders). */
 #ifndef REST_MASK_H
 #define REST_MASK_H
 
@@ -8,23 +13,40 @@
 
 #define MASK "*******"
 
-/* Authorization, Proxy-Authorization, Cookie, X-Api-Key; any case. */
-bool mask_is_secret_header(struct span name);
-/* Is one of these, or Secrets, anywhere in the text, in any case? */
-bool mask_names_secret(struct span text);
-/* What a stored error shows: `apikey *******` for Authorization, `*******` for the other secret
- * ones, the value itself for the rest. */
-struct span mask_header_value(struct span name, struct span value);
-/* Appends a JSON object of headers with the values of secret ones replaced by "*******". */
-void mask_add_headers(struct buf *b, struct json_value headers, struct arena *a);
-/* Appends any JSON value with what is secret in it replaced, however deep: members named like
- * secret headers, and the elements of members named Secrets. For what a client sent, in whatever
- * shape. */
-void mask_add_value(struct buf *b, struct json_value value, struct arena *a);
+/* The names that the configuration adds; NULL-terminated, or NULL. */
+struct mask {
+    const char *const *header_names;
+};
+
+/* Authorization, Proxy-Authorization, Cookie, X-Api-Key, and those of the configuration; any case.
+ */
+bool mask_is_secret_header(const struct mask *m, struct span name);
+/* Secrets, whose value is a list of them; any case. */
+bool mask_is_secret_list(struct span name);
+/* Does it begin with `whsec_`, `whsk_`, `svck_`, `apikey `, `Bearer ` or `Basic `, in any case? */
+bool mask_is_secret_text(struct span text);
 /* Is this value exactly "*******"? Writing that keeps what is stored. */
 bool mask_is(struct json_value value, struct arena *a);
-/* `value`, or when it is the mask the one that `old` (an object, or absent) has under that name. */
-struct json_value mask_restore(struct span name, struct json_value value, struct json_value old,
-                               struct arena *a);
+
+/* Appends a JSON value, compact, with what is secret in it replaced by "*******", however deep:
+ * strings as a whole, lists of secrets element by element. null stays null. The rest is as written.
+ */
+void mask_add_value(struct buf *b, const struct mask *m, struct json_value value, struct arena *a);
+
+/* Running text, in which secrets may stand anywhere: `Authorization: x`, `"api-key":"x"`,
+ * `cookie=x`, `whsec_x`, `Bearer x`, `//user:password@host`. The text itself when there is nothing
+ * secret in it, else a copy in the arena. It need not be UTF-8. */
+struct span mask_text(const struct mask *m, struct span text, struct arena *a);
+/* The same for a message of the server's, which may quote such text, and names members itself:
+ * `Signing.Secrets: is missing` tells none. */
+struct span mask_message(const struct mask *m, struct span message, struct arena *a);
+/* A body of whatever kind. Of JSON, what is secret is replaced as in mask_add_value, and inside of
+ * strings as in mask_text; the rest is running text. A body without secrets stays byte for byte. */
+struct span mask_body(const struct mask *m, struct span body, const struct json_limits *limits,
+                      struct arena *a);
+/* What a stored error shows of a header field: `apikey *******` for Authorization, `*******` for
+ * the other secret ones; of the others, running text. */
+struct span mask_header_value(const struct mask *m, struct span name, struct span value,
+                              struct arena *a);
 
 #endif

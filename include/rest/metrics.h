@@ -133,10 +133,14 @@ enum metric_status {
     X(METRIC_REQUESTS, "Requests")                                                                 \
     X(METRIC_REQUESTS_PER_ADDRESS, "RequestsPerAddress")                                           \
     X(METRIC_FAILED_SIGN_INS, "FailedSignInsPerMinute")                                            \
+    X(METRIC_ACCOUNT_REQUESTS, "AccountRequestsPerSecond")                                         \
+    X(METRIC_ACCOUNT_WEBHOOKS, "AccountWebhooks")                                                  \
     X(METRIC_HEADER_SECONDS, "HeaderSeconds")                                                      \
     X(METRIC_BODY_SECONDS, "BodySeconds")                                                          \
     X(METRIC_BODY_RATE, "BodyBytesPerSecond")                                                      \
     X(METRIC_PENDING_DELIVERIES, "PendingDeliveries")                                              \
+    X(METRIC_WEBHOOK_PENDING_DELIVERIES, "WebhookPendingDeliveries")                               \
+    X(METRIC_EVENT_DESCENDANTS, "EventDescendants")                                                \
     X(METRIC_MEMORY_BYTES, "MemoryBytes")                                                          \
     X(METRIC_INCOMING_BYTES, "IncomingBytes")                                                      \
     X(METRIC_UNREAD_BYTES, "UnreadBytes")                                                          \

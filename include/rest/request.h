@@ -6,6 +6,7 @@
 #include "base/err.h"
 
 struct arena;
+struct event_chain; /* hooks/event.h */
 struct in6_addr;
 struct response;
 struct rest;
@@ -23,6 +24,7 @@ struct request {
     const struct in6_addr *client; /* whom limits per address count it for; NULL: nobody */
     bool is_local;                 /* made by the service itself; its target has no BasePath */
     uint8_t depth;                 /* of a local one: see request_depth */
+    struct event_chain *chain;     /* of a local one: of the event that it is made for */
     unsigned nesting;              /* 1 for a request of Svc.Aggregator's template, else 0 */
     bool gives_way;                /* its answer may come later: see evaluation.h */
 };

@@ -60,8 +60,14 @@ struct resource_ops {
     struct err *(*apply)(struct call *call);
     /* The method POST reads the body itself, whatever its Content-Type. */
     bool reads_raw_body;
-    /* Appends the entity as a key without write access may see it. */
-    void (*mask)(struct buf *b, struct span json, struct arena *a);
+    /* What is stored, where that is more than the resource's shape, which is all that is shown. Its
+     * properties come after those. */
+    const struct shape *stored_shape;
+    /* Appends what the answer to a POST shows of an entity that it stored, whatever the client
+     * prefers: what is shown but once. */
+    void (*answer)(struct call *call, struct span json, struct buf *b);
+    /* Its entities hold secrets, which are written and never shown (rest/mask.h). */
+    bool has_secrets;
     /* Appends the value of a PROPERTY_HIDDEN of a stored entity as JSON, for `add`. */
     void (*hidden)(const struct call *call, const struct entity *entity,
                    const struct property *property, struct buf *b);

@@ -5,12 +5,17 @@
 #ifndef REST_REST_H
 #define REST_REST_H
 
+#include "base/macros.h"
 #include "base/span.h"
+#include "rest/mask.h"
 #include "rest/method.h"
 
 #include <stdint.h>
 
 struct access;
+struct api_keys;
+struct account;
+struct accounts;
 struct arena;
 struct call;
 struct clients;
@@ -36,6 +41,10 @@ struct rest_observer {
     void (*resource_changing)(void *context, struct resource *resource);
     /* A change of declarations is complete. *out_serial is what an answer must wait for. */
     struct err *(*resources_changed)(void *context, struct arena *a, uint64_t *out_serial);
+    /* Keys of this name are there, have other rights, another tenant or expiry, have expired, or
+     * are gone; any keys, when it is absent. *out_serial as above. */
+    struct err *(*keys_changed)(void *context, struct span name, struct arena *a,
+                                uint64_t *out_serial);
 };
 
 struct rest_options {
@@ -46,6 +55,7 @@ struct rest_options {
     struct metrics *metrics;   /* counts what happens */
     struct span base_path;     /* "/" or "/x" */
     const char **cors_origins; /* NULL-terminated; NULL: none */
+    struct mask mask;
 };
 
 struct rest {
@@ -55,11 +65,15 @@ struct rest {
     const struct limits *limits;
     struct metrics *metrics;
     struct access *access;
+    struct api_keys *api_keys;
+    struct accounts *accounts;
+    struct account *everybody; /* of requests without a key */
     struct clients *clients;
     struct resources *resources;
     struct evaluations *evaluations;
     struct span base_path;
     const char **cors_origins;
+    struct mask mask;              /* what is secret */
     struct rest_observer observer; /* members may be NULL */
 };
 
@@ -67,8 +81,15 @@ struct rest {
 void rest_init(struct rest *rest, const struct rest_options *options);
 /* Frees declared and built-in resources; the store's entities are still there. */
 void rest_done(struct rest *rest);
-/* Takes the keys and rights over, in place of those that there were. A request that is under way on
- * a fiber keeps those that it began with. */
+/* Takes the configuration's keys and rights over, in place of those that there were. Once the store
+ * is loaded access_check_beside has let them pass, they are listed anew, and who observes is told.
+ */
 void rest_set_access(struct rest *rest, struct access *access);
+/* A new reference to the account that work is on which belongs to a tenant, else to the key of that
+ * name, which may be gone; everybody's where both are absent. For what lasts longer than a call,
+ * as a webhook does: to be dropped by account_unref(rest->accounts, ...). */
+struct account *rest_account_of(struct rest *rest, struct span tenant, struct span owner) MUST_USE;
+/* The same without a reference; NULL: nobody refers to it. */
+struct account *rest_find_account(struct rest *rest, struct span tenant, struct span owner);
 
 #endif

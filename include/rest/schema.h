@@ -14,6 +14,11 @@ struct draft {
     const struct shape *shape;
     struct span *values; /* one per property, never absent; `null` where nothing was given */
     struct span dynamic; /* `{"a":1}`; only with a dynamic shape */
+    /* Of a resource with secrets (rest/secrets.h): the values with "*******" for each secret that
+     * the client did not write, and the paths of those that are stored, `a.b, c`. What the client
+     * has changed is to be told by `written`, so that nobody learns a secret by writing it. */
+    struct span *written;
+    struct span kept;
 };
 
 enum schema_mode {
@@ -35,6 +40,8 @@ struct err *schema_decode(const struct shape *shape, struct json_value input, st
 
 /* The draft's value of a property as JSON text; the absent span when the shape has none of it. */
 struct span draft_get(const struct draft *d, struct span property);
+/* The same of draft->written. */
+struct span draft_written(const struct draft *d, struct span property);
 /* Replaces it; `json` must live as long as the arena. */
 void draft_set(struct draft *d, struct span property, struct span json);
 /* The same parsed: an absent value for null. */

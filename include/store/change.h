@@ -8,6 +8,7 @@
 #define STORE_CHANGE_H
 
 #include "base/buf.h"
+#include "base/json.h"
 
 struct turn;
 struct uuid;
@@ -15,7 +16,8 @@ struct uuid;
 struct change_record {
     unsigned kind;
     uint32_t serials;
-    size_t offset, n; /* of the body in `bodies` */
+    size_t offset, n;       /* of the body in `bodies` */
+    struct json_value read; /* change_entity_read */
 };
 
 struct change {
@@ -24,8 +26,12 @@ struct change {
     struct change_record *records; /* in the arena */
     size_t count, size;
     uint64_t first_serial, next_serial;
-    size_t deliveries; /* that it adds to those that have not ended: deliveries_check_room */
-    bool frees_space;  /* deletions and outcomes: may use the space that is kept back for them */
+    uint64_t no;        /* no other change of the process has it: what is counted for one, is */
+    size_t deliveries;  /* that it adds to those that have not ended: deliveries_check_room */
+    size_t descendants; /* events that it raises because of another event: event_chain */
+    bool frees_space;   /* deletions: may use the space that is kept back for them */
+    bool is_outcome;    /* likewise, but leaves half of it for what frees more than it takes */
+    bool is_move;       /* the cleaner's, which has asked for room itself */
 };
 
 void change_init(struct change *c, struct turn *turn, struct arena *a);
@@ -39,6 +45,8 @@ void change_end(struct change *c, unsigned kind, uint32_t serials);
 /* The two records of the store itself. `json` already holds Id and ObjectNo. */
 void change_put_entity(struct change *c, struct span resource, const struct uuid *id,
                        uint64_t object_no, struct span json);
+/* The text of the entity that was put last has been read: its indexes need not read it again. */
+void change_entity_read(struct change *c, struct json_value read);
 void change_delete_entity(struct change *c, struct span resource, const struct uuid *id);
 
 #endif

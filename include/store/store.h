@@ -7,6 +7,7 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include "base/json.h"
 #include "journal/place.h"
 #include "store/stored.h"
 
@@ -20,6 +21,7 @@ struct store_origin {
     uint64_t serial;
     uint32_t bytes;
     struct journal_place place;
+    struct json_value read; /* a live entity's text, where it has been read; else absent */
 };
 
 /* A handler of one kind of record. */
@@ -63,6 +65,9 @@ struct stored *store_older(struct store *s, const struct stored *stored);
 struct err *store_move(struct store *s, struct stored *stored, struct change *change) MUST_USE;
 /* Bytes of all records that are still needed, and their number. */
 uint64_t store_live_bytes(const struct store *s);
+/* Bytes of those in one segment. Never less; with very many segments those of others may count too.
+ */
+uint64_t store_segment_bytes(const struct store *s, uint64_t number);
 size_t store_live_count(const struct store *s);
 
 struct collection;

@@ -28,6 +28,8 @@ struct err *turn_open(struct turn *t, const struct turn_options *options) MUST_U
 /* Commits what there is, waits for the disk (blocking), closes. NULL is allowed. */
 void turn_free(struct turn *t);
 
+/* For change_init: 1, 2, 3, ... */
+uint64_t turn_number_change(struct turn *t);
 /* Carries a change out: reserves the space (ERR_STORAGE_FAILURE, 507, and nothing has changed),
  * applies every record, hands them to the journal. *out_serial is what an answer must wait for. An
  * empty change is allowed: 0. */
@@ -44,6 +46,9 @@ void turn_unwait(struct turn *t, struct turn_wait *wait);
 /* Called once, when the journal has failed: nothing is acknowledged from then on. */
 void turn_on_failed(struct turn *t, void (*on_failed)(void *context, const char *why),
                     void *context);
+/* Bytes of records that changes since the start have made needless, those of the changes themselves
+ * included when they hold nothing. Moves make none. */
+uint64_t turn_garbage(const struct turn *t);
 struct journal *turn_journal(struct turn *t);
 
 #endif

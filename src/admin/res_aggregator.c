@@ -89,6 +89,7 @@ static struct err *run(struct aggregation *g, const struct local_request *local)
         .header_count = key.value.p == NULL ? 0 : 1,
         .is_local = true,
         .depth = outer->depth,
+        .chain = outer->chain,
         .nesting = outer->nesting + 1,
     };
 

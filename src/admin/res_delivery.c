@@ -209,7 +209,7 @@ static struct err *resend_all(struct call *call, const struct query_result *foun
             return ERR(ERR_CONFLICT, "delivery %llu is in flight: its attempt has to end first",
                        (unsigned long long)delivery->object_no);
         if (delivery_has_ended(delivery))
-            TRY(deliveries_check_room(service_of(call)->hooks.deliveries, call->change, 1));
+            TRY(delivery_check_resend(service_of(call)->hooks.deliveries, delivery, call->change));
         resent = delivery_resend(call->change, delivery);
         out_texts[i] = text_of(&resent, call->arena);
     }

@@ -17,12 +17,21 @@ static void add_hidden(const struct call *call, const struct entity *entity,
 
 static struct err *check(struct call *call, struct draft *draft, const struct entity *old)
 {
-    return webhook_check(service_of(call)->hooks.egress, call, draft, old);
+    TRY(webhook_check(service_of(call)->hooks.egress, call, draft, old));
+    webhook_note_account(call, draft, old);
+    return NULL;
+}
+
+static struct err *apply(struct call *call)
+{
+    TRY(webhook_check_accounts(call));
+    return call_apply(call);
 }
 
 static const struct resource_ops ops = {
     .check = check,
-    .mask = webhook_mask,
+    .apply = apply,
+    .has_secrets = true,
     .hidden = add_hidden,
 };
 

@@ -9,6 +9,7 @@
 #include "hooks/delivery.h"
 #include "journal/journal.h"
 #include "query/shape.h"
+#include "rest/api_key.h"
 #include "rest/declaration.h"
 #include "rest/metrics.h"
 #include "store/collection.h"
@@ -65,6 +66,7 @@ static void make_rest(struct service *s, struct loop *loop, struct service_optio
                             .metrics = s->metrics,
                             .base_path = span_str(options->base_path),
                             .cors_origins = options->cors_origins,
+                            .mask = {options->secret_headers},
                         });
     rest_set_access(&s->rest, &options->access);
 }
@@ -126,7 +128,7 @@ struct err *service_open(struct service *s, const struct turn_options *options)
 {
     TRY(turn_open(s->turn, options));
     journal_on_timing(turn_journal(s->turn), on_commit_time, s);
-    return NULL;
+    return api_keys_list_configured(s->rest.api_keys);
 }
 
 void service_start(struct service *s)
@@ -137,6 +139,7 @@ void service_start(struct service *s)
 void service_drain(struct service *s)
 {
     s->is_draining = true;
+    api_keys_write_uses(s->rest.api_keys);
     deliveries_stop(s->hooks.deliveries);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/decimal.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "query/shape.h"
 #include "rest/access.h"
 #include "rest/schema.h"
@@ -94,6 +95,20 @@ static struct err *read_texts(struct config *c, const struct option *o, struct j
         texts[count++] = arena_copy(&c->arena, json_string(at, &c->arena)).p;
     *(const char ***)target_of(c, o) = count > 0 ? texts : NULL;
     return NULL;
+}
+
+static struct err *read_header_names(struct config *c, const struct option *o, struct json_value v)
+{
+    uint32_t place = 0;
+
+    if (json_count(v) > CONFIG_MAX_SECRET_HEADERS)
+        return ERR(ERR_INVALID_ENTITY, "%.*s: must have at most %d names",
+                   SPAN_FMT(o->property.name), CONFIG_MAX_SECRET_HEADERS);
+    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at), place++)
+        if (!text_is_token(json_string(at, &c->arena)))
+            return ERR(ERR_INVALID_ENTITY, "%.*s[%u]: '%.*s' is not a header name",
+                       SPAN_FMT(o->property.name), place, SPAN_FMT(json_string(at, &c->arena)));
+    return read_texts(c, o, v);
 }
 
 /* One text, with commas between; NULL for an empty array. */
@@ -217,7 +232,9 @@ static const struct span format_names[] = {LOG_FORMATS(AS_NAME)};
 static const struct option limit_options[] = {
 #define LIMIT_AS_OPTION(member, text, value, least, most, unit, meaning)                           \
     INTEGER(text, limits.member, #value, least, (double)most),
-    LIMITS(LIMIT_AS_OPTION)};
+    LIMITS(LIMIT_AS_OPTION) ARRAY("SecretHeaders", secret_headers, read_header_names, TYPE_STRING,
+                                  "[\"X-Auth-Token\",\"Api-Key\"]"),
+};
 
 static const struct option retention_options[] = {
 #define RETENTION_AS_OPTION(member, text, value, unit)                                             \
@@ -413,7 +430,7 @@ struct err *config_access(struct config *c, struct access *out_access)
         struct err *e = access_add(out_access, v, &c->arena);
 
         if (e != NULL) {
-            e = err_prefix(e, "ApiKeys[%zu].", out_access->key_count);
+            e = err_prefix(e, "ApiKeys[%zu].", access_count(out_access));
             access_done(out_access);
             return e;
         }

@@ -5,6 +5,7 @@
 #include "base/digest.h"
 #include "base/fault.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -31,6 +32,19 @@ static const char usage[] =
     "  --check         check the configuration and exit: 0 good, 2 bad\n"
     "  --version       print the version and exit\n"
     "  hash-key        read an API key from standard input, print its SHA-256 for KeySha256\n";
+
+/* A message may quote the file, which a terminal is not to obey. */
+static int bad_config(struct err *e)
+{
+    struct buf shown;
+
+    buf_init(&shown, BUF_NO_CAP);
+    text_add_shown(&shown, err_message(e));
+    fprintf(stderr, "svcd: %.*s\n", SPAN_FMT(buf_span(&shown)));
+    buf_done(&shown);
+    err_free(e);
+    return SERVER_BAD_CONFIG;
+}
 
 static int bad_usage(const char *why, const char *what)
 {
@@ -153,10 +167,8 @@ int main(int argc, char **argv)
     prepare_process();
     e = config_read(&config, &arguments.config);
     if (e != NULL) {
-        fprintf(stderr, "svcd: %.*s\n", SPAN_FMT(err_message(e)));
-        err_free(e);
         config_done(&config);
-        return SERVER_BAD_CONFIG;
+        return bad_config(e);
     }
     log_configure(config.log_level, config.log_format);
     status = server_run(&config, &arguments.config, arguments.check);

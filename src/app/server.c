@@ -12,6 +12,7 @@
 #include "http/server.h"
 #include "io/process.h"
 #include "rest/access.h"
+#include "rest/api_key.h"
 #include "rest/declaration.h"
 #include "store/store.h"
 #include "store/turn.h"
@@ -167,6 +168,7 @@ static void on_digest_signal(uv_signal_t *signal, int number)
     struct server *s = signal->data;
 
     (void)number;
+    api_keys_write_uses(s->service->rest.api_keys);
     s->digest_deadline_ms = loop_now_ms(&s->loop) + DIGEST_DEADLINE_MS;
     timer_start(&s->loop, &s->digest_timer, 0);
 }
@@ -178,7 +180,9 @@ static struct err *take_over(struct server *s, struct config *c)
     struct err *e;
 
     TRY(config_access(c, &access));
-    e = declarations_configure(&s->service->rest, c->resources, c->directory, false);
+    e = access_check_beside(s->service->rest.access, &access);
+    if (e == NULL)
+        e = declarations_configure(&s->service->rest, c->resources, c->directory, false);
     if (e != NULL) {
         access_done(&access);
         return e;
@@ -263,6 +267,7 @@ static struct err *make_service(struct server *s)
         .retention = c->retention,
         .base_path = c->base_path,
         .cors_origins = c->cors_origins,
+        .secret_headers = c->secret_headers,
         .delivery_in_flight = (uint32_t)c->max_in_flight,
         .connections_per_host = (unsigned)c->max_connections_per_host,
         .fetch =

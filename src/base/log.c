@@ -59,24 +59,14 @@ static void add_time(struct buf *line)
     buf_add_char(line, 'Z');
 }
 
-/* Control characters of ASCII and of Latin-1 (U+0080 to U+009F): both move the cursors of
- * terminals. */
-static bool is_control(struct span c)
-{
-    unsigned char first = (unsigned char)c.p[0];
-
-    return first < 0x20 || first == 0x7f ||
-           (first == 0xc2 && c.n == 2 && (unsigned char)c.p[1] < 0xa0);
-}
-
 static void add_escaped_char(struct buf *line, struct span c, bool escape_quotes)
 {
     if (c.p[0] == '\n')
         buf_add(line, SPAN("\\n"));
     else if (c.p[0] == '\t')
         buf_add(line, SPAN("\\t"));
-    else if (is_control(c))
-        buf_printf(line, "\\u%04x", (unsigned)(unsigned char)c.p[c.n - 1]);
+    else if (text_is_control(c))
+        text_add_escape(line, c);
     else if (escape_quotes && (c.p[0] == '"' || c.p[0] == '\\'))
         buf_printf(line, "\\%c", c.p[0]);
     else

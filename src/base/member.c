@@ -21,6 +21,12 @@ void member_add_text_or_null(struct buf *b, struct span name, struct span text)
         json_add_string(b, text);
 }
 
+void member_add_json(struct buf *b, struct span name, struct span json)
+{
+    json_add_plain_name(b, name);
+    buf_add(b, json);
+}
+
 void member_add_u64(struct buf *b, struct span name, uint64_t number)
 {
     json_add_plain_name(b, name);

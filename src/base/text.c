@@ -56,6 +56,54 @@ size_t text_utf8_bytes(struct span s)
     return 0;
 }
 
+/* Of a well-formed character. */
+static uint32_t scalar_of(struct span c)
+{
+    static const uint8_t lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t scalar = (uint8_t)c.p[0] & lead_bits[c.n];
+
+    for (size_t i = 1; i < c.n; i++)
+        scalar = scalar << 6 | ((uint8_t)c.p[i] & 0x3f);
+    return scalar;
+}
+
+bool text_is_control(struct span c)
+{
+    static const struct {
+        uint32_t first, last;
+    } controls[] = {
+        {0x00, 0x1f},     {0x7f, 0x9f},     {0x061c, 0x061c},
+        {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
+    };
+    uint32_t scalar = scalar_of(c);
+
+    for (size_t i = 0; i < ARRAY_LEN(controls); i++)
+        if (scalar >= controls[i].first && scalar <= controls[i].last)
+            return true;
+    return false;
+}
+
+void text_add_escape(struct buf *b, struct span c)
+{
+    buf_printf(b, "\\u%04x", (unsigned)scalar_of(c));
+}
+
+void text_add_shown(struct buf *b, struct span s)
+{
+    while (s.n > 0) {
+        size_t n = text_utf8_bytes(s);
+        struct span c = span_sub(s, 0, MAX(n, 1));
+
+        if (n == 0)
+            text_add_scalar(b, REPLACEMENT);
+        else if (text_is_control(c))
+            text_add_escape(b, c);
+        else
+            buf_add(b, c);
+        s = span_sub(s, c.n, s.n);
+    }
+}
+
 static bool eight_ascii(const char *p)
 {
     uint64_t word;

@@ -411,10 +411,8 @@ static struct err *use_proxy(struct fetcher *f)
     CURLU *url;
 
     if (!fetch_proxy_parse(span_str(f->proxy), &f->proxy_target))
-        return ERR(ERR_UNKNOWN,
-                   "proxy '%s': should be http://host:port, https://host:port or "
-                   "socks5h://host:port",
-                   f->proxy);
+        return ERR(ERR_UNKNOWN, /* without its text, which may hold a password */
+                   "Proxy: should be http://host:port, https://host:port or socks5h://host:port");
     f->sends_url = span_istarts(span_str(f->proxy), SPAN("http"));
     url = curl_url();
     if (url != NULL && curl_url_set(url, CURLUPART_URL, f->proxy, CURLU_NON_SUPPORT_SCHEME) == 0)

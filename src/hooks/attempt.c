@@ -12,6 +12,7 @@
 #include "fetch/fetch.h"
 #include "hooks/attempt_inner.h"
 #include "hooks/delivery_inner.h"
+#include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_host.h"
 #include "hooks/lane_settings.h"
@@ -21,6 +22,7 @@
 #include "rest/metrics.h"
 #include "rest/request.h"
 #include "rest/response.h"
+#include "rest/rest.h"
 
 #include <string.h>
 
@@ -71,6 +73,7 @@ static void attempt_put(struct attempt *attempt)
     blob_unref(attempt->body);
     attempt->body = NULL;
     attempt->delivery = NULL;
+    event_chain_unref(TAKE(attempt->chain));
     lane_settings_put(TAKE(attempt->settings));
     lane_origin_leave(TAKE(attempt->origin));
     arena_reset(&attempt->arena);
@@ -134,6 +137,15 @@ void attempt_abort(struct attempt *attempt, struct span why)
 
 /* Bodies. ---------------------------------------------------------------------------------- */
 
+/* A receiver may send back what it was sent. A mask can be longer than what it stands for. */
+static struct span kept_body(struct attempt *attempt, struct span body)
+{
+    const struct mask *m = &attempt->deliveries->hooks->rest->mask;
+
+    body = mask_body(m, text_cut_bytes(body, KEPT_BODY_BYTES), NULL, &attempt->arena);
+    return arena_copy(&attempt->arena, text_cut_bytes(body, KEPT_BODY_BYTES));
+}
+
 static void note_answer(struct attempt *attempt, int status, int64_t retry_after_s,
                         struct span body, uint32_t took_ms)
 {
@@ -142,7 +154,7 @@ static void note_answer(struct attempt *attempt, int status, int64_t retry_after
     attempt->answer = (struct retry_answer){status != 0, status, retry_after_s};
     outcome->status = status;
     outcome->duration_ms = took_ms;
-    outcome->response_body = arena_copy(&attempt->arena, text_cut_bytes(body, KEPT_BODY_BYTES));
+    outcome->response_body = kept_body(attempt, body);
 }
 
 static void on_connected(struct fetch *fetch)

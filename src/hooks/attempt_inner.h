@@ -12,6 +12,7 @@ enum { ATTEMPT_HEADERS_MOST = 128 };
 
 struct attempt;
 struct evaluation;
+struct event_chain;
 struct request;
 struct response;
 
@@ -33,6 +34,7 @@ struct attempt {
     int64_t ended_unix_ns; /* when its outcome is recorded */
     struct webhook_log_entry outcome;
     struct retry_answer answer;
+    struct event_chain *chain;     /* that its local requests belong to, should the event go */
     struct evaluation *evaluation; /* of a local request that gave way to others; or NULL */
     attempt_answered_fn *answered; /* when it has ended */
     uint64_t asked_ns;             /* when the local request began */

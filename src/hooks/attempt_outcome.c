@@ -13,6 +13,7 @@
 #include "hooks/lane_record.h"
 #include "hooks/lane_settings.h"
 #include "rest/metrics.h"
+#include "rest/rest.h"
 #include "rest/status.h"
 #include "store/change.h"
 #include "store/record.h"
@@ -74,6 +75,8 @@ static void fill_entry(struct attempt *attempt)
     if (entry->error.n == 0 && attempt->answer.answered && !entry->is_success)
         entry->error = arena_printf(&attempt->arena, "answered %d %s", attempt->answer.status,
                                     status_reason(attempt->answer.status));
+    entry->error =
+        mask_text(&attempt->deliveries->hooks->rest->mask, entry->error, &attempt->arena);
 }
 
 static enum metric_result result_of(const struct attempt *attempt)
@@ -111,7 +114,7 @@ struct err *attempt_apply_outcome(struct attempt *attempt)
     fill_entry(attempt);
     outcome = judge(attempt);
     change_init(&change, hooks->turn, &attempt->arena);
-    change.frees_space = true;
+    change.is_outcome = true;
     webhook_log_add(&change, &attempt->outcome);
     add_delivery(&change, attempt, &outcome);
     lane_add_outcome(&change, attempt->delivery->lane, &outcome);

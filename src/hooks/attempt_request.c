@@ -72,6 +72,8 @@ void attempt_run_local(struct attempt *attempt, struct span method, struct span 
     struct request *request = ARENA_NEW(&attempt->arena, struct request);
     struct request_header *copies = ARENA_ARRAY(&attempt->arena, struct request_header, count + 2);
 
+    event_chain_unref(attempt->chain);
+    attempt->chain = event_chain(attempt->delivery->event);
     *request = (struct request){
         .method = method,
         .target = target,
@@ -81,6 +83,7 @@ void attempt_run_local(struct attempt *attempt, struct span method, struct span 
         .is_local = true,
         .gives_way = true,
         .depth = (uint8_t)(attempt->delivery->event->depth + 1),
+        .chain = attempt->chain,
     };
 
     for (size_t i = 0; i < count; i++)

@@ -11,8 +11,11 @@
 #include "hooks/delivery_inner.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/lane_inner.h"
 #include "hooks/lane_record.h"
 #include "hooks/payload.h"
+#include "hooks/share.h"
+#include "hooks/webhook.h"
 #include "query/shape.h"
 #include "rest/metrics.h"
 #include "rest/response.h"
@@ -33,7 +36,8 @@ const struct enumeration delivery_state_names = {"State", state_names, DELIVERY_
 #define ENDED (SM_TO(DELIVERY_DELIVERED) | SM_TO(DELIVERY_DEAD) | SM_TO(DELIVERY_ABORTED))
 
 static const struct sm_state states[DELIVERY_STATE_COUNT] = {
-    [DELIVERY_PENDING] = {"Pending", SM_TO(DELIVERY_IN_FLIGHT) | SM_TO(DELIVERY_PENDING)},
+    [DELIVERY_PENDING] = {"Pending", SM_TO(DELIVERY_IN_FLIGHT) | SM_TO(DELIVERY_PENDING) |
+                                         SM_TO(DELIVERY_DEAD)},
     [DELIVERY_IN_FLIGHT] = {"InFlight", SM_TO(DELIVERY_WAITING) | ENDED},
     [DELIVERY_WAITING] = {"Waiting", SM_TO(DELIVERY_PENDING)},
     [DELIVERY_DELIVERED] = {"Delivered", SM_TO(DELIVERY_PENDING)},
@@ -142,6 +146,9 @@ void delivery_drop(struct deliveries *d, struct delivery *delivery)
     mem_free(delivery);
 }
 
+/* Of a record of its own, which it gets when it is moved. */
+#define MOVED_BYTES 80u
+
 void delivery_create(struct deliveries *d, const struct uuid *webhook_id, struct event *event,
                      uint64_t object_no, const struct store_origin *origin)
 {
@@ -150,7 +157,7 @@ void delivery_create(struct deliveries *d, const struct uuid *webhook_id, struct
         delivery_new(d, lane, event_ref(d->hooks->events, event->object_no), object_no);
     struct store_origin within = *origin;
 
-    within.bytes = 0; /* the event's record holds it */
+    within.bytes = MOVED_BYTES; /* the event's record holds it with less */
     delivery->version = origin->serial;
     store_track(d->hooks->store, &delivery->stored, RECORD_DELIVERY, &within);
     d->version = MAX(d->version, origin->serial);
@@ -166,6 +173,13 @@ static void take_fields(struct delivery *delivery, const struct record_delivery 
     delivery->at_unix_ns = r->next_unix_ns;
     mem_free(delivery->last_error);
     delivery->last_error = r->last_error.n == 0 ? NULL : mem_string(r->last_error);
+}
+
+/* At once; others are counted with their attempts. */
+static void count_dead(struct deliveries *d)
+{
+    if (store_is_loaded(d->hooks->store))
+        d->hooks->metrics->deliveries[DELIVERY_DEAD - DELIVERY_DELIVERED]++;
 }
 
 static struct err *apply_delivery(void *context, struct span body,
@@ -187,6 +201,8 @@ static struct err *apply_delivery(void *context, struct span body,
         take_fields(delivery, &r);
         enter_state(d, delivery);
     } else if (delivery->version != r.version) { /* else it was only moved */
+        if (delivery->state == DELIVERY_PENDING && r.state == DELIVERY_DEAD)
+            count_dead(d);
         take_fields(delivery, &r);
         delivery_move(d, delivery, r.state);
     }
@@ -412,20 +428,88 @@ struct delivery *deliveries_oldest_pending(const struct deliveries *d)
     return at_age(list_first(&d->not_ended));
 }
 
+static struct err *overloaded(struct span why)
+{
+    struct err *e = ERR(ERR_OVERLOADED, "%.*s", SPAN_FMT(why));
+
+    err_set_retry_after(e, 5);
+    return e;
+}
+
 struct err *deliveries_check_room(const struct deliveries *d, struct change *change, size_t more)
 {
     struct hooks *hooks = d->hooks;
     int64_t most = hooks->limits->pending_deliveries;
-    struct err *e;
 
     if (deliveries_pending(d) + change->deliveries + more <= (size_t)most) {
         change->deliveries += more;
         return NULL;
     }
     hooks->metrics->limit_hits[METRIC_PENDING_DELIVERIES]++;
-    e = ERR(ERR_OVERLOADED, "the limit PendingDeliveries (%lld) is reached", (long long)most);
-    err_set_retry_after(e, 5);
-    return e;
+    return overloaded(arena_printf(change->arena, "the limit PendingDeliveries (%lld) is reached",
+                                   (long long)most));
+}
+
+enum delivery_refusal delivery_admit(struct webhook *w, const struct change *change)
+{
+    size_t most = (size_t)w->share->shares->hooks->limits->webhook_pending_deliveries;
+    size_t pending = w->lane == NULL ? 0 : lane_pending(w->lane);
+
+    if (w->change_no != change->no) {
+        w->change_no = change->no;
+        w->change_deliveries = 0;
+    }
+    if (pending + w->change_deliveries >= most)
+        return DELIVERY_PAST_WEBHOOK;
+    if (!share_has_room(w->share, change))
+        return DELIVERY_PAST_ACCOUNT;
+    w->change_deliveries++;
+    return DELIVERY_ADMITTED;
+}
+
+struct span delivery_refused(const struct deliveries *d, enum delivery_refusal why, struct arena *a)
+{
+    const struct limits *limits = d->hooks->limits;
+    uint64_t *hits = d->hooks->metrics->limit_hits;
+
+    if (why == DELIVERY_PAST_WEBHOOK) {
+        hits[METRIC_WEBHOOK_PENDING_DELIVERIES]++;
+        return arena_printf(a,
+                            "the webhook has as many deliveries that have not ended as it may "
+                            "(the limit WebhookPendingDeliveries, %lld)",
+                            (long long)limits->webhook_pending_deliveries);
+    }
+    hits[METRIC_PENDING_DELIVERIES]++;
+    return arena_printf(a,
+                        "the webhook's account has as many deliveries that have not ended as it "
+                        "may (half of the limit PendingDeliveries, %lld)",
+                        (long long)limits->pending_deliveries);
+}
+
+struct err *delivery_check_resend(const struct deliveries *d, const struct delivery *delivery,
+                                  struct change *change)
+{
+    enum delivery_refusal why = delivery_admit(delivery->lane->webhook, change);
+
+    if (why == DELIVERY_ADMITTED)
+        return deliveries_check_room(d, change, 1);
+    return overloaded(delivery_refused(d, why, change->arena));
+}
+
+void delivery_add_dead(struct change *change, const struct uuid *webhook_id, uint64_t event_no,
+                       uint64_t object_no, int64_t now_unix_ns, struct span why)
+{
+    const struct record_delivery record = {
+        .object_no = object_no,
+        .event_no = event_no,
+        .webhook = *webhook_id,
+        .state = DELIVERY_DEAD,
+        .next_unix_ns = now_unix_ns,
+        .version = change_next_serial(change),
+        .last_error = why,
+    };
+
+    delivery_add_record(change, &record);
 }
 
 struct delivery delivery_resend(struct change *change, const struct delivery *delivery)

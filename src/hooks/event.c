@@ -8,6 +8,7 @@
 
 #include "base/blob.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -29,6 +30,11 @@
 
 enum { LONGEST_CHAIN = 16 };
 
+struct event_chain {
+    uint32_t refs;
+    uint32_t descendants;
+};
+
 struct events {
     struct hooks *hooks;
     struct map by_id; /* kept ones */
@@ -36,6 +42,7 @@ struct events {
     struct list kept; /* by object_no once loaded */
     uint64_t version;
     struct payloads *payloads;
+    struct event_chain *raising; /* of what was raised last, which is applied next */
 };
 
 static struct event *event_at(struct list_link *link)
@@ -57,11 +64,77 @@ static struct span no_key(const void *item)
     return span_of((const char *)&event->object_no, sizeof(event->object_no));
 }
 
+/* Chains. ---------------------------------------------------------------------------------- */
+
+static struct event_chain *chain_ref(struct event_chain *chain)
+{
+    if (chain != NULL)
+        chain->refs++;
+    return chain;
+}
+
+void event_chain_unref(struct event_chain *chain)
+{
+    if (chain != NULL && --chain->refs == 0)
+        mem_free(chain);
+}
+
+struct event_chain *event_chain(struct event *event)
+{
+    if (event->chain == NULL) {
+        event->chain = NEW(struct event_chain);
+        event->chain->refs = 1;
+    }
+    return chain_ref(event->chain);
+}
+
+/* Records know nothing of chains: what is applied is what the change before it in time has raised,
+ * and one change is of one request. */
+static void set_raising(struct events *e, struct event_chain *chain)
+{
+    if (chain == e->raising)
+        return;
+    event_chain_unref(e->raising);
+    e->raising = chain_ref(chain);
+}
+
+static void join_chain(struct events *e, struct event *event)
+{
+    event->chain = chain_ref(e->raising);
+    if (event->chain != NULL)
+        event->chain->descendants++;
+}
+
+static struct err *check_chain(struct hooks *hooks, const struct event_draft *draft,
+                               struct change *change)
+{
+    int64_t most = hooks->limits->event_descendants;
+
+    if (draft->depth >= LONGEST_CHAIN)
+        return ERR(ERR_INFINITE_LOOP,
+                   "'%.*s' would be the %uth event in a chain of events that cause one another",
+                   SPAN_FMT(draft->resource->name), draft->depth + 1u);
+    if (draft->chain == NULL)
+        return NULL;
+    if (draft->chain->descendants + change->descendants >= (size_t)most) {
+        hooks->metrics->limit_hits[METRIC_EVENT_DESCENDANTS]++;
+        return ERR(ERR_INFINITE_LOOP,
+                   "'%.*s' would be one event more than may descend from another (the limit "
+                   "EventDescendants, %lld)",
+                   SPAN_FMT(draft->resource->name), (long long)most);
+    }
+    change->descendants++;
+    return NULL;
+}
+
+/* Life. ------------------------------------------------------------------------------------ */
+
 static void event_free(struct events *e, struct event *event)
 {
     store_forget(e->hooks->store, &event->stored);
     map_remove(&e->by_no, no_key(event));
     payload_remove(e->payloads, event);
+    event_chain_unref(event->chain);
     mem_free(event->owned);
     mem_free(event);
 }
@@ -132,6 +205,7 @@ static struct err *apply_event(void *context, struct span body, const struct sto
     }
     fill(e, event, &r, origin);
     if (store_is_loaded(e->hooks->store)) {
+        join_chain(e, event);
         e->hooks->metrics->events++;
         e->hooks->metrics->matches += r.matched;
     }
@@ -292,6 +366,7 @@ void events_free(struct events *e)
         stop_keeping(e, event_at(at));
     free_needless(e);
     MUST(map_count(&e->by_no) == 0); /* deliveries are freed first */
+    event_chain_unref(e->raising);
     payloads_free(e->payloads);
     map_done(&e->by_id);
     map_done(&e->by_no);
@@ -301,17 +376,30 @@ void events_free(struct events *e)
 /* Collects the webhooks that an event is to be sent to. */
 struct matched {
     const struct webhook *only; /* NULL: all */
+    const struct change *change;
     struct buf ids;
-    uint32_t count;
+    struct buf refused; /* struct refused: of those that are dead at once */
+    uint32_t count, refused_count;
+};
+
+struct refused {
+    uint32_t place;
+    enum delivery_refusal why;
 };
 
 static void on_found(void *context, struct matcher_entry *entry)
 {
     struct matched *matched = context;
-    const struct webhook *w = CONTAINER_OF(entry, struct webhook, entry);
+    struct webhook *w = CONTAINER_OF(entry, struct webhook, entry);
+    struct refused refused = {.place = matched->count};
 
     if (matched->only != NULL && w != matched->only)
         return;
+    refused.why = delivery_admit(w, matched->change);
+    if (refused.why != DELIVERY_ADMITTED) {
+        buf_add(&matched->refused, span_of((const char *)&refused, sizeof(refused)));
+        matched->refused_count++;
+    }
     buf_add(&matched->ids, uuid_key(&w->entity->id));
     matched->count++;
 }
@@ -350,10 +438,29 @@ static void add_record(struct change *change, const struct event_draft *draft,
     change_end(change, RECORD_EVENT, 1 + matched->count);
 }
 
+static void add_dead(struct hooks *hooks, struct change *change, const struct matched *matched,
+                     const struct event_raised *raised)
+{
+    struct span why[] = {[DELIVERY_PAST_WEBHOOK] = {NULL, 0}, [DELIVERY_PAST_ACCOUNT] = {NULL, 0}};
+    struct refused refused;
+    struct uuid webhook;
+
+    for (uint32_t i = 0; i < matched->refused_count; i++) {
+        memcpy(&refused, buf_span(&matched->refused).p + i * sizeof(refused), sizeof(refused));
+        memcpy(&webhook, buf_span(&matched->ids).p + refused.place * sizeof(webhook),
+               sizeof(webhook));
+        if (why[refused.why].p == NULL)
+            why[refused.why] = delivery_refused(hooks->deliveries, refused.why, change->arena);
+        delivery_add_dead(change, &webhook, raised->object_no,
+                          raised->object_no + 1 + refused.place, raised->time_unix_ns,
+                          why[refused.why]);
+    }
+}
+
 struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, struct change *change,
                         struct event_raised *out_raised)
 {
-    struct matched matched = {.only = draft->only};
+    struct matched matched = {.only = draft->only, .change = change};
     struct event_raised raised = {
         .id = uuid_new(),
         .object_no = change_next_serial(change),
@@ -361,20 +468,22 @@ struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, st
     };
     struct err *e;
 
-    if (draft->depth >= LONGEST_CHAIN)
-        return ERR(ERR_INFINITE_LOOP,
-                   "'%.*s' would be the %uth event in a chain of events that cause one another",
-                   SPAN_FMT(draft->resource->name), draft->depth + 1u);
+    TRY(check_chain(hooks, draft, change));
     buf_init(&matched.ids, BUF_NO_CAP);
+    buf_init(&matched.refused, BUF_NO_CAP);
     match(hooks, draft, change->arena, &matched);
     raised.webhooks = matched.count;
-    e = deliveries_check_room(hooks->deliveries, change, matched.count);
+    e = deliveries_check_room(hooks->deliveries, change, matched.count - matched.refused_count);
     if (e == NULL) {
         add_record(change, draft, &matched, &raised);
+        add_dead(hooks, change, &matched, &raised);
+        set_raising(hooks->events, draft->chain);
+        change->is_outcome = change->is_outcome || change->frees_space;
         change->frees_space = false;
         *out_raised = raised;
     }
     buf_done(&matched.ids);
+    buf_done(&matched.refused);
     return e;
 }
 

@@ -28,8 +28,7 @@ struct posting {
     size_t count;
 };
 
-static struct err *find_event_resource(struct call *call, struct span name,
-                                       struct resource **out_resource)
+struct err *event_post_find(struct call *call, struct span name, struct resource **out_resource)
 {
     struct resource *resource;
 
@@ -46,15 +45,16 @@ static struct err *find_event_resource(struct call *call, struct span name,
 
 /* Drafts. ---------------------------------------------------------------------------------- */
 
-static struct err *check_entities(const struct shape *of, struct json_value payload,
-                                  struct arena *a)
+struct err *event_post_check(struct call *call, const struct resource *resource,
+                             struct json_value payload)
 {
+    const struct shape *of = resource_payload_shape(call->rest->resources, resource);
     uint32_t place = 0;
 
     if (json_type(payload) == JSON_OBJECT)
-        return schema_check(of, payload, a);
+        return schema_check(of, payload, call->arena);
     for (struct json_value v = json_first(payload); json_exists(v); v = json_next(payload, v)) {
-        struct err *e = schema_check(of, v, a);
+        struct err *e = schema_check(of, v, call->arena);
 
         if (e != NULL)
             return err_prefix(e, "Payload, entity %u: ", place);
@@ -73,9 +73,9 @@ static struct err *draft_of_entities(struct call *call, struct resource *resourc
                    "'%.*s' has a binary payload: POST its bytes to /Svc.Event/Resource=%.*s",
                    SPAN_FMT(resource->name), SPAN_FMT(resource->name));
     TRY(formats_from_json(payload, call->arena, &draft.payload));
-    TRY(check_entities(resource_payload_shape(call->rest->resources, resource), payload,
-                       call->arena));
+    TRY(event_post_check(call, resource, payload));
     draft.depth = request_depth(call->request);
+    draft.chain = call->request->chain;
     *out_draft = draft;
     return NULL;
 }
@@ -84,7 +84,8 @@ static struct err *draft_of_bytes(struct call *call, struct resource *resource,
                                   struct event_draft *out_draft)
 {
     struct span type = request_header(call->request, SPAN("Content-Type"));
-    struct event_draft draft = {.resource = resource, .depth = request_depth(call->request)};
+    struct event_draft draft = {
+        .resource = resource, .depth = request_depth(call->request), .chain = call->request->chain};
 
     if (type.p == NULL)
         type = resource->content_type;
@@ -108,7 +109,7 @@ static struct err *draft_of_description(struct call *call, struct json_value inp
         return ERR(ERR_INVALID_ENTITY, "Resource is missing");
     if (!json_exists(payload))
         return ERR(ERR_INVALID_ENTITY, "Payload is missing");
-    TRY(find_event_resource(call, json_string(name, call->arena), &resource));
+    TRY(event_post_find(call, json_string(name, call->arena), &resource));
     return draft_of_entities(call, resource, payload, out_draft);
 }
 
@@ -124,7 +125,7 @@ static struct err *draft_of_body(struct call *call, struct span name, struct eve
     struct json_doc *doc = ARENA_NEW(call->arena, struct json_doc);
     struct resource *resource;
 
-    TRY(find_event_resource(call, name, &resource));
+    TRY(event_post_find(call, name, &resource));
     if (resource->is_binary_event)
         return draft_of_bytes(call, resource, out_draft);
     TRY(negotiate_in(call));

@@ -5,11 +5,13 @@
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/retention.h"
+#include "hooks/share.h"
 #include "hooks/webhook.h"
 #include "rest/call.h"
 #include "rest/request.h"
 #include "rest/resource.h"
 #include "rest/rest.h"
+#include "store/change.h"
 #include "store/entity.h"
 #include "store/once.h"
 
@@ -33,6 +35,7 @@ void hooks_init(struct hooks *hooks, const struct hooks_options *options)
     };
     hooks->events = events_new(hooks);
     hooks->once = once_new(hooks->store, options->retention->idempotency_seconds);
+    hooks->shares = shares_new(hooks);
     hooks->deliveries = deliveries_new(hooks);
     hooks->retention = retention_new(hooks);
 }
@@ -54,19 +57,22 @@ static struct err *raise_event(void *context, struct call *call, enum method ver
 {
     struct hooks *hooks = context;
     struct span name = event_of(call->resource, verb);
+    struct resource *resource =
+        name.p == NULL ? NULL : resource_named(hooks->rest->resources, name);
     struct event_raised raised;
     struct event_draft draft;
 
-    if (name.p == NULL)
-        return NULL;
+    if (resource == NULL)
+        return NULL; /* there is none, or its declaration was deleted since */
     draft = (struct event_draft){
-        .resource = resource_named(hooks->rest->resources, name),
+        .resource = resource,
         .payload = arena_printf(call->arena, "[%.*s]", SPAN_FMT(json)),
         .entities = entity_parse(json, call->arena),
         .depth = request_depth(call->request),
+        .chain = call->request->chain,
     };
-    if (draft.resource == NULL)
-        return NULL; /* its declaration was deleted since */
+    if (verb != METHOD_DELETE)
+        change_entity_read(call->change, draft.entities);
     retention_wake(hooks->retention);
     return event_raise(hooks, &draft, call->change, &raised);
 }
@@ -117,4 +123,5 @@ void hooks_done(struct hooks *hooks)
     once_free(hooks->once);
     events_free(hooks->events);
     webhooks_free(hooks->webhooks);
+    shares_free(hooks->shares);
 }

@@ -1,9 +1,10 @@
 /* The machine of lane.h and the scheduler that drives it. A lane at rest is looked at when
  * something happens to it; one in line is left alone until its turn comes, so that a flood of
- * events costs it nothing. What is ready stands in one ring: the starter gives each lane one start
- * and sends it to the end of the ring, a bounded number of starts a turn, which take a bounded
- * time. Lanes that wait for a slot, because they are not known to be prompt, come before the ring
- * when there is one.
+ * events costs it nothing. What is ready stands in its account's line, and accounts in one ring
+ * (share.h): the starter gives each account one start and sends it to the end of the ring, and the
+ * lane to the end of the line, a bounded number of starts a turn, which take a bounded time. Lanes
+ * that wait for a slot, because they are not known to be prompt, come before the ring when there is
+ * one.
  *
  * An outcome wakes the starter before the end of its turn, and what it made room for is sent then.
  */
@@ -17,6 +18,7 @@
 #include "hooks/lane_host.h"
 #include "hooks/lane_inner.h"
 #include "hooks/payload.h"
+#include "hooks/share.h"
 #include "hooks/webhook.h"
 
 enum { STARTS_PER_TURN = 32, STARTS_NS = 2000000, READ_AGAIN_MS = 1 };
@@ -63,8 +65,17 @@ static bool has_slot(const struct deliveries *d, enum pace pace)
     return d->not_prompt_in_flight < pacing_slots(pace, d->hooks->in_flight_most);
 }
 
-/* The admission: its host, what is left for receivers like it (a request to ourselves counts for
- * neither), all attempts. The share of an account is to be asked here too. */
+static struct lane_block blocked_by_account(const struct lane *lane)
+{
+    static const uint8_t reasons[] = {[PACE_UNPROVED] = LANE_UNPROVED_AT_HALF,
+                                      [PACE_SLOW] = LANE_SLOW_AT_HALF,
+                                      [PACE_PROMPT] = LANE_AT_HALF};
+
+    return never(reasons[lane->pacing.pace]);
+}
+
+/* The admission: its host, what is left for receivers like it, its account's share (a request to
+ * ourselves counts for none of these), all attempts. */
 static struct lane_block blocked_by_others(const struct lane *lane, uint64_t now_ms)
 {
     const struct deliveries *d = lane->deliveries;
@@ -73,6 +84,8 @@ static struct lane_block blocked_by_others(const struct lane *lane, uint64_t now
         return never(LANE_AT_HOST);
     if (lane->origin != NULL && !has_slot(d, lane->pacing.pace))
         return never(lane->pacing.pace == PACE_SLOW ? LANE_AS_SLOW : LANE_AS_UNPROVED);
+    if (lane->origin != NULL && !share_admits(lane->share, lane->pacing.pace))
+        return blocked_by_account(lane);
     if (d->count[DELIVERY_IN_FLIGHT] >= d->hooks->in_flight_most)
         return never(LANE_AT_ALL_SLOTS);
     return (struct lane_block){LANE_FREE, now_ms};
@@ -130,11 +143,57 @@ static struct lane_block look(struct lane *lane)
 
 /* Moves. ----------------------------------------------------------------------------------- */
 
+/* Its account's line, or SHARE_LINES when it stands in none. */
+static enum share_line line_of(const struct lane *lane)
+{
+    switch (lane->state) {
+    case LANE_UNPROVED:
+        return LINE_UNPROVED;
+    case LANE_SLOW:
+        return LINE_SLOW;
+    case LANE_SATED:
+        return LINE_SATED;
+    case LANE_READY:
+    case LANE_CALLED:
+        return LINE_READY;
+    default:
+        return SHARE_LINES;
+    }
+}
+
+bool lane_is_in_line(const struct lane *lane)
+{
+    return line_of(lane) != SHARE_LINES;
+}
+
 static struct list *list_of(struct lane *lane)
 {
-    if (lane->state == LANE_PARKED)
-        return &lane->origin->parked;
-    return &lane->deliveries->lanes_in[lane->state == LANE_CALLED ? LANE_READY : lane->state];
+    return lane->state == LANE_PARKED ? &lane->origin->parked
+                                      : &lane->deliveries->lanes_in[lane->state];
+}
+
+static void leave_list(struct lane *lane)
+{
+    enum share_line line = line_of(lane);
+
+    if (line == SHARE_LINES) {
+        list_remove(list_of(lane), &lane->state_link);
+        return;
+    }
+    list_remove(&lane->share->line[line], &lane->state_link);
+    share_line_up(lane->share, line, -1);
+}
+
+static void enter_list(struct lane *lane)
+{
+    enum share_line line = line_of(lane);
+
+    if (line == SHARE_LINES) {
+        list_push_back(list_of(lane), &lane->state_link);
+        return;
+    }
+    list_push_back(&lane->share->line[line], &lane->state_link);
+    share_line_up(lane->share, line, 1);
 }
 
 static void set_timer(struct lane *lane, uint64_t at_ms)
@@ -152,9 +211,9 @@ void lane_move(struct lane *lane, enum lane_state next, uint64_t at_ms)
     struct deliveries *d = lane->deliveries;
     enum lane_state was = lane->state;
 
-    list_remove(list_of(lane), &lane->state_link);
+    leave_list(lane);
     sm_move(&lane_machine, &lane->state, next);
-    list_push_back(list_of(lane), &lane->state_link);
+    enter_list(lane);
     set_timer(lane, at_ms);
     if (was == LANE_PARKED || next == LANE_PARKED)
         lane_origin_line_up(lane->origin);
@@ -208,6 +267,7 @@ void lane_take_slots(struct lane *lane, int more)
     lane->in_flight += (uint32_t)more;
     if (lane->pacing.pace != PACE_PROMPT)
         lane->deliveries->not_prompt_in_flight += (size_t)more;
+    share_take_slots(lane->share, lane->pacing.pace, more);
     lanes_wake(lane->deliveries);
 }
 
@@ -221,7 +281,9 @@ void lane_pace(struct lane *lane, const struct pacing_outcome *outcome)
         return;
     d->not_prompt_in_flight -= was != PACE_PROMPT ? lane->in_flight : 0;
     d->not_prompt_in_flight += lane->pacing.pace != PACE_PROMPT ? lane->in_flight : 0;
-    if (lane->state == LANE_UNPROVED || lane->state == LANE_SLOW)
+    share_take_slots(lane->share, was, -(int)lane->in_flight);
+    share_take_slots(lane->share, lane->pacing.pace, (int)lane->in_flight);
+    if (lane->state == LANE_UNPROVED || lane->state == LANE_SLOW || lane->state == LANE_SATED)
         lane_settle(lane); /* it may belong elsewhere now */
     lanes_wake(d);
 }
@@ -232,18 +294,13 @@ void lane_pace(struct lane *lane, const struct pacing_outcome *outcome)
  * the starter again. */
 static struct lane *next_lane(const struct deliveries *d)
 {
-    static const struct {
-        enum lane_state state;
-        enum pace pace;
-    } lines[] = {{LANE_UNPROVED, PACE_UNPROVED}, {LANE_SLOW, PACE_SLOW}, {LANE_READY, PACE_PROMPT}};
-
     if (!d->is_started || d->count[DELIVERY_IN_FLIGHT] >= d->hooks->in_flight_most)
         return NULL;
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct list_link *first = list_first(&d->lanes_in[lines[i].state]);
+    for (enum pace pace = PACE_UNPROVED; pace <= PACE_PROMPT; pace++) {
+        struct lane *lane = has_slot(d, pace) ? share_next(d->hooks->shares, pace) : NULL;
 
-        if (first != NULL && has_slot(d, lines[i].pace))
-            return CONTAINER_OF(first, struct lane, state_link);
+        if (lane != NULL)
+            return lane;
     }
     return NULL;
 }
@@ -260,6 +317,7 @@ static bool start_one(struct lane *lane)
     struct lane_block block = look(lane);
     struct delivery *next;
 
+    share_had_turn(lane->share, line_of(lane));
     if (block.reason != LANE_FREE) {
         settle_by(lane, block);
         return false;

@@ -1,7 +1,7 @@
 /* A lane from inside, for its own files: lane.c (the machine and the scheduler), lane_queue.c
- * (which delivery is next, and when), lane_host.c (how many attempts to one host), lane_record.c
- * (what it remembers of outcomes), lane_settings.c, lane_life.c (from the first delivery to the
- * last). */
+ * (which delivery is next, and when), lane_host.c (how many attempts to one host), share.c (how
+ * many of one account), lane_record.c (what it remembers of outcomes), lane_settings.c, lane_life.c
+ * (from the first delivery to the last). */
 #ifndef HOOKS_LANE_INNER_H
 #define HOOKS_LANE_INNER_H
 
@@ -46,6 +46,7 @@ struct lane {
     uint32_t in_flight;
     struct pacing pacing;
     struct lane_origin *origin; /* of the destination; NULL: it is local */
+    struct share *share;        /* its account's; NULL during a replay */
     int64_t failing_since_unix_ns, hold_until_unix_ns;
     uint64_t hold_until_ms; /* loop clock */
     struct lane_history history;
@@ -58,6 +59,8 @@ struct lane {
 /* The one mover: its list, its timer, and a place that was kept for it. `at_ms`: when the state
  * ends, of those that end at a time. */
 void lane_move(struct lane *lane, enum lane_state next, uint64_t at_ms);
+/* Does it stand in its account's line? */
+bool lane_is_in_line(const struct lane *lane);
 /* Looks at it and moves it to where it belongs, from any state but DYING. */
 void lane_settle(struct lane *lane);
 /* So many attempts more, or fewer, have one of the slots that all webhooks share. */
@@ -72,6 +75,8 @@ void lanes_on_start(struct loop_task *starter);
 void lanes_on_committed(struct turn_wait *commit);
 
 /* lane_queue.c */
+/* Its deliveries that have not ended. */
+size_t lane_pending(const struct lane *lane);
 heap_less_fn lane_rank_less;
 uint64_t lane_now_ms(const struct lane *lane);
 /* What is started next: a WAITING one when none is PENDING, or ordered, when that comes first.

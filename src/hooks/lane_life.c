@@ -8,8 +8,10 @@
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
+#include "hooks/share.h"
 #include "hooks/webhook.h"
 #include "journal/journal.h"
+#include "rest/account.h"
 #include "store/entity.h"
 #include "store/store.h"
 
@@ -40,6 +42,25 @@ static void set_origin(struct lane *lane, const struct webhook_settings *setting
     lane->origin = origin;
 }
 
+/* All that it has counts for another account, or for one at all, after a replay. */
+static void set_share(struct lane *lane, struct share *share)
+{
+    struct share *was = lane->share;
+
+    if (was == share)
+        return;
+    if (lane_is_in_line(lane))
+        lane_move(lane, LANE_IDLE, LANE_NEVER);
+    if (was != NULL) {
+        was->account->pending -= lane_pending(lane);
+        share_take_slots(was, lane->pacing.pace, -(int)lane->in_flight);
+    }
+    lane->share = share_ref(share);
+    share->account->pending += lane_pending(lane);
+    share_take_slots(share, lane->pacing.pace, (int)lane->in_flight);
+    share_unref(was);
+}
+
 static void configure(struct lane *lane)
 {
     struct webhook_settings settings;
@@ -52,6 +73,7 @@ static void configure(struct lane *lane)
     lane->pacing.max_in_flight = settings.ordered ? 1 : settings.max_in_flight;
     lane->pacing.rate_per_second = settings.rate_per_second;
     set_origin(lane, &settings);
+    set_share(lane, lane->webhook->share);
     lane_set_ordered(lane, settings.ordered);
     arena_done(&a);
 }
@@ -127,6 +149,7 @@ static void lane_free(struct lane *lane)
     heap_done(&lane->pending);
     heap_done(&lane->waiting);
     mem_free(lane->history.error);
+    share_unref(lane->share);
     mem_free(lane);
 }
 

@@ -8,7 +8,9 @@
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
+#include "hooks/share.h"
 #include "journal/journal.h"
+#include "rest/account.h"
 #include "store/store.h"
 
 static struct delivery *first_of(const struct heap *heap)
@@ -25,6 +27,11 @@ bool lane_rank_less(const struct heap_node *a, const struct heap_node *b)
 
     return x->rank != y->rank && !x->lane->ordered ? x->rank < y->rank
                                                    : x->object_no < y->object_no;
+}
+
+size_t lane_pending(const struct lane *lane)
+{
+    return lane->pending.count + lane->waiting.count + lane->in_flight;
 }
 
 void lane_add(struct lane *lane, struct delivery *delivery)
@@ -94,6 +101,8 @@ static struct heap *queue_of(struct lane *lane, const struct delivery *delivery)
 
 void lane_enter(struct lane *lane, struct delivery *delivery)
 {
+    if (lane->share != NULL)
+        lane->share->account->pending++;
     if (delivery->state == DELIVERY_IN_FLIGHT) {
         delivery->attempt = NULL; /* attempt_start knows it */
         lane_take_slots(lane, 1);
@@ -107,6 +116,8 @@ void lane_enter(struct lane *lane, struct delivery *delivery)
 
 void lane_leave(struct lane *lane, struct delivery *delivery)
 {
+    if (lane->share != NULL)
+        lane->share->account->pending--;
     if (delivery->state == DELIVERY_IN_FLIGHT)
         lane_take_slots(lane, -1);
     else

@@ -69,3 +69,17 @@ size_t pacing_slots(enum pace pace, size_t all)
 
     return kept == 0 ? SIZE_MAX : all - kept;
 }
+
+/* Half of what slow ones may have, for the others that are not prompt too: else who has made no
+ * attempt yet would take the slow ones' part. */
+size_t pacing_half(enum pace pace, size_t all)
+{
+    size_t whole = pace == PACE_PROMPT ? all : MIN(all, pacing_slots(PACE_SLOW, all));
+
+    return MAX(whole / 2, 1);
+}
+
+size_t pacing_spare(size_t all)
+{
+    return MAX(all / 8, 1);
+}

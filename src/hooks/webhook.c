@@ -8,8 +8,10 @@
 #include "hooks/delivery.h"
 #include "hooks/hooks.h"
 #include "hooks/selector.h"
+#include "hooks/share.h"
+#include "hooks/webhook_account.h"
 #include "rest/access.h"
-#include "rest/mask.h"
+#include "rest/account.h"
 #include "rest/metrics.h"
 #include "rest/referrers.h"
 #include "rest/resource.h"
@@ -93,6 +95,14 @@ static struct err *add_targets(struct webhooks *ws, struct webhook *w, struct js
     return e == NULL ? NULL : err_prefix(e, "CustomPayloadRequest.URI: ");
 }
 
+static void set_share(struct webhook *w, struct share *share)
+{
+    struct share *was = w->share;
+
+    w->share = share;
+    share_unref(was);
+}
+
 static struct err *try_attach(struct webhooks *ws, struct webhook *w)
 {
     struct arena *a = &ws->scratch;
@@ -102,6 +112,8 @@ static struct err *try_attach(struct webhooks *ws, struct webhook *w)
     struct err *e =
         selector_parse(ws->hooks->rest->resources, text, &nobody, SIZE_MAX, a, &selector);
 
+    webhook_account_take(ws->hooks->rest, w, json, a);
+    set_share(w, share_get(ws->hooks->shares, account_keep(w->account)));
     set_paused(ws, w, json_is_true(json_member(json, SPAN("IsPaused"))));
     if (e != NULL)
         return err_prefix(e, "EventSelector: ");
@@ -210,6 +222,8 @@ static void on_gone(void *context, struct entity *entity)
     take_out(ws, w);
     set_paused(ws, w, false);
     deliveries_webhook_gone(ws->hooks->deliveries, w);
+    set_share(w, NULL);
+    webhook_account_drop(ws->hooks->rest, w);
     mem_free(w);
 }
 
@@ -238,6 +252,8 @@ void webhooks_free(struct webhooks *ws)
         if (w == NULL)
             continue;
         take_out(ws, w);
+        set_share(w, NULL);
+        webhook_account_drop(ws->hooks->rest, w);
         mem_free(w);
     }
     collection_observe(ws->collection, NULL, NULL);
@@ -250,56 +266,6 @@ struct webhook *webhook_find(const struct webhooks *ws, const struct uuid *id)
     struct entity *e = collection_find(ws->collection, id);
 
     return e == NULL ? NULL : e->attached;
-}
-
-/* Masking. --------------------------------------------------------------------------------- */
-
-static void mask_custom(struct buf *b, struct json_value custom, struct arena *a)
-{
-    buf_add_char(b, '{');
-    for (struct json_member m = json_first_member(custom); json_exists(m.name);
-         m = json_next_member(custom, m)) {
-        struct span name = json_string(m.name, a);
-
-        json_add_name(b, name);
-        if (span_eq(name, SPAN("Headers")))
-            mask_add_headers(b, m.value, a);
-        else
-            buf_add(b, json_text(m.value));
-    }
-    buf_add_char(b, '}');
-}
-
-static void mask_signing(struct buf *b, struct json_value signing)
-{
-    buf_add_str(b, "{\"Secrets\":[");
-    for (uint32_t i = 0; i < json_count(json_member(signing, SPAN("Secrets"))); i++)
-        buf_add_str(b, i == 0 ? "\"" MASK "\"" : ",\"" MASK "\"");
-    buf_add_str(b, "]}");
-}
-
-void webhook_mask(struct buf *b, struct span json, struct arena *a)
-{
-    struct json_value root = entity_parse(json, a);
-
-    buf_add_char(b, '{');
-    for (struct json_member m = json_first_member(root); json_exists(m.name);
-         m = json_next_member(root, m)) {
-        struct span name = json_string(m.name, a);
-
-        json_add_name(b, name);
-        if (json_type(m.value) != JSON_OBJECT)
-            buf_add(b, json_text(m.value));
-        else if (span_eq(name, SPAN("Headers")))
-            mask_add_headers(b, m.value, a);
-        else if (span_eq(name, SPAN("CustomPayloadRequest")))
-            mask_custom(b, m.value, a);
-        else if (span_eq(name, SPAN("Signing")))
-            mask_signing(b, m.value);
-        else
-            buf_add(b, json_text(m.value));
-    }
-    buf_add_char(b, '}');
 }
 
 void webhook_pause(const struct webhook *w, struct span why, struct change *change)

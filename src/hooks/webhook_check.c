@@ -22,8 +22,8 @@
 /* The same error, under one code and with the member's name before the message. */
 static struct err *invalid(const char *member, struct err *e)
 {
-    if (e == NULL)
-        return NULL;
+    if (e == NULL || err_code(e) == ERR_TOO_MANY_REQUESTS)
+        return e;
     return err_prefix(err_recode(e, ERR_INVALID_ENTITY), "%s: ", member);
 }
 
@@ -68,9 +68,6 @@ static struct err *check_header_value(struct span name, struct json_value value,
     if (json_type(value) != JSON_STRING)
         return ERR(ERR_INVALID_ENTITY, "the value of '%.*s' is not a string", SPAN_FMT(name));
     text = json_string(value, a);
-    if (mask_is_secret_header(name) && mask_is(value, a))
-        return ERR(ERR_INVALID_ENTITY, "'%.*s' is " MASK ", but no value is stored to keep",
-                   SPAN_FMT(name));
     for (size_t i = 0; i < text.n; i++)
         if (text.p[i] == '\r' || text.p[i] == '\n' || text.p[i] == 0)
             return ERR(ERR_INVALID_ENTITY,
@@ -89,9 +86,8 @@ static struct err *check_header(struct span name, struct json_value value, struc
     return check_header_value(name, value, a);
 }
 
-/* Checks the headers, drops those set to null, keeps stored secrets where the mask was written. */
-static struct err *check_headers(struct json_value headers, struct json_value old, struct arena *a,
-                                 struct span *out_json)
+/* Checks the headers, drops those set to null. */
+static struct err *check_headers(struct json_value headers, struct arena *a, struct span *out_json)
 {
     enum { MOST = 64 };
     struct buf kept;
@@ -103,19 +99,17 @@ static struct err *check_headers(struct json_value headers, struct json_value ol
     for (struct json_member m = json_first_member(headers); json_exists(m.name);
          m = json_next_member(headers, m)) {
         struct span name = json_string(m.name, a);
-        struct json_value value;
         struct err *e;
 
         if (json_type(m.value) == JSON_NULL)
             continue;
-        value = mask_restore(name, m.value, old, a);
-        e = check_header(name, value, a);
+        e = check_header(name, m.value, a);
         if (e != NULL) {
             buf_done(&kept);
             return e;
         }
         json_add_name(&kept, name);
-        json_add_compact(&kept, value);
+        json_add_compact(&kept, m.value);
     }
     buf_add_char(&kept, '}');
     *out_json = arena_copy(a, buf_span(&kept));
@@ -130,12 +124,28 @@ static struct json_value old_member(const struct entity *old, struct span name, 
     return json_member(entity_parse(entity_json(old), a), name);
 }
 
-/* Does a PATCH leave the member as it is stored? */
+/* The member as clients see it. */
+static struct span shown_member(const struct call *call, const struct entity *old, struct span name)
+{
+    struct buf b;
+
+    buf_init_arena(&b, call->arena);
+    mask_add_value(&b, &call->rest->mask, old_member(old, name, call->arena), call->arena);
+    return buf_span(&b);
+}
+
+/* Was the member left as it is stored? One with a secret that was written was not, equal or not. */
+static bool is_unwritten(const struct call *call, const struct draft *draft,
+                         const struct entity *old, struct span name)
+{
+    return old != NULL && span_eq(draft_written(draft, name), shown_member(call, old, name));
+}
+
+/* Does a PATCH leave it so? */
 static bool is_kept(const struct call *call, const struct draft *draft, const struct entity *old,
                     struct span name)
 {
-    return call->method == METHOD_PATCH &&
-           span_eq(draft_get(draft, name), json_text(old_member(old, name, call->arena)));
+    return call->method == METHOD_PATCH && is_unwritten(call, draft, old, name);
 }
 
 /* What a webhook refers to may have become wrong since it was stored: resources, keys and the rules
@@ -149,15 +159,14 @@ static bool is_kept_reference(const struct call *call, const struct draft *draft
             span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("true")));
 }
 
-static struct err *check_own_headers(struct call *call, struct draft *draft,
-                                     const struct entity *old)
+static struct err *check_own_headers(struct call *call, struct draft *draft)
 {
     struct span name = SPAN("Headers");
     struct json_value headers = draft_value(draft, name, call->arena);
     struct span json = SPAN("{}");
 
     if (json_exists(headers))
-        TRY(check_headers(headers, old_member(old, name, call->arena), call->arena, &json));
+        TRY(check_headers(headers, call->arena, &json));
     draft_set(draft, name, json);
     return NULL;
 }
@@ -167,16 +176,15 @@ static struct err *check_own_headers(struct call *call, struct draft *draft,
 static struct err *check_rights(struct call *call, struct json_value headers,
                                 const struct resource *resource, enum method method)
 {
-    const struct access *access = call->rest->access;
     struct json_value value = json_member_fold(headers, SPAN("Authorization"));
     struct span authorization = {NULL, 0};
-    const struct access_key *key;
+    struct access_key *key;
 
-    if (!access->required)
+    if (!call->rest->access->required)
         return NULL;
     if (json_type(value) == JSON_STRING)
         authorization = json_string(value, call->arena);
-    TRY(access_sign_in(access, authorization, call->arena, &key));
+    TRY(call_sign_in(call, authorization, &key));
     if (access_allows(key, resource->name, method))
         return NULL;
     return ERR(ERR_INVALID_ENTITY,
@@ -327,7 +335,6 @@ static struct err *check_custom(struct call *call, struct draft *draft, const st
     struct span name = SPAN("CustomPayloadRequest");
     struct arena *a = call->arena;
     struct json_value custom = draft_value(draft, name, a);
-    struct json_value old_headers;
     struct span uri, method, headers = SPAN("{}"), normal;
 
     if (!json_exists(custom) || is_kept_reference(call, draft, old, name))
@@ -340,9 +347,8 @@ static struct err *check_custom(struct call *call, struct draft *draft, const st
         return ERR(ERR_INVALID_ENTITY, "URI '%.*s' is not local: it does not begin with '/'",
                    SPAN_FMT(uri));
     TRY(check_custom_body(json_member(custom, SPAN("Body"))));
-    old_headers = json_member(old_member(old, name, a), SPAN("Headers"));
     if (json_type(json_member(custom, SPAN("Headers"))) == JSON_OBJECT)
-        TRY(check_headers(json_member(custom, SPAN("Headers")), old_headers, a, &headers));
+        TRY(check_headers(json_member(custom, SPAN("Headers")), a, &headers));
     TRY(check_local(call, uri, METHOD_GET, entity_parse(headers, a), &normal));
     draft_set(draft, name, custom_json(call, custom, normal, headers));
     return NULL;
@@ -359,26 +365,12 @@ static struct err *check_delivery(struct call *call, const struct draft *draft)
     return json_type(schedule) == JSON_ARRAY ? retry_parse(schedule, &policy) : NULL;
 }
 
-static struct err *check_secret(struct json_value secret, struct arena *a)
-{
-    if (!json_exists(secret))
-        return ERR(ERR_INVALID_ENTITY,
-                   "a secret is " MASK ", but none is stored to keep in its place");
-    if (json_type(secret) != JSON_STRING)
-        return ERR(ERR_INVALID_ENTITY, "a secret is not a string");
-    return sign_check_secret(json_string(secret, a));
-}
-
-/* Secrets written as the mask keep the stored ones, place by place. */
-static struct err *check_signing(struct call *call, struct draft *draft, const struct entity *old)
+static struct err *check_signing(struct call *call, const struct draft *draft)
 {
     enum { MOST = 10 };
     struct arena *a = call->arena;
     struct json_value secrets =
         json_member(draft_value(draft, SPAN("Signing"), a), SPAN("Secrets"));
-    struct json_value known = json_member(old_member(old, SPAN("Signing"), a), SPAN("Secrets"));
-    struct span array = SPAN("[");
-    uint32_t i = 0;
 
     if (!json_exists(secrets))
         return NULL;
@@ -386,14 +378,10 @@ static struct err *check_signing(struct call *call, struct draft *draft, const s
         return ERR(ERR_INVALID_ENTITY, "Secrets has %u elements, it must have 1 to %d",
                    json_count(secrets), MOST);
     for (struct json_value v = json_first(secrets); json_exists(v); v = json_next(secrets, v)) {
-        struct json_value kept = mask_is(v, a) ? json_at(known, i) : v;
-
-        TRY(check_secret(kept, a));
-        array = arena_printf(a, "%.*s%s%.*s", SPAN_FMT(array), i == 0 ? "" : ",",
-                             SPAN_FMT(json_text(kept)));
-        i++;
+        if (json_type(v) != JSON_STRING)
+            return ERR(ERR_INVALID_ENTITY, "a secret is not a string");
+        TRY(sign_check_secret(json_string(v, a)));
     }
-    draft_set(draft, SPAN("Signing"), arena_printf(a, "{\"Secrets\":%.*s]}", SPAN_FMT(array)));
     return NULL;
 }
 
@@ -405,6 +393,51 @@ static struct err *check_tags(struct call *call, const struct draft *draft)
         if (json_type(v) != JSON_STRING)
             return ERR(ERR_INVALID_ENTITY, "an element is not a string");
     return NULL;
+}
+
+/* Secrets. --------------------------------------------------------------------------------- */
+
+struct err *webhook_check_kept(bool is_owner, bool leads_elsewhere, struct span kept)
+{
+    if (is_owner || !leads_elsewhere || kept.n == 0)
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY,
+               "stored secrets do not travel: the webhook is another key's, so that with this "
+               "change they have to be written anew: %.*s",
+               SPAN_FMT(kept));
+}
+
+/* Where no key was required, a webhook is everybody's. */
+static bool is_owner(const struct call *call, const struct entity *old)
+{
+    struct json_value owner = old_member(old, SPAN("Owner"), call->arena);
+
+    return json_type(owner) != JSON_STRING ||
+           (call->key != NULL && span_eq(json_string(owner, call->arena), call->key->name));
+}
+
+/* Does it send something else, or the same to somebody else? What makes a key the owner counts too,
+ * or the secrets would travel in two steps. */
+static bool leads_elsewhere(const struct call *call, const struct draft *draft,
+                            const struct entity *old)
+{
+    static const struct span names[] = {SPAN_INIT("Destination"), SPAN_INIT("Method"),
+                                        SPAN_INIT("CustomPayloadRequest"), SPAN_INIT("Headers"),
+                                        SPAN_INIT("EventSelector")};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!is_unwritten(call, draft, old, names[i]) &&
+            !span_eq(draft_get(draft, names[i]), shown_member(call, old, names[i])))
+            return true;
+    return false;
+}
+
+static struct err *check_kept(const struct call *call, const struct draft *draft,
+                              const struct entity *old)
+{
+    return old == NULL ? NULL
+                       : webhook_check_kept(is_owner(call, old), leads_elsewhere(call, draft, old),
+                                            draft->kept);
 }
 
 /* What the server itself says of a webhook. */
@@ -447,14 +480,15 @@ struct err *webhook_check(const struct egress_rules *egress, struct call *call, 
 {
     struct resource *event;
 
-    TRY(invalid("Headers", check_own_headers(call, draft, old)));
+    TRY(invalid("Headers", check_own_headers(call, draft)));
     TRY(check_selector(call, draft, old, &event));
     TRY(invalid("Headers", check_content_type(call, draft, event)));
     TRY(invalid("Destination", check_destination(egress, call, draft, old)));
     TRY(invalid("CustomPayloadRequest", check_custom(call, draft, old)));
     TRY(invalid("Delivery", check_delivery(call, draft)));
-    TRY(invalid("Signing", check_signing(call, draft, old)));
+    TRY(invalid("Signing", check_signing(call, draft)));
     TRY(invalid("Tags", check_tags(call, draft)));
+    TRY(check_kept(call, draft, old));
     set_read_only(call, draft, old);
     start_over(call, draft, old);
     return NULL;

@@ -100,6 +100,15 @@ static struct span reason_of_throttle(const struct hooks *hooks, const struct la
     case LANE_AS_SLOW:
         return SPAN("what receivers that are not known to answer within a second may have of the "
                     "configuration's Delivery.MaxInFlight is taken");
+    case LANE_UNPROVED_AT_HALF:
+    case LANE_SLOW_AT_HALF:
+        return SPAN("its account has half of what receivers that are not known to answer within a "
+                    "second may have of the configuration's Delivery.MaxInFlight");
+    case LANE_AT_HALF:
+        return arena_printf(a,
+                            "its account has half of the configuration's Delivery.MaxInFlight "
+                            "(%u), or what is left is kept for others",
+                            hooks->in_flight_most);
     case LANE_AT_ALL_SLOTS:
         return arena_printf(a, "the configuration's Delivery.MaxInFlight (%u) is reached",
                             hooks->in_flight_most);

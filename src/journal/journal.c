@@ -112,17 +112,25 @@ static struct journal_segment *segment_for(struct journal *j, size_t n)
 {
     struct journal_segment *segment = journal_last_segment(j);
 
-    if (segment->end + n <= segment->size)
+    if (n <= journal_room_left(segment))
         return segment;
     MUST(journal_room_prepare(j, n) == NULL);
-    return journal_room_take(j);
+    return journal_room_take(j, n);
+}
+
+/* Without a block of its own: it may begin in the last block of the batch. */
+static bool has_room(const struct journal_batch *batch, size_t n)
+{
+    const struct journal_segment *segment = batch->segment;
+
+    return batch->offset + batch->n + n <= segment->size && n <= journal_records_left(segment);
 }
 
 static struct journal_batch *batch_for(struct journal *j, size_t n)
 {
     struct journal_batch *batch = j->gathering;
 
-    if (batch == NULL || batch->offset + batch->n + n > batch->segment->size)
+    if (batch == NULL || !has_room(batch, n))
         batch = new_batch(j, segment_for(j, n));
     grow_batch(j, batch, n);
     j->gathering = batch;
@@ -145,6 +153,7 @@ static void add_record(struct journal *j, struct journal_batch *batch,
                            .body = record->body,
                        });
     MUST(!buf_over(&b));
+    batch->segment->records += b.n - batch->n;
     batch->n = b.n;
     batch->segment->end = disk_blocks(batch->offset + batch->n);
 }
@@ -376,32 +385,6 @@ void journal_on_second(struct timer *timer)
     journal_advance(j);
 }
 
-/* ---- room ---- */
-
-/* What must fit into the next segment. A change goes into one; the reserve may be in both. */
-static uint64_t needed_ahead(const struct journal *j, uint64_t bytes, uint64_t reserve)
-{
-    const struct journal_segment *last = journal_last_segment(j);
-    uint64_t left = last->size - last->end;
-
-    if (bytes > left)
-        return bytes + reserve;
-    return reserve > left - bytes ? reserve - (left - bytes) : 0;
-}
-
-struct err *journal_reserve(struct journal *j, size_t bytes, size_t reserve)
-{
-    uint64_t limit = JOURNAL_SEGMENT_MAX - SEGMENT_HEADER_BYTES, ahead;
-
-    if (j->failed)
-        return ERR(ERR_STORAGE_FAILURE, "the journal in %s has failed", j->directory);
-    if (bytes > limit || reserve > limit - bytes)
-        return ERR(ERR_STORAGE_FAILURE, "a change of %zu bytes is too large for the journal",
-                   bytes);
-    ahead = needed_ahead(j, bytes, reserve);
-    return ahead == 0 ? NULL : journal_room_prepare(j, ahead);
-}
-
 /* ---- what others want to know ---- */
 
 uint64_t journal_next_serial(const struct journal *j)
@@ -425,8 +408,9 @@ void journal_stats(const struct journal *j, struct journal_stats *out_stats)
 
     *out_stats = j->stats;
     out_stats->segments = list_count(&j->segments);
-    out_stats->sealed_bytes =
-        j->stats.bytes - (last == NULL ? 0 : last->size) - (j->next == NULL ? 0 : j->next->size);
+    out_stats->sealed_bytes = j->stats.bytes - (last == NULL ? 0 : last->size);
+    for (unsigned i = 0; i < ARRAY_LEN(j->ahead); i++)
+        out_stats->sealed_bytes -= j->ahead[i] == NULL ? 0 : j->ahead[i]->size;
 }
 
 void journal_on_timing(struct journal *j, void (*on_timing)(void *context, uint64_t ns),

@@ -35,6 +35,11 @@ uint64_t journal_second_first_serial(const struct journal *j)
     return segment_of(list_next(&j->segments, list_first(&j->segments)))->header.first_serial;
 }
 
+uint64_t journal_oldest_number(const struct journal *j)
+{
+    return segment_of(list_first(&j->segments))->header.number;
+}
+
 void journal_drop_oldest(struct journal *j)
 {
     struct journal_segment *segment;
@@ -44,7 +49,13 @@ void journal_drop_oldest(struct journal *j)
     segment->needed_until = j->next_serial - 1;
     list_push_back(&j->dropped, &segment->link);
     j->stats.bytes -= segment->size;
+    journal_room_forget(j, segment);
     journal_advance(j);
+}
+
+bool journal_is_dropping(const struct journal *j)
+{
+    return !list_empty(&j->dropped);
 }
 
 /* What cannot be done here only makes the deletion longer. */

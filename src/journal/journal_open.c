@@ -54,10 +54,22 @@ static struct err *check_segment_bytes(const struct journal *j)
                j->segment_bytes, DISK_BLOCK_BYTES, JOURNAL_SEGMENT_MIN, JOURNAL_SEGMENT_MAX);
 }
 
+/* Errors of the running journal go to clients, whom the directory does not concern. */
+static struct err *naming_directory(const struct journal *j, struct err *e)
+{
+    struct err *named =
+        ERR(ERR_STORAGE_FAILURE, "%s: %.*s", j->directory, SPAN_FMT(err_message(e)));
+
+    err_free(e);
+    return named;
+}
+
 /* The helper process is forked before recovery makes this one large. A new journal's first segment
  * is written when there is something to commit. */
 static struct err *start(struct journal *j, enum disk_engine engine)
 {
+    struct err *e;
+
     TRY(check_segment_bytes(j));
     TRY(journal_directory_open(j));
     TRY(disk_new(j->loop, engine, j->directory, j->lock_fd, &j->disk));
@@ -67,8 +79,10 @@ static struct err *start(struct journal *j, enum disk_engine engine)
     if (!list_empty(&j->segments))
         return NULL;
     j->id = uuid_new();
-    TRY(journal_room_prepare(j, 0));
-    journal_room_take(j);
+    e = journal_room_prepare(j, 0);
+    if (e != NULL)
+        return naming_directory(j, e);
+    journal_room_take(j, 0);
     return NULL;
 }
 
@@ -92,8 +106,9 @@ static void delete_prepared(struct journal *j)
 {
     struct journal_segment *segment;
 
-    if (j->next != NULL)
-        journal_unlink(j, j->next->name);
+    for (unsigned i = 0; i < ARRAY_LEN(j->ahead); i++)
+        if (j->ahead[i] != NULL)
+            journal_unlink(j, j->ahead[i]->name);
     while ((segment = journal_last_segment(j)) != NULL && !segment->named) {
         journal_unlink(j, segment->name);
         list_remove(&j->segments, &segment->link);
@@ -125,7 +140,8 @@ void journal_close(struct journal *j)
     }
     free_segments(&j->segments);
     free_segments(&j->dropped);
-    journal_segment_free(j->next);
+    for (unsigned i = 0; i < ARRAY_LEN(j->ahead); i++)
+        journal_segment_free(j->ahead[i]);
     disk_close(j->names);
     disk_free(j->disk);
     close_file(j->read_fd);

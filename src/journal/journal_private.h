@@ -19,10 +19,12 @@ struct journal_segment {
     struct segment_header header; /* number 0: prepared, not in use yet */
     char name[JOURNAL_NAME_BYTES];
     bool named;             /* has its final name, so may hold something committed */
+    bool is_too_long;       /* the file: zeros are on their way to what was cut off */
     bool sealed;            /* nothing is written to it any more */
     struct disk_file *file; /* NULL once sealed */
     uint64_t size;          /* allocated */
     uint64_t end;           /* where the next batch goes; a block offset */
+    uint64_t records;       /* bytes of its records, without what fills blocks up */
     uint64_t filled;        /* up to here writing needs no change of the file's metadata */
     uint64_t needed_until;  /* dropped: this serial is committed */
     uint64_t uncached;      /* dropped: the kernel was told not to cache it up to here */
@@ -68,13 +70,13 @@ struct journal {
     uint64_t committed_serial;
     uint64_t wanted_serial; /* a commit of everything before this was asked for */
 
-    struct list segments;            /* oldest first; records are appended to the last */
-    struct journal_segment *written; /* the one that writes go to; NULL before the first commit */
-    struct journal_segment *next;    /* prepared; NULL: none */
-    uint64_t prepared;               /* how many so far: each has a name of its own */
-    struct list dropped;             /* segments to be deleted, in order, as soon as that is safe */
-    struct loop_task uncache;        /* posted while the first of them is cached */
-    int uncache_fd;                  /* of that one; -1: none */
+    struct list segments;             /* oldest first; records are appended to the last */
+    struct journal_segment *written;  /* the one that writes go to; NULL before the first commit */
+    struct journal_segment *ahead[2]; /* prepared, in the order of use; NULL: none */
+    uint64_t prepared;                /* how many so far: each has a name of its own */
+    struct list dropped;      /* segments to be deleted, in order, as soon as that is safe */
+    struct loop_task uncache; /* posted while the first of them is cached */
+    int uncache_fd;           /* of that one; -1: none */
 
     struct list batches;             /* oldest first; the first may be under way */
     struct journal_batch *gathering; /* the last one, when more may be added; or NULL */
@@ -89,9 +91,13 @@ struct journal {
     struct journal_fill fill;
 
     struct timer second;  /* runs while one of these, or unsynced, needs it */
-    uint64_t no_room_for; /* size of a `next` that was refused, the smallest; 0: none. Neither it
+    uint64_t no_room_for; /* size of a segment that was refused, the smallest; 0: none. Neither it
                              nor a larger one is tried again before the timer fires */
-    bool drop_failed;     /* likewise for deleting */
+    /* What was refused last, and is tried again as soon as there may be room: while `full`. */
+    uint64_t wanted_bytes;
+    struct journal_left wanted_left;
+    uint64_t largest; /* size of the largest segment */
+    bool drop_failed; /* likewise for deleting */
 
     int read_fd; /* of the segment last read from; -1: none */
     uint64_t read_number;
@@ -122,14 +128,20 @@ int journal_unlink(struct journal *j, const char *name);
 /* Replays what is there. Leaves `segments` empty when there is nothing. */
 struct err *journal_recover(struct journal *j) MUST_USE;
 
-/* Makes `next` ready, with room for at least `bytes` in one piece. */
+/* Makes ahead[0] ready, with room for a change of `bytes`. */
 struct err *journal_room_prepare(struct journal *j, uint64_t bytes) MUST_USE;
 /* Gives the file its size for good, or takes back what was added. */
 struct err *journal_room_allocate(struct journal *j, struct journal_segment *segment,
                                   uint64_t size) MUST_USE;
-/* Makes `next` the last segment. */
-struct journal_segment *journal_room_take(struct journal *j);
-/* Prepares a `next` if there is none, and fills ahead. */
+/* Makes ahead[0] the last segment, for a change of so many bytes. */
+struct journal_segment *journal_room_take(struct journal *j, uint64_t bytes);
+/* How many bytes of records may be added to the segment, wherever they stand; in one commit. */
+uint64_t journal_records_left(const struct journal_segment *segment);
+uint64_t journal_room_left(const struct journal_segment *segment);
+/* Notes that the segment has been forgotten. */
+void journal_room_forget(struct journal *j, const struct journal_segment *segment);
+/* Prepares a segment ahead when the last one is nearly used, looks whether a full disk still is,
+ * and fills ahead. */
 void journal_room_keep(struct journal *j);
 /* Does a step that is under way touch what this batch will write? */
 bool journal_room_fills(const struct journal *j, const struct journal_batch *batch);

@@ -17,6 +17,7 @@
 struct recovery {
     struct journal *j;
     struct journal_walk walk;
+    uint64_t records; /* bytes of those of the segment that is walked */
 };
 
 static struct err *replay(void *context, const struct segment_record *record)
@@ -25,6 +26,7 @@ static struct err *replay(void *context, const struct segment_record *record)
     struct journal *j = r->j;
     struct journal_place place = {(uint32_t)r->walk.number, (uint32_t)record->offset};
 
+    r->records += segment_record_bytes(record->body.n);
     return j->callbacks.on_replay(j->callbacks.context, record, place);
 }
 
@@ -85,15 +87,18 @@ static void add_segment(const struct recovery *r, bool is_last, uint64_t end)
     segment->sealed = !is_last;
     segment->size = r->walk.file.n;
     segment->end = disk_blocks(end);
+    segment->records = r->records;
     segment_file_name(r->walk.number, segment->name);
     list_push_back(&r->j->segments, &segment->link);
     r->j->stats.bytes += segment->size;
+    r->j->largest = MAX(r->j->largest, segment->size);
 }
 
 static struct err *recover_segment(struct recovery *r, uint64_t number, bool is_last)
 {
     struct journal_walk_end end;
 
+    r->records = 0;
     TRY(journal_walk_segment(&r->walk, number, is_last, &end));
     if (end.why != NULL)
         TRY(cut_tail(r, &end));
@@ -130,7 +135,7 @@ static void extend_last(struct journal *j, struct journal_segment *segment)
     e = journal_room_allocate(j, segment, MAX(j->segment_bytes, disk_blocks(segment->size)));
     if (e == NULL)
         return;
-    log_warn("journal", "%.*s", SPAN_FMT(err_message(e)));
+    log_warn("journal", "%s: %.*s", j->directory, SPAN_FMT(err_message(e)));
     err_free(e);
     j->stats.bytes += usable - segment->size;
     segment->size = usable;

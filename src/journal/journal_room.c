@@ -4,6 +4,10 @@
  * a sync half as much again. It has a temporary name until its first commit (journal.c,
  * "begin_segment").
  *
+ * What a change has to leave (journal.h, "struct journal_left") may need a second segment ahead:
+ * the first is then used, and the second is what is kept for cleaning. docs/design/journal.md, "A
+ * full disk", tells why that is enough.
+ *
  * Zeros go one step at a time, while no commit is under way, or when they have fallen behind what
  * the commits use up. */
 #include "journal_private.h"
@@ -53,24 +57,24 @@ struct err *journal_room_allocate(struct journal *j, struct journal_segment *seg
     /* What was allocated before it failed goes back; when that fails too, it is merely unused. */
     if (ftruncate(fd, (off_t)segment->size) != 0)
         log_debug("journal", "ftruncate of %s: %s", segment->name, strerror(errno));
-    return ERR(ERR_STORAGE_FAILURE, "no room for %" PRIu64 " bytes in %s: %s", size, j->directory,
+    return ERR(ERR_STORAGE_FAILURE, "the disk has no room for %" PRIu64 " bytes: %s", size,
                strerror(error));
 }
 
-static struct err *create_next(struct journal *j, uint64_t size)
+static struct err *create_ahead(struct journal *j, unsigned i, uint64_t size)
 {
     struct journal_segment *segment = NEW(struct journal_segment);
     struct buf path = {.max = BUF_NO_CAP};
     struct err *e;
 
     snprintf(segment->name, sizeof(segment->name), "journal-%016" PRIx64 ".tmp", ++j->prepared);
-    segment->filled = SEGMENT_HEADER_BYTES;
+    segment->end = segment->filled = SEGMENT_HEADER_BYTES;
     e = disk_create(j->disk, journal_path(j, segment->name, &path), &segment->file);
     buf_done(&path);
     if (e == NULL)
         e = journal_room_allocate(j, segment, size);
     if (e == NULL) {
-        j->next = segment;
+        j->ahead[i] = segment;
         return NULL;
     }
     journal_unlink(j, segment->name);
@@ -78,57 +82,275 @@ static struct err *create_next(struct journal *j, uint64_t size)
     return e;
 }
 
-static uint64_t segment_size_for(const struct journal *j, uint64_t bytes)
-{
-    return MAX(j->segment_bytes, disk_blocks(SEGMENT_HEADER_BYTES + bytes));
-}
-
 static bool was_refused(const struct journal *j, uint64_t size)
 {
     return j->no_room_for != 0 && size >= j->no_room_for;
 }
 
-/* Full is a disk that has no room for an ordinary segment. */
-static void note_full(struct journal *j, const struct err *e)
+/* Makes ahead[i] ready; ahead[i - 1] is. */
+static struct err *prepare(struct journal *j, unsigned i, uint64_t size)
 {
-    if (j->stats.full == (e != NULL))
-        return;
-    j->stats.full = e != NULL;
-    if (e != NULL)
-        log_warn("journal", "%.*s", SPAN_FMT(err_message(e)));
-    else
-        log_info("journal", "there is room in %s again", j->directory);
-}
-
-struct err *journal_room_prepare(struct journal *j, uint64_t bytes)
-{
-    uint64_t size = segment_size_for(j, bytes);
+    struct journal_segment *segment = j->ahead[i];
     struct err *e;
 
-    if (j->next != NULL && j->next->size >= size)
+    if (segment != NULL && segment->size >= size)
         return NULL;
     if (list_count(&j->batches) > JOURNAL_QUEUE_MAX)
-        return ERR(ERR_OVERLOADED, "the disk of %s does not keep up with the changes",
-                   j->directory);
+        return ERR(ERR_OVERLOADED, "the disk does not keep up with the changes");
     if (was_refused(j, size))
-        return ERR(ERR_STORAGE_FAILURE, "no room for %" PRIu64 " bytes in %s", size, j->directory);
-    e = j->next == NULL ? create_next(j, size) : journal_room_allocate(j, j->next, size);
+        return ERR(ERR_STORAGE_FAILURE, "the disk has no room for %" PRIu64 " bytes", size);
+    e = segment == NULL ? create_ahead(j, i, size) : journal_room_allocate(j, segment, size);
     if (e != NULL) {
         j->no_room_for = size;
         journal_wait_second(j);
     }
-    if (e == NULL || size == j->segment_bytes)
-        note_full(j, e);
     return e;
 }
 
-struct journal_segment *journal_room_take(struct journal *j)
+/* ---- what fits ---- */
+
+/* What records of a segment of that size may take: so little that they, moved, fit into another. */
+static uint64_t most_in(uint64_t size)
 {
-    struct journal_segment *segment = TAKE(j->next);
+    uint64_t bytes = size - SEGMENT_HEADER_BYTES;
+
+    return bytes - (bytes / JOURNAL_MOVE_BYTES + 2) * DISK_BLOCK_BYTES;
+}
+
+/* The reverse: of a segment that takes a change of so many bytes. */
+static uint64_t size_for_change(const struct journal *j, uint64_t bytes)
+{
+    uint64_t commits = bytes / (JOURNAL_MOVE_BYTES - DISK_BLOCK_BYTES) + 3;
+
+    return MAX(j->segment_bytes,
+               disk_blocks(SEGMENT_HEADER_BYTES + bytes + commits * DISK_BLOCK_BYTES));
+}
+
+/* What an ordinary segment held fits into another; that of a larger one gets some more. */
+static uint64_t size_for_moves(const struct journal *j, uint64_t moved_bytes)
+{
+    return moved_bytes <= j->segment_bytes - SEGMENT_HEADER_BYTES ? j->segment_bytes
+                                                                  : size_for_change(j, moved_bytes);
+}
+
+uint64_t journal_records_left(const struct journal_segment *segment)
+{
+    uint64_t most = most_in(segment->size);
+
+    return most - MIN(most, segment->records);
+}
+
+uint64_t journal_room_left(const struct journal_segment *segment)
+{
+    return MIN(segment->size - segment->end, journal_records_left(segment));
+}
+
+/* What journal_moved_bytes may say of records that fit. */
+static uint64_t left_for_moves(const struct journal_segment *segment)
+{
+    return MIN(segment->size - segment->end, journal_moved_bytes(journal_records_left(segment)));
+}
+
+/* What is left after a change: in all, and in the segment that has most of it. */
+struct rest {
+    uint64_t sum, most;
+};
+
+static void add_rest(struct rest *rest, const struct journal_segment *segment, uint64_t used)
+{
+    uint64_t left = left_for_moves(segment);
+
+    left -= MIN(left, used);
+    rest->sum += left;
+    rest->most = MAX(rest->most, left);
+}
+
+static struct rest rest_after(const struct journal *j, uint64_t bytes)
+{
+    const struct journal_segment *last = journal_last_segment(j);
+    struct rest rest = {0, 0};
+    uint64_t used = disk_blocks(bytes);
+
+    if (bytes <= journal_room_left(last)) {
+        add_rest(&rest, last, used);
+        used = 0;
+    }
+    for (unsigned i = 0; i < ARRAY_LEN(j->ahead) && j->ahead[i] != NULL; i++) {
+        add_rest(&rest, j->ahead[i], used);
+        used = 0;
+    }
+    return rest;
+}
+
+/* Moves stay in one segment at worst, as the end of another is too short for a large record. */
+static bool is_enough(const struct rest *rest, const struct journal_left *left)
+{
+    return rest->most >= left->moves && rest->sum >= left->moves + left->spare;
+}
+
+/* Likewise with the segment that is about to be deleted. */
+static bool will_be_enough(const struct journal *j, const struct rest *now,
+                           const struct journal_left *left)
+{
+    const struct list_link *first = list_first(&j->dropped);
+    struct rest rest = *now;
+    uint64_t bytes;
+
+    if (first == NULL || j->drop_failed)
+        return false;
+    bytes = CONTAINER_OF_CONST(first, struct journal_segment, link)->size - SEGMENT_HEADER_BYTES;
+    rest.sum += bytes;
+    rest.most = MAX(rest.most, bytes);
+    return is_enough(&rest, left);
+}
+
+bool journal_can_move(const struct journal *j, uint64_t moved_bytes)
+{
+    return rest_after(j, 0).most >= moved_bytes;
+}
+
+/* Size of one more segment that brings what is missing. */
+static uint64_t size_missing(const struct journal *j, const struct rest *rest,
+                             const struct journal_left *left)
+{
+    if (rest->most < left->moves)
+        return size_for_moves(j, left->moves);
+    return size_for_change(j, left->moves + left->spare - rest->sum);
+}
+
+/* A change goes into one segment, and when that is not the last one, what is left there is lost. */
+static struct err *make_room(struct journal *j, uint64_t bytes, const struct journal_left *left)
+{
+    unsigned i = 0;
+
+    if (bytes > journal_room_left(journal_last_segment(j)))
+        TRY(prepare(j, i++, size_for_change(j, bytes)));
+    for (;; i++) {
+        struct rest rest = rest_after(j, bytes);
+
+        if (is_enough(&rest, left) || will_be_enough(j, &rest, left))
+            return NULL;
+        if (i == ARRAY_LEN(j->ahead))
+            return prepare(j, i - 1, j->ahead[i - 1]->size + size_missing(j, &rest, left));
+        TRY(prepare(j, i, size_missing(j, &rest, left)));
+    }
+}
+
+/* A full disk is one that has refused what is no longer than an ordinary segment; it is not full
+ * any more when there is room for that, and for an eighth of a segment at least. */
+static void note_refused(struct journal *j, const struct err *e, uint64_t bytes,
+                         const struct journal_left *left)
+{
+    if (err_code(e) != ERR_STORAGE_FAILURE || bytes > j->segment_bytes)
+        return;
+    if (!j->stats.full) {
+        j->wanted_bytes = j->segment_bytes / 8;
+        j->wanted_left = (struct journal_left){0, 0};
+        log_warn("journal", "%s: %.*s", j->directory, SPAN_FMT(err_message(e)));
+    }
+    j->stats.full = true;
+    j->wanted_bytes = MAX(j->wanted_bytes, bytes);
+    j->wanted_left.spare = MAX(j->wanted_left.spare, left->spare);
+    j->wanted_left.moves = left->moves;
+}
+
+struct err *journal_reserve(struct journal *j, size_t bytes, const struct journal_left *left)
+{
+    static const struct journal_left nothing = {0, 0};
+    uint64_t limit = JOURNAL_SEGMENT_MAX / 2;
+    struct err *e;
+
+    if (left == NULL)
+        left = &nothing;
+    if (j->failed)
+        return ERR(ERR_STORAGE_FAILURE, "the journal has failed");
+    if (bytes > limit || left->spare > limit || left->moves > limit)
+        return ERR(ERR_STORAGE_FAILURE, "a change of %zu bytes is too large for the journal",
+                   bytes);
+    e = make_room(j, bytes, left);
+    if (e != NULL)
+        note_refused(j, e, bytes, left);
+    return e;
+}
+
+static void look_whether_still_full(struct journal *j)
+{
+    struct err *e;
+
+    if (!j->stats.full || j->no_room_for != 0)
+        return;
+    e = make_room(j, j->wanted_bytes, &j->wanted_left);
+    if (e == NULL) {
+        j->stats.full = false;
+        log_info("journal", "there is room in %s again", j->directory);
+    }
+    err_free(e);
+}
+
+/* ---- the order of use ---- */
+
+static void note_size(struct journal *j, const struct journal_segment *segment)
+{
+    j->largest = MAX(j->largest, segment->size);
+}
+
+void journal_room_forget(struct journal *j, const struct journal_segment *segment)
+{
+    if (segment->size < j->largest || j->largest <= j->segment_bytes)
+        return;
+    j->largest = 0;
+    LIST_EACH(&j->segments, at)
+        note_size(j, CONTAINER_OF(at, struct journal_segment, link));
+}
+
+uint64_t journal_largest(const struct journal *j)
+{
+    return j->largest <= j->segment_bytes ? 0 : most_in(j->largest);
+}
+
+/* When that fails, what is too much is merely unused. */
+static void cut_file(struct journal_segment *segment)
+{
+    segment->is_too_long = false;
+    if (ftruncate(disk_fd(segment->file), (off_t)segment->size) != 0)
+        log_debug("journal", "ftruncate of %s: %s", segment->name, strerror(errno));
+}
+
+/* One that was made to take what a large segment holds, and gets less, gives back the difference,
+ * or every segment would be as large from then on. */
+static void trim(struct journal *j, struct journal_segment *segment, uint64_t size)
+{
+    if (segment->size <= size)
+        return;
+    j->stats.bytes -= segment->size - size;
+    segment->size = size;
+    segment->filled = MIN(segment->filled, size);
+    if (j->fill.segment == segment)
+        segment->is_too_long = true; /* on_filled comes back to it */
+    else
+        cut_file(segment);
+}
+
+/* Large enough for the change, and for what is moved from the oldest. */
+static uint64_t size_to_take(const struct journal *j, uint64_t bytes)
+{
+    const struct list_link *first = list_first(&j->segments);
+    uint64_t size = size_for_change(j, bytes);
+
+    if (first == NULL)
+        return size;
+    return MAX(size, CONTAINER_OF_CONST(first, struct journal_segment, link)->size);
+}
+
+struct journal_segment *journal_room_take(struct journal *j, uint64_t bytes)
+{
+    struct journal_segment *segment = j->ahead[0];
     const struct journal_segment *last = journal_last_segment(j);
     uint64_t number = last == NULL ? 1 : last->header.number + 1;
 
     MUST(number <= UINT32_MAX);
+    j->ahead[0] = TAKE(j->ahead[1]);
+    trim(j, segment, size_to_take(j, bytes));
     segment->header = (struct segment_header){
         .version = SEGMENT_FORMAT_VERSION,
         .journal = j->id,
@@ -136,10 +358,17 @@ struct journal_segment *journal_room_take(struct journal *j)
         .first_serial = j->next_serial,
         .created_unix_ns = clock_unix_ns(),
     };
-    segment->end = SEGMENT_HEADER_BYTES;
     list_push_back(&j->segments, &segment->link);
+    note_size(j, segment);
     return segment;
 }
+
+struct err *journal_room_prepare(struct journal *j, uint64_t bytes)
+{
+    return prepare(j, 0, size_for_change(j, bytes));
+}
+
+/* ---- zeros ---- */
 
 static bool needs_zeros(const struct journal_segment *segment)
 {
@@ -160,7 +389,9 @@ static void on_filled(void *context, int result)
     struct journal *j = context;
     struct journal_segment *segment = TAKE(j->fill.segment);
 
-    segment->filled = j->fill.to;
+    segment->filled = MIN(j->fill.to, segment->size);
+    if (segment->is_too_long)
+        cut_file(segment);
     if (result != 0) {
         /* Nothing depends on it; if the disk is broken, a commit will show that. */
         log_warn("journal", "cannot fill %s with zeros: %s", segment->name, strerror(-result));
@@ -196,13 +427,27 @@ static bool is_nearly_used(const struct journal_segment *segment)
     return segment->end >= segment->size / 8 * 7;
 }
 
+static void prepare_successor(struct journal *j)
+{
+    static const struct journal_left nothing = {0, 0};
+    struct err *e;
+
+    if (j->ahead[0] != NULL || was_refused(j, j->segment_bytes) ||
+        !is_nearly_used(journal_last_segment(j)))
+        return;
+    e = prepare(j, 0, j->segment_bytes);
+    if (e != NULL)
+        note_refused(j, e, 0, &nothing);
+    err_free(e);
+}
+
 void journal_room_keep(struct journal *j)
 {
     struct journal_segment *last = journal_last_segment(j);
-    struct journal_segment *segment = needs_zeros(last) ? last : j->next;
+    struct journal_segment *segment = needs_zeros(last) ? last : j->ahead[0];
 
-    if (j->next == NULL && !was_refused(j, j->segment_bytes) && is_nearly_used(last))
-        err_free(journal_room_prepare(j, 0));
+    look_whether_still_full(j);
+    prepare_successor(j);
     if (j->fill.segment == NULL && needs_zeros(segment) &&
         (list_empty(&j->batches) || behind(segment, last)))
         fill(j, segment);

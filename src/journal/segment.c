@@ -143,15 +143,31 @@ void segment_add_header(struct buf *b, const struct segment_header *h)
         buf_add_le32(b, hash_crc32c(0, b->p + start, HEADER_CHECKSUM_AT));
 }
 
+static bool has_header(struct span file)
+{
+    return file.n >= SEGMENT_HEADER_BYTES && span_starts(file, magic);
+}
+
+static bool is_header_whole(const char *p)
+{
+    return get_le(p + HEADER_CHECKSUM_AT, 4) == hash_crc32c(0, p, HEADER_CHECKSUM_AT);
+}
+
+bool segment_is_of_another_version(struct span file)
+{
+    return has_header(file) && is_header_whole(file.p) &&
+           get_le(file.p + 8, 4) != SEGMENT_FORMAT_VERSION;
+}
+
 struct err *segment_read_header(struct span file, struct segment_header *out_header)
 {
     const char *p = file.p;
     struct segment_header h;
 
-    if (file.n < SEGMENT_HEADER_BYTES || !span_starts(file, magic))
+    if (!has_header(file))
         return ERR(ERR_STORAGE_FAILURE, "this is no journal segment");
     h.version = (uint32_t)get_le(p + 8, 4);
-    if (get_le(p + HEADER_CHECKSUM_AT, 4) != hash_crc32c(0, p, HEADER_CHECKSUM_AT))
+    if (!is_header_whole(p))
         return ERR(ERR_STORAGE_FAILURE, "the header is damaged: its checksum does not match");
     if (h.version != SEGMENT_FORMAT_VERSION)
         return ERR(ERR_STORAGE_FAILURE,

@@ -283,8 +283,11 @@ static struct range_draft *draft_get(struct reading *r, struct predicate_path *p
     if (draft == NULL) {
         draft = ARENA_NEW(&r->memory, struct range_draft);
         *draft = (struct range_draft){r->drafts, path, kind, cut_least(), cut_most()};
-        path->drafts[kind] = r->drafts = draft;
+        r->drafts = draft;
         path->refs++;
+        /* Of any element, each ordering may be met by another one: they stay apart. */
+        if (!path->path.has_any)
+            path->drafts[kind] = draft;
     }
     return draft;
 }

@@ -77,10 +77,19 @@ static void find_equal(struct predicates *set, const struct predicate_path *path
 }
 
 /* The canonical value must stay in place as long as the entity. */
-static void set_point(struct predicate_path *path, enum literal_kind kind, struct span canonical)
+static void set_point(struct predicates *set, struct predicate_path *path, enum literal_kind kind,
+                      struct span canonical)
 {
+    struct cut cut = cut_at(predicate_key_rank(kind, canonical), canonical, CUT_BEFORE);
+    struct point *more;
+
+    if (path->has_point[kind]) {
+        more = ARENA_NEW(set->arena, struct point);
+        *more = (struct point){path->more[kind], path->points[kind]};
+        path->more[kind] = more;
+    }
     path->has_point[kind] = true;
-    path->points[kind] = cut_at(predicate_key_rank(kind, canonical), canonical, CUT_BEFORE);
+    path->points[kind] = cut;
 }
 
 static void take(struct predicates *set, struct predicate_path *path, const struct literal *literal)
@@ -89,7 +98,7 @@ static void take(struct predicates *set, struct predicate_path *path, const stru
 
     find_equal(set, path, literal->kind, key);
     if (path->ranges[literal->kind].root != NULL)
-        set_point(path, literal->kind, arena_copy(set->arena, predicate_key_canonical(key)));
+        set_point(set, path, literal->kind, arena_copy(set->arena, predicate_key_canonical(key)));
 }
 
 /* By its characters as a value, by its characters as the text of a literal, and by its instant. */
@@ -106,7 +115,7 @@ static void take_string(struct predicates *set, struct predicate_path *path, str
             mark(set, e);
     }
     if (path->ranges[LITERAL_STRING].root != NULL)
-        set_point(path, LITERAL_STRING, text);
+        set_point(set, path, LITERAL_STRING, text);
     literal.kind = LITERAL_DATETIME;
     if (is_sought(path, LITERAL_DATETIME) && datetime_parse(text, &literal.instant))
         take(set, path, &literal);
@@ -138,17 +147,43 @@ static void take_value(struct predicates *set, struct predicate_path *path,
         take(set, path, &literal);
 }
 
-static void read_path(struct predicates *set, struct predicate_path *path)
+/* What is being read, for path_each. */
+struct reading {
+    struct predicates *set;
+    struct predicate_path *path;
+};
+
+static bool take_each(void *context, const struct value *value)
 {
+    const struct reading *r = context;
+
+    take_value(r->set, r->path, value);
+    return false;
+}
+
+static void take_values(struct predicates *set, struct predicate_path *path)
+{
+    struct reading r = {set, path};
     struct value value;
 
+    if (path->path.has_any) {
+        path_each(&path->path, set->entity, set->arena, take_each, &r);
+        return;
+    }
+    value = path_read(&path->path, set->entity, set->arena);
+    take_value(set, path, &value);
+}
+
+static void read_path(struct predicates *set, struct predicate_path *path)
+{
     if (path->entity == set->number)
         return;
     path->entity = set->number;
-    for (enum literal_kind kind = 0; kind < LITERAL_KINDS; kind++)
+    for (enum literal_kind kind = 0; kind < LITERAL_KINDS; kind++) {
         path->has_point[kind] = false;
-    value = path_read(&path->path, set->entity, set->arena);
-    take_value(set, path, &value);
+        path->more[kind] = NULL;
+    }
+    take_values(set, path);
     if (path->waits == 0)
         return;
     path->next_read = set->read;
@@ -157,6 +192,20 @@ static void read_path(struct predicates *set, struct predicate_path *path)
 
 /* ---- one test ---- */
 
+static bool range_holds(const struct range *r)
+{
+    const struct predicate_path *path = r->base.path;
+    enum literal_kind kind = r->base.kind;
+    const struct interval_tree *tree = &path->ranges[kind];
+
+    if (!path->has_point[kind])
+        return false;
+    for (const struct point *p = path->more[kind]; p != NULL; p = p->next)
+        if (interval_holds(tree, &r->interval, &p->cut))
+            return true;
+    return interval_holds(tree, &r->interval, &path->points[kind]);
+}
+
 bool predicates_hold(struct predicates *set, struct predicate_test test)
 {
     struct predicate *p = predicate_of(test);
@@ -164,10 +213,7 @@ bool predicates_hold(struct predicates *set, struct predicate_test test)
 
     read_path(set, path);
     if (p->is_range && !is_known(set, p))
-        conclude(set, p,
-                 path->has_point[p->kind] &&
-                     interval_holds(&path->ranges[p->kind], &range_of(p)->interval,
-                                    &path->points[p->kind]));
+        conclude(set, p, range_holds(range_of(p)));
     return is_known_to_hold(set, p) != is_negated(test);
 }
 
@@ -207,6 +253,9 @@ static void on_interval(void *context, struct interval *i)
     struct finding *f = context;
     struct range *r = CONTAINER_OF(i, struct range, interval);
 
+    if (r->found == f->set->number)
+        return; /* another element lies in it as well */
+    r->found = f->set->number;
     if (!is_known(f->set, &r->base))
         conclude(f->set, &r->base, true);
     f->on_found(f->context, r->base.waiting);
@@ -214,9 +263,12 @@ static void on_interval(void *context, struct interval *i)
 
 static void find_on_path(struct finding *f, const struct predicate_path *path)
 {
-    for (enum literal_kind kind = 0; kind < LITERAL_KINDS; kind++)
+    for (enum literal_kind kind = 0; kind < LITERAL_KINDS; kind++) {
         if (path->has_point[kind])
             interval_stab(&path->ranges[kind], &path->points[kind], on_interval, f);
+        for (const struct point *p = path->more[kind]; p != NULL; p = p->next)
+            interval_stab(&path->ranges[kind], &p->cut, on_interval, f);
+    }
     LIST_EACH(&path->unequals, link) {
         const struct unequal *unequal = CONTAINER_OF(link, struct unequal, link);
 

@@ -50,7 +50,8 @@ struct unequal {
 struct range {
     struct predicate base;
     struct interval interval;
-    char bytes[]; /* of the two cuts */
+    uint64_t found; /* number of the entity it was found for last */
+    char bytes[];   /* of the two cuts */
 };
 
 /* What the conditions of one selector leave of a path's values, while they are being read. */
@@ -82,6 +83,13 @@ struct predicate_path {
     struct predicate_path *next_read;
     bool has_point[LITERAL_KINDS];
     struct cut points[LITERAL_KINDS];
+    struct point *more[LITERAL_KINDS]; /* of a path that has_any: the others */
+};
+
+/* Where one more value of a path lies. */
+struct point {
+    struct point *next;
+    struct cut cut;
 };
 
 /* The paths that are waited for and begin with this step. */

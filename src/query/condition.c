@@ -19,7 +19,7 @@ static struct err *parse_one(const struct uri_condition *source, const struct sh
                              struct arena *a, struct condition *c)
 {
     c->op = source->op;
-    TRY(path_parse(source->key, shape, a, &c->path));
+    TRY(path_parse_key(source->key, shape, a, &c->path));
     if (path_is_hidden(&c->path))
         return ERR(ERR_UNKNOWN_PROPERTY,
                    "The property '%.*s' is computed: 'add' can show it, conditions cannot use it.",
@@ -44,15 +44,30 @@ struct err *conditions_parse(const struct uri_condition *conditions, size_t coun
     return NULL;
 }
 
+static bool is_met(void *context, const struct value *value)
+{
+    const struct condition *c = *(const struct condition **)context;
+
+    return literal_holds(value, c->op == URI_NE ? URI_EQ : c->op, &c->literal);
+}
+
+/* Of any element; `!=` is the negation of `=` as always: none is equal. */
+bool condition_holds(const struct condition *c, struct json_value entity, struct arena *a)
+{
+    struct value value;
+
+    if (c->path.has_any)
+        return path_each(&c->path, entity, a, is_met, &c) != (c->op == URI_NE);
+    value = path_read(&c->path, entity, a);
+    budget_spend(value.text.n / 8);
+    return literal_holds(&value, c->op, &c->literal);
+}
+
 bool conditions_hold(const struct conditions *c, struct json_value entity, struct arena *a)
 {
-    for (size_t i = 0; i < c->count && budget_ask(32); i++) {
-        struct value value = path_read(&c->items[i].path, entity, a);
-
-        budget_spend(value.text.n / 8);
-        if (!literal_holds(&value, c->items[i].op, &c->items[i].literal))
+    for (size_t i = 0; i < c->count && budget_ask(32); i++)
+        if (!condition_holds(&c->items[i], entity, a))
             return false;
-    }
     return true;
 }
 
@@ -76,7 +91,7 @@ void conditions_add_normal(struct buf *b, const struct conditions *c)
     for (size_t i = 0; i < c->count; i++) {
         if (i > 0)
             buf_add_char(b, '&');
-        uri_add_encoded(b, c->items[i].path.text);
+        uri_add_key(b, c->items[i].path.text);
         buf_add_str(b, uri_op_text(c->items[i].op));
         buf_clear(&literal);
         literal_add(&literal, &c->items[i].literal);

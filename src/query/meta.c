@@ -406,13 +406,14 @@ static struct err *find_rule(const struct uri_condition *given, size_t *out_inde
 }
 
 /* The rule of each meta-condition. */
-static struct err *find_rules(const struct uri_condition *metas, size_t count, size_t *indexes)
+static struct err *find_rules(const struct uri_condition *metas, size_t count, bool each_once,
+                              size_t *indexes)
 {
     bool seen[ARRAY_LEN(rules)] = {false};
 
     for (size_t i = 0; i < count; i++) {
         TRY(find_rule(&metas[i], &indexes[i]));
-        if (seen[indexes[i]] && (rules[indexes[i]].flags & REPEATS) == 0)
+        if (seen[indexes[i]] && (each_once || (rules[indexes[i]].flags & REPEATS) == 0))
             return ERR(ERR_INVALID_META_SYNTAX, "The meta-condition '%.*s' is given twice.",
                        SPAN_FMT(metas[i].key));
         seen[indexes[i]] = true;
@@ -437,14 +438,14 @@ static struct err *run_pass(struct parser *s, enum pass pass, const struct uri_c
     return pass == PASS_RENAME ? finish_renames(s) : NULL;
 }
 
-struct err *meta_parse(const struct uri_condition *metas, size_t count, const struct shape *shape,
-                       struct arena *a, struct meta *out_meta)
+struct err *meta_parse(const struct uri_condition *metas, size_t count, bool each_once,
+                       const struct shape *shape, struct arena *a, struct meta *out_meta)
 {
     struct parser s = {.shape = shape, .arena = a};
     size_t *indexes = ARENA_ARRAY(a, size_t, count);
     struct err *e = NULL;
 
-    TRY(find_rules(metas, count, indexes));
+    TRY(find_rules(metas, count, each_once, indexes));
     for (enum pass pass = 0; pass < PASSES; pass++)
         TRY_GOTO(e, run_pass(&s, pass, metas, count, indexes), fail);
     *out_meta = s.meta;

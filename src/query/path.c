@@ -50,13 +50,15 @@ struct parser {
     struct place at;
     struct span done; /* the steps before this one */
     bool is_last;     /* this step is the last */
+    bool is_quoted;   /* and this one a member's name, whatever it holds */
+    bool takes_any;   /* `*` is any element */
 };
 
 static uint32_t index_of(struct span name)
 {
     uint64_t index;
 
-    return span_to_u64(name, &index) && index < PATH_NO_INDEX ? (uint32_t)index : PATH_NO_INDEX;
+    return span_to_u64(name, &index) && index < PATH_ANY_INDEX ? (uint32_t)index : PATH_NO_INDEX;
 }
 
 static void add_step(struct parser *s, struct span name)
@@ -64,7 +66,8 @@ static void add_step(struct parser *s, struct span name)
     size_t bytes = s->path.step_count * sizeof(*s->path.steps);
 
     s->path.steps = arena_grow(s->arena, s->path.steps, bytes, bytes + sizeof(*s->path.steps));
-    s->path.steps[s->path.step_count++] = (struct path_step){name, index_of(name)};
+    s->path.steps[s->path.step_count++] =
+        (struct path_step){name, s->is_quoted ? PATH_NO_INDEX : index_of(name)};
 }
 
 static void set_part(struct parser *s, struct span name, enum path_part part, bool if_missing)
@@ -98,7 +101,8 @@ static bool take_declared(struct parser *s, struct span name)
 
 static bool take_undeclared(struct parser *s, struct span name)
 {
-    enum path_part part = s->is_last && s->path.step_count > 0 ? find_part(name) : PATH_VALUE;
+    bool may_be_part = s->is_last && !s->is_quoted && s->path.step_count > 0;
+    enum path_part part = may_be_part ? find_part(name) : PATH_VALUE;
     bool allows_any = s->at.members == NULL || s->at.members->dynamic;
 
     if (s->at.type != TYPE_ANY && (s->at.type != TYPE_OBJECT || !allows_any))
@@ -115,7 +119,7 @@ static bool take_element(struct parser *s, struct span name)
 {
     uint64_t index;
 
-    if (s->at.type != TYPE_ARRAY || !span_to_u64(name, &index))
+    if (s->at.type != TYPE_ARRAY || s->is_quoted || !span_to_u64(name, &index))
         return false;
     add_step(s, name);
     s->at.type = s->at.members != NULL ? TYPE_OBJECT : TYPE_ANY;
@@ -123,11 +127,28 @@ static bool take_element(struct parser *s, struct span name)
     return true;
 }
 
+static bool take_any(struct parser *s, struct span name)
+{
+    const struct property *array = s->at.property;
+
+    if (!s->takes_any || s->is_quoted || !span_eq(name, SPAN("*")) ||
+        (s->at.type != TYPE_ARRAY && s->at.type != TYPE_ANY))
+        return false;
+    add_step(s, name);
+    s->path.steps[s->path.step_count - 1].index = PATH_ANY_INDEX;
+    s->path.has_any = true;
+    s->at.type = s->at.members != NULL ? TYPE_OBJECT : TYPE_ANY;
+    s->at.property = NULL;
+    if (array != NULL && array->type == TYPE_ARRAY && array->elements != TYPE_ANY)
+        s->at.type = array->elements;
+    return true;
+}
+
 static bool take_part(struct parser *s, struct span name)
 {
     enum path_part part = find_part(name);
 
-    if (!s->is_last || !type_has_part(s->at.type, part))
+    if (!s->is_last || s->is_quoted || !type_has_part(s->at.type, part))
         return false;
     spell(s, name, part_names[part]);
     set_part(s, name, part, false);
@@ -160,14 +181,14 @@ static struct err *unknown(const struct parser *s, struct span name)
 
 static struct err *take_step(struct parser *s, struct span name)
 {
-    if (name.n == 0)
+    if (name.n == 0 && !s->is_quoted)
         return ERR(ERR_INVALID_CONDITION_SYNTAX, "There is an empty step in the path '%.*s'.",
                    SPAN_FMT(s->path.text));
     if (s->path.step_count == PATH_STEPS_MOST)
         return ERR(ERR_INVALID_CONDITION_SYNTAX, "The path '%.*s' has more than %d steps.",
                    SPAN_FMT(s->path.text), PATH_STEPS_MOST);
-    if (take_declared(s, name) || take_undeclared(s, name) || take_element(s, name) ||
-        take_part(s, name))
+    if (take_any(s, name) || take_declared(s, name) || take_undeclared(s, name) ||
+        take_element(s, name) || take_part(s, name))
         return NULL;
     return unknown(s, name);
 }
@@ -191,10 +212,36 @@ static bool parse_member(struct span text, const struct shape *shape, struct are
     return true;
 }
 
-struct err *path_parse(struct span text, const struct shape *shape, struct arena *a,
-                       struct path *out_path)
+/* Where the quotes end that the text begins with: a dot follows, or nothing. 0: there are none. */
+static size_t quoted_end(struct span text)
 {
-    struct parser s = {a, .at = {TYPE_OBJECT, shape, NULL}};
+    char quote = text.n > 0 ? text.p[0] : '\0';
+
+    if (quote != '\'' && quote != '"')
+        return 0;
+    for (size_t at = 1; (at = span_find_char(text, quote, at)) < text.n; at++)
+        if (at + 1 == text.n || text.p[at + 1] == '.')
+            return at + 1;
+    return 0;
+}
+
+static struct span split_step(struct parser *s, struct span *rest)
+{
+    size_t end = quoted_end(*rest);
+    struct span step;
+
+    s->is_quoted = end > 0;
+    if (!s->is_quoted)
+        return span_split(rest, '.');
+    step = span_sub(*rest, 1, end - 1);
+    *rest = end < rest->n ? span_sub(*rest, end + 1, rest->n) : span_of(NULL, 0);
+    return step;
+}
+
+static struct err *parse(struct span text, const struct shape *shape, bool takes_any,
+                         struct arena *a, struct path *out_path)
+{
+    struct parser s = {a, .at = {TYPE_OBJECT, shape, NULL}, .takes_any = takes_any};
     struct span rest;
 
     if (parse_member(text, shape, a, out_path))
@@ -205,7 +252,7 @@ struct err *path_parse(struct span text, const struct shape *shape, struct arena
         memcpy(s.text, text.p, text.n);
     s.path.text = rest;
     do {
-        struct span name = span_split(&rest, '.');
+        struct span name = split_step(&s, &rest);
 
         s.is_last = rest.p == NULL;
         TRY(take_step(&s, name));
@@ -215,6 +262,18 @@ struct err *path_parse(struct span text, const struct shape *shape, struct arena
     s.path.property = s.at.property;
     *out_path = s.path;
     return NULL;
+}
+
+struct err *path_parse(struct span text, const struct shape *shape, struct arena *a,
+                       struct path *out_path)
+{
+    return parse(text, shape, false, a, out_path);
+}
+
+struct err *path_parse_key(struct span text, const struct shape *shape, struct arena *a,
+                           struct path *out_path)
+{
+    return parse(text, shape, true, a, out_path);
 }
 
 bool path_is_hidden(const struct path *path)
@@ -244,18 +303,19 @@ void path_copy(const struct path *path, struct arena *a, struct path *out_copy)
 
 static const struct json_value absent = {NULL, NULL};
 
+static struct json_value take_into(const struct path_step *step, struct json_value v)
+{
+    if (json_type(v) == JSON_OBJECT)
+        return json_member_fold(v, step->name);
+    if (json_type(v) == JSON_ARRAY && step->index != PATH_NO_INDEX)
+        return json_at(v, step->index);
+    return absent;
+}
+
 static struct json_value walk(const struct path *path, struct json_value v)
 {
-    for (size_t i = 0; i < path->step_count; i++) {
-        const struct path_step *step = &path->steps[i];
-
-        if (json_type(v) == JSON_OBJECT)
-            v = json_member_fold(v, step->name);
-        else if (json_type(v) == JSON_ARRAY && step->index != PATH_NO_INDEX)
-            v = json_at(v, step->index);
-        else
-            return absent;
-    }
+    for (size_t i = 0; i < path->step_count && json_exists(v); i++)
+        v = take_into(&path->steps[i], v);
     return v;
 }
 
@@ -307,9 +367,10 @@ struct found {
     int64_t number;
 };
 
-static struct found find(const struct path *path, struct json_value root, struct arena *a)
+/* `at` is where the steps lead. */
+static struct found find(const struct path *path, struct json_value at, struct arena *a)
 {
-    struct found found = {.value = walk(path, root)};
+    struct found found = {.value = at};
 
     if (path->part == PATH_VALUE)
         return found;
@@ -324,13 +385,13 @@ static struct found find(const struct path *path, struct json_value root, struct
     return found;
 }
 
-struct value path_read(const struct path *path, struct json_value root, struct arena *a)
+static struct value read_at(const struct path *path, struct json_value at, struct arena *a)
 {
     static const enum value_kind kinds[] = {
         [JSON_NULL] = VALUE_NULL,     [JSON_BOOLEAN] = VALUE_BOOLEAN, [JSON_NUMBER] = VALUE_NUMBER,
         [JSON_STRING] = VALUE_STRING, [JSON_OBJECT] = VALUE_OBJECT,   [JSON_ARRAY] = VALUE_ARRAY,
     };
-    struct found found = find(path, root, a);
+    struct found found = find(path, at, a);
     struct value value = {.kind = kinds[json_type(found.value)], .text = json_text(found.value)};
 
     if (found.is_computed)
@@ -342,9 +403,55 @@ struct value path_read(const struct path *path, struct json_value root, struct a
     return value;
 }
 
+struct value path_read(const struct path *path, struct json_value root, struct arena *a)
+{
+    return read_at(path, walk(path, root), a);
+}
+
+/* One path being followed to all that it yields. */
+struct visit {
+    const struct path *path;
+    struct arena *arena;
+    path_visit_fn *visit;
+    void *context;
+};
+
+/* As deep as there are steps. */
+static bool visit_from(const struct visit *v, size_t step, struct json_value at)
+{
+    const struct path *path = v->path;
+    struct value value;
+
+    for (; step < path->step_count && json_exists(at); step++) {
+        if (path->steps[step].index != PATH_ANY_INDEX) {
+            at = take_into(&path->steps[step], at);
+            continue;
+        }
+        if (json_type(at) != JSON_ARRAY) {
+            at = absent;
+            break;
+        }
+        for (struct json_value e = json_first(at); json_exists(e) && budget_ask(32);
+             e = json_next(at, e))
+            if (visit_from(v, step + 1, e))
+                return true;
+        return false;
+    }
+    value = read_at(path, at, v->arena);
+    return v->visit(v->context, &value);
+}
+
+bool path_each(const struct path *path, struct json_value root, struct arena *a,
+               path_visit_fn *visit, void *context)
+{
+    const struct visit v = {path, a, visit, context};
+
+    return visit_from(&v, 0, root);
+}
+
 void path_add_json(const struct path *path, struct json_value root, struct arena *a, struct buf *b)
 {
-    struct found found = find(path, root, a);
+    struct found found = find(path, walk(path, root), a);
 
     if (found.is_computed)
         buf_add_i64(b, found.number);
@@ -352,6 +459,40 @@ void path_add_json(const struct path *path, struct json_value root, struct arena
         buf_add(b, json_text(found.value));
     else
         buf_add_str(b, "null");
+}
+
+struct listing {
+    struct buf *b;
+    size_t left;
+    bool has_any;
+};
+
+static bool add_to_list(void *context, const struct value *value)
+{
+    struct listing *l = context;
+
+    if (l->has_any)
+        buf_add_char(l->b, ',');
+    l->has_any = true;
+    if (value->kind == VALUE_STRING)
+        json_add_string(l->b, value->text);
+    else
+        buf_add(l->b, value->kind == VALUE_NULL ? SPAN("null") : value->text);
+    return --l->left == 0;
+}
+
+void path_add_found(const struct path *path, struct json_value root, size_t most, struct arena *a,
+                    struct buf *b)
+{
+    struct listing listing = {.b = b, .left = most};
+
+    if (!path->has_any) {
+        path_add_json(path, root, a, b);
+        return;
+    }
+    buf_add_char(b, '[');
+    path_each(path, root, a, add_to_list, &listing);
+    buf_add_char(b, ']');
 }
 
 /* ---- order ---- */

@@ -37,7 +37,8 @@ struct err *query_parse(const struct uri *uri, const struct shape *shape, struct
         TRY(conditions_parse(uri->conditions, uri->condition_count, shape, a,
                              &out_query->conditions));
     if (uri->meta_count > 0)
-        TRY(meta_parse(uri->metas, uri->meta_count, shape, a, &out_query->meta));
+        TRY(meta_parse(uri->metas, uri->meta_count, uri->is_query_form, shape, a,
+                       &out_query->meta));
     return NULL;
 }
 

@@ -1,6 +1,6 @@
 /* A target is cut at its delimiters first and decoded afterwards, so that an encoded delimiter is
  * data: base path, up to three parts, conditions, operator. */
-#include "query/uri.h"
+#include "query/uri_inner.h"
 
 #include "base/text.h"
 
@@ -13,9 +13,10 @@ struct op_spelling {
     enum uri_op op;
 };
 
-/* The commonest first; of two that begin alike, the longer. An encoded `>`, `<` or `!` before a
- * plain `=` belongs to the operator: a client that escapes too much leaves the `=` alone in some
- * cases. */
+/* The commonest first; of two that begin alike, the longer; PLAIN_OPS that are plain. An encoded
+ * `>`, `<` or `!` before a plain `=` belongs to the operator: a client that escapes too much leaves
+ * the `=` alone in some cases. */
+enum { PLAIN_OPS = 6 };
 static const struct op_spelling plain_ops[] = {
     {SPAN_INIT("="), URI_EQ},    {SPAN_INIT("!="), URI_NE},   {SPAN_INIT("<="), URI_LE},
     {SPAN_INIT("<"), URI_LT},    {SPAN_INIT(">="), URI_GE},   {SPAN_INIT(">"), URI_GT},
@@ -62,13 +63,26 @@ static bool decode_into(struct span text, char *out, size_t *out_n)
     return true;
 }
 
+struct span uri_decoded(struct span text, struct arena *a)
+{
+    char *p = arena_alloc(a, text.n + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n; i++, n++) {
+        p[n] = text.p[i];
+        if (text.p[i] == '%' && decode_escape(span_sub(text, i, text.n), &p[n]))
+            i += 2;
+    }
+    return span_of(p, n);
+}
+
 /* ASCII without escapes, which most targets are: there is nothing to decode or to refuse. */
 static bool stands_for_itself(struct span text)
 {
     return span_holds_only(text, 0x01, 0x7f, '%');
 }
 
-static struct err *decode_escaped(struct span text, struct arena *a, struct span *out_text)
+struct err *uri_decode(struct span text, struct arena *a, struct span *out_text)
 {
     struct span decoded = text;
 
@@ -93,7 +107,7 @@ static struct err *decode_escaped(struct span text, struct arena *a, struct span
 static struct err *decode_text(struct span text, struct arena *a, struct span *out_text)
 {
     if (!stands_for_itself(text))
-        return decode_escaped(text, a, out_text);
+        return uri_decode(text, a, out_text);
     *out_text = text;
     return NULL;
 }
@@ -101,7 +115,8 @@ static struct err *decode_text(struct span text, struct arena *a, struct span *o
 /* ---- conditions ---- */
 
 struct parser {
-    bool is_plain; /* the whole target stands for itself */
+    bool is_plain;   /* there is nothing to decode */
+    bool is_decoded; /* what looks encoded is data */
     struct arena *arena;
 };
 
@@ -140,12 +155,31 @@ static bool begins_with_op(struct span text, const struct op_spelling *op)
     return text.p[0] == op->text.p[0] && span_istarts(text, op->text);
 }
 
+/* Behind the quoted step that begins here, if one does: a dot or an operator follows. It holds what
+ * would be an operator elsewhere. `unclosed` has a quote that no step behind here ends with. */
+static size_t skip_quoted(struct span text, size_t start, char unclosed[2])
+{
+    char quote = start < text.n ? text.p[start] : '\0';
+    bool is_double = quote == '"';
+
+    if ((quote != '\'' && quote != '"') || unclosed[is_double] == quote)
+        return start;
+    for (size_t at = start + 1; (at = span_find_char(text, quote, at) + 1) < text.n;)
+        if (text.p[at] == '.' || may_begin_op(text.p[at]))
+            return at;
+    unclosed[is_double] = quote;
+    return start;
+}
+
 static bool find_spelled(struct span text, const struct op_spelling *ops, size_t count,
                          struct op_place *out_place)
 {
+    char unclosed[2] = {'\0', '\0'};
     bool has_bang = false;
 
-    for (size_t at = 0; at < text.n; at++) {
+    for (size_t at = skip_quoted(text, 0, unclosed); at < text.n; at++) {
+        if (text.p[at] == '.')
+            at = skip_quoted(text, at + 1, unclosed) - 1;
         if (!may_begin_op(text.p[at]))
             continue;
         for (size_t i = 0; i < count; i++) {
@@ -159,8 +193,10 @@ static bool find_spelled(struct span text, const struct op_spelling *ops, size_t
     return false;
 }
 
-static bool find_op(struct span text, struct op_place *out_place)
+static bool find_op(struct span text, bool is_decoded, struct op_place *out_place)
 {
+    if (is_decoded)
+        return find_spelled(text, plain_ops, PLAIN_OPS, out_place);
     return find_spelled(text, plain_ops, ARRAY_LEN(plain_ops), out_place) ||
            find_spelled(text, encoded_ops, ARRAY_LEN(encoded_ops), out_place);
 }
@@ -172,7 +208,7 @@ static struct err *parse_condition(const struct parser *s, struct span text,
     struct op_place at;
     struct uri_condition c;
 
-    if (!find_op(text, &at))
+    if (!find_op(text, s->is_decoded, &at))
         return ERR(kind->code, "The %s '%.*s' has no operator (=, !=, <, >, <=, >=).", kind->noun,
                    SPAN_FMT(text));
     if (at.start == 0)
@@ -202,13 +238,13 @@ static bool is_empty_part(struct span part)
     return part.n == 0 || span_eq(part, SPAN("_"));
 }
 
-/* Reads a part that is not empty. */
+/* Reads a part that is not empty; `room` is for others behind what it holds. */
 static struct err *read_part(const struct parser *s, struct span part, const struct part_kind *kind,
-                             struct uri_condition **out_items, size_t *out_count)
+                             size_t room, struct uri_condition **out_items, size_t *out_count)
 {
     struct span rest = part, piece = span_split(&rest, '&');
     size_t count = rest.p == NULL ? 1 : count_char(rest, '&') + 2;
-    struct uri_condition *items = arena_alloc(s->arena, count * sizeof(*items));
+    struct uri_condition *items = arena_alloc(s->arena, (count + room) * sizeof(*items));
 
     for (size_t i = 0; i < count; i++) {
         TRY(parse_condition(s, piece, kind, &items[i]));
@@ -219,25 +255,64 @@ static struct err *read_part(const struct parser *s, struct span part, const str
     return NULL;
 }
 
+/* What no path could name is nothing to look up. */
+static struct err *add_meta(struct uri *uri, const struct uri_condition *parameter)
+{
+    struct span key = parameter->key;
+    bool is_name = key.n > 0;
+
+    for (size_t i = 0; i < key.n; i++)
+        is_name &= strchr("!=<>", key.p[i]) == NULL;
+    if (!is_name)
+        return ERR(ERR_INVALID_META_KEY, "There is no parameter '%.*s'.", SPAN_FMT(key));
+    uri->metas[uri->meta_count++] = *parameter;
+    return NULL;
+}
+
+/* Behind the path's conditions, for which there is room. */
+static struct err *read_parameters(struct uri *uri, struct arena *a)
+{
+    const struct parser s = {.is_plain = true, .is_decoded = true, .arena = a};
+
+    uri->metas = ARENA_ARRAY(a, struct uri_condition, uri->parameter_count);
+    if (uri->condition_count == 0)
+        uri->conditions = ARENA_ARRAY(a, struct uri_condition, uri->parameter_count);
+    for (size_t i = 0; i < uri->parameter_count; i++) {
+        const struct uri_condition *parameter = &uri->parameters[i];
+
+        if (!uri_is_where(parameter))
+            TRY(add_meta(uri, parameter));
+        else if (parameter->value.n > 0)
+            TRY(parse_condition(&s, parameter->value, &part_kinds[CONDITIONS],
+                                &uri->conditions[uri->condition_count++]));
+    }
+    return NULL;
+}
+
 struct err *uri_read_conditions(struct uri *uri, struct arena *a)
 {
-    const struct parser s = {uri->is_plain, a};
+    const struct parser s = {.is_plain = uri->is_plain, .arena = a};
+    struct uri read = *uri;
 
     if (uri->condition_part.n > 0)
-        TRY(read_part(&s, uri->condition_part, &part_kinds[CONDITIONS], &uri->conditions,
-                      &uri->condition_count));
+        TRY(read_part(&s, uri->condition_part, &part_kinds[CONDITIONS], uri->parameter_count,
+                      &read.conditions, &read.condition_count));
     if (uri->meta_part.n > 0)
-        TRY(read_part(&s, uri->meta_part, &part_kinds[METAS], &uri->metas, &uri->meta_count));
-    uri->is_unread = false;
+        TRY(read_part(&s, uri->meta_part, &part_kinds[METAS], 0, &read.metas, &read.meta_count));
+    if (uri->parameter_count > 0)
+        TRY(read_parameters(&read, a));
+    read.is_unread = false;
+    *uri = read;
     return NULL;
 }
 
 /* ---- parts ---- */
 
-/* What follows the base path: empty, or begins with '/'. */
-static struct err *strip_base(struct span target, struct span base_path, struct span *out_rest)
+/* What follows the base path: empty, or begins with '/'; and the query, or absent. */
+static struct err *strip_base(struct span target, struct span base_path, struct span *out_rest,
+                              struct span *out_query)
 {
-    struct span rest;
+    struct span rest, path;
 
     if (span_ends(base_path, SPAN("/")))
         base_path.n--;
@@ -246,28 +321,26 @@ static struct err *strip_base(struct span target, struct span base_path, struct 
         (rest.n > 0 && rest.p[0] != '/' && rest.p[0] != '?'))
         return ERR(ERR_INVALID_URI_SYNTAX, "'%.*s' does not begin with '%.*s/'.", SPAN_FMT(target),
                    SPAN_FMT(base_path));
-    if (span_starts(rest, SPAN("/?")))
+    if (span_starts(rest, SPAN("/?/")))
         rest = span_sub(rest, 1, rest.n);
-    if (span_starts(rest, SPAN("?")))
-        rest = span_sub(rest, 1, rest.n);
-    else if (span_find_char(rest, '?', 0) < rest.n)
-        return ERR(ERR_INVALID_URI_SYNTAX,
-                   "There is a query string in '%.*s': only '/?/' is allowed, and a '?' in a value "
-                   "is written as %%3F.",
-                   SPAN_FMT(target));
-    if (rest.n > 0 && rest.p[0] != '/')
-        return ERR(ERR_INVALID_URI_SYNTAX, "The query string of '%.*s' does not begin with '/'.",
-                   SPAN_FMT(target));
-    *out_rest = rest;
+    if (span_starts(rest, SPAN("?/"))) {
+        *out_rest = span_sub(rest, 1, rest.n);
+        *out_query = span_of(NULL, 0);
+        return NULL;
+    }
+    path = rest;
+    *out_rest = span_split(&path, '?');
+    *out_query = path;
     return NULL;
 }
 
-static struct err *split_parts(struct span target, struct span base_path, struct span parts[PARTS])
+static struct err *split_parts(struct span target, struct span base_path, struct span parts[PARTS],
+                               struct span *out_query)
 {
     struct span rest;
     size_t count = 0;
 
-    TRY(strip_base(target, base_path, &rest));
+    TRY(strip_base(target, base_path, &rest, out_query));
     rest = span_sub(rest, 1, rest.n);
     if (span_ends(rest, SPAN("/")))
         rest.n--;
@@ -289,7 +362,7 @@ static struct err *check_pieces(struct span part, struct arena *a)
         struct span piece = span_split(&rest, '&');
         struct op_place at = {.end = 0};
 
-        if (find_op(piece, &at))
+        if (find_op(piece, false, &at))
             TRY(decode_text(span_sub(piece, 0, at.start), a, &decoded));
         TRY(decode_text(span_sub(piece, at.end, piece.n), a, &decoded));
     }
@@ -317,20 +390,34 @@ static struct span part_or_absent(struct span part)
     return is_empty_part(part) ? span_of(NULL, 0) : part;
 }
 
+static struct err *read_query(struct uri *uri, struct span target, struct span query,
+                              size_t max_conditions, struct arena *a)
+{
+    if (uri->meta_part.n > 0)
+        return ERR(ERR_INVALID_URI_SYNTAX,
+                   "There are meta-conditions in the path of '%.*s' beside a query: they are its "
+                   "parameters there, as in '?limit=5'.",
+                   SPAN_FMT(target));
+    uri->is_query_form = true;
+    return uri_read_form(query, max_conditions, a, uri);
+}
+
 struct err *uri_split(struct span target, struct span base_path, size_t max_conditions,
                       struct arena *a, struct uri *out_uri)
 {
-    const struct parser s = {stands_for_itself(target), a};
-    struct span parts[PARTS] = {{NULL, 0}};
+    const struct parser s = {.is_plain = stands_for_itself(target), .arena = a};
+    struct span parts[PARTS] = {{NULL, 0}}, query;
     struct uri uri = {.is_plain = s.is_plain, .is_unread = true};
 
-    TRY(split_parts(target, base_path, parts));
+    TRY(split_parts(target, base_path, parts, &query));
     TRY(take_text(&s, parts[RESOURCE], &uri.resource));
     for (size_t i = CONDITIONS; i < PARTS; i++)
         TRY(check_part(&s, parts[i], &part_kinds[i], max_conditions));
     uri.resource = part_or_absent(uri.resource);
     uri.condition_part = part_or_absent(parts[CONDITIONS]);
     uri.meta_part = part_or_absent(parts[METAS]);
+    if (query.p != NULL)
+        TRY(read_query(&uri, target, query, max_conditions, a));
     *out_uri = uri;
     return NULL;
 }
@@ -346,32 +433,102 @@ struct err *uri_parse(struct span target, struct span base_path, size_t max_cond
     return NULL;
 }
 
+static struct uri_condition *copy_conditions(const struct uri_condition *items, size_t count,
+                                             struct arena *a)
+{
+    struct uri_condition *copies = ARENA_ARRAY(a, struct uri_condition, count);
+
+    for (size_t i = 0; i < count; i++)
+        copies[i] = (struct uri_condition){
+            .key = arena_copy(a, items[i].key),
+            .op = items[i].op,
+            .value = arena_copy(a, items[i].value),
+        };
+    return copies;
+}
+
+void uri_copy(const struct uri *uri, struct arena *a, struct uri *out_copy)
+{
+    *out_copy = (struct uri){
+        .resource = arena_copy(a, uri->resource),
+        .is_query_form = uri->is_query_form,
+        .conditions = copy_conditions(uri->conditions, uri->condition_count, a),
+        .condition_count = uri->condition_count,
+        .metas = copy_conditions(uri->metas, uri->meta_count, a),
+        .meta_count = uri->meta_count,
+    };
+}
+
 /* ---- normal form ---- */
 
+/* May it stand in a target as it is? */
 static bool is_plain(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            (c != '\0' && strchr("-._~$'()*+,;:@", c) != NULL);
 }
 
-void uri_add_encoded(struct buf *b, struct span text)
+static void add_encoded(struct buf *b, struct span text, bool quotes_too)
 {
     static const char digits[] = "0123456789ABCDEF";
 
     for (size_t i = 0; i < text.n; i++) {
         unsigned char c = (unsigned char)text.p[i];
 
-        if (is_plain(text.p[i]))
+        if (is_plain(text.p[i]) && !(quotes_too && text.p[i] == '\''))
             buf_add_char(b, text.p[i]);
         else
             buf_add(b, span_of((char[]){'%', digits[c >> 4], digits[c & 15]}, 3));
     }
 }
 
-static void add_received(struct buf *b, struct span part)
+void uri_add_encoded(struct buf *b, struct span text)
 {
+    add_encoded(b, text, false);
+}
+
+/* Encoded, a quote begins no quoted step: what follows cannot be taken for a part of the key. */
+void uri_add_key(struct buf *b, struct span key)
+{
+    add_encoded(b, key, true);
+}
+
+/* A parameter as it would stand in a path. */
+static void add_parameter(struct buf *b, const struct uri_condition *parameter)
+{
+    struct op_place at;
+
+    if (!uri_is_where(parameter)) {
+        uri_add_encoded(b, parameter->key);
+        buf_add_char(b, '=');
+        uri_add_encoded(b, parameter->value);
+    } else if (find_op(parameter->value, true, &at)) {
+        uri_add_key(b, span_sub(parameter->value, 0, at.start));
+        buf_add_str(b, uri_op_text(at.op));
+        uri_add_encoded(b, span_sub(parameter->value, at.end, parameter->value.n));
+    } else {
+        uri_add_encoded(b, parameter->value);
+    }
+}
+
+static void add_received(struct buf *b, const struct uri *uri, struct span part, bool is_conditions)
+{
+    bool is_first = part.n == 0; /* nothing stands there yet */
+
     buf_add_char(b, '/');
-    buf_add(b, part.n > 0 ? part : SPAN("_"));
+    buf_add(b, part);
+    for (size_t i = 0; i < uri->parameter_count; i++) {
+        const struct uri_condition *parameter = &uri->parameters[i];
+
+        if (uri_is_where(parameter) != is_conditions || (is_conditions && parameter->value.n == 0))
+            continue;
+        if (!is_first)
+            buf_add_char(b, '&');
+        add_parameter(b, parameter);
+        is_first = false;
+    }
+    if (is_first)
+        buf_add_char(b, '_');
 }
 
 static void add_part(struct buf *b, const struct uri_condition *conditions, size_t count)
@@ -380,7 +537,7 @@ static void add_part(struct buf *b, const struct uri_condition *conditions, size
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
             buf_add_char(b, '&');
-        uri_add_encoded(b, conditions[i].key);
+        uri_add_key(b, conditions[i].key);
         buf_add_str(b, uri_op_text(conditions[i].op));
         uri_add_encoded(b, conditions[i].value);
     }
@@ -394,8 +551,8 @@ void uri_add_normal(struct buf *b, const struct uri *uri, struct span resource, 
     else
         buf_add_char(b, '_');
     if (uri->is_unread) {
-        add_received(b, uri->condition_part);
-        add_received(b, uri->meta_part);
+        add_received(b, uri, uri->condition_part, true);
+        add_received(b, uri, uri->meta_part, false);
         return;
     }
     if (uri->condition_count > 0 || uri->meta_count > 0 || all_parts)

@@ -1,178 +1,284 @@
-/* A declaration is read by two shapes: of a key, and of an entry of its AllowAccess. */
+/* Keys stand in two maps: by digest, for those who present one, and by title, for those who name
+ * one. Each key is one block of memory, for there may be very many. */
 #include "rest/access.h"
 
+#include "base/clock.h"
 #include "base/digest.h"
+#include "base/mem.h"
+#include "base/must.h"
 #include "base/text.h"
-#include "query/shape.h"
-#include "rest/schema.h"
+#include "rest/access_inner.h"
+#include "rest/account.h"
 
 #include <string.h>
 
+enum { FOUND_BY_BYTES = DIGEST_BYTES / 2 };
+
+static struct span digest_key(const void *item)
+{
+    const struct access_key *key = item;
+
+    return span_of((const char *)key->sha256, FOUND_BY_BYTES);
+}
+
+static struct span title_key(const void *item)
+{
+    return ((const struct access_key *)item)->title;
+}
+
 void access_init(struct access *access)
 {
-    *access = (struct access){0};
+    *access = (struct access){.required = false};
+    map_init(&access->by_digest, digest_key);
+    map_init(&access->by_title, title_key);
+    list_init(&access->configured);
+}
+
+static struct access_key *of_link(struct list_link *link)
+{
+    return CONTAINER_OF(link, struct access_key, configured);
+}
+
+static void remove_configured(struct access *access)
+{
+    struct list_link *link;
+
+    while ((link = list_first(&access->configured)) != NULL)
+        access_remove(access, of_link(link));
 }
 
 void access_done(struct access *access)
 {
     if (access == NULL)
         return;
-    arena_done(&access->memory);
+    remove_configured(access);
+    MUST(access_count(access) == 0);
+    map_done(&access->by_digest);
+    map_done(&access->by_title);
     access_init(access);
 }
 
-/* ---- declarations ---- */
-
-enum { ENTRY_RESOURCES, ENTRY_METHODS };
-
-static const struct property entry_properties[] = {
-    [ENTRY_RESOURCES] = {.name = SPAN_INIT("Resources"),
-                         .type = TYPE_ARRAY,
-                         .elements = TYPE_STRING,
-                         .flags = PROPERTY_REQUIRED},
-    [ENTRY_METHODS] = {.name = SPAN_INIT("Methods"),
-                       .type = TYPE_ARRAY,
-                       .elements = TYPE_STRING,
-                       .flags = PROPERTY_REQUIRED},
-};
-static const struct shape entry_shape = {entry_properties, ARRAY_LEN(entry_properties), false};
-
-enum { KEY_NAME, KEY_SHA256, KEY_ALLOW_ACCESS };
-
-static const struct property key_properties[] = {
-    [KEY_NAME] = {.name = SPAN_INIT("Name"), .type = TYPE_STRING, .flags = PROPERTY_REQUIRED},
-    [KEY_SHA256] = {.name = SPAN_INIT("KeySha256"),
-                    .type = TYPE_STRING,
-                    .flags = PROPERTY_REQUIRED},
-    [KEY_ALLOW_ACCESS] = {.name = SPAN_INIT("AllowAccess"),
-                          .type = TYPE_ARRAY,
-                          .elements = TYPE_OBJECT,
-                          .flags = PROPERTY_REQUIRED},
-};
-static const struct shape key_shape = {key_properties, ARRAY_LEN(key_properties), false};
-
-/* Dot-delimited parts of letters, digits and '_'. */
-static bool is_dotted(struct span text, size_t least_parts)
+size_t access_count(const struct access *access)
 {
-    size_t parts = 0;
-
-    do {
-        struct span part = span_split(&text, '.');
-
-        for (size_t i = 0; i < part.n; i++) {
-            char c = span_fold_char(part.p[i]);
-
-            if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_')
-                return false;
-        }
-        if (part.n == 0)
-            return false;
-        parts++;
-    } while (text.p != NULL);
-    return parts >= least_parts;
+    return map_count(&access->by_title);
 }
 
-static bool is_pattern(struct span text)
+/* ---- keys ---- */
+
+static struct access_key *with_digest(const struct access *access,
+                                      const uint8_t digest[DIGEST_BYTES])
 {
-    if (span_eq(text, SPAN("*")))
-        return true;
-    if (span_ends(text, SPAN(".*")))
-        return is_dotted(span_sub(text, 0, text.n - 2), 1);
-    return is_dotted(text, 2);
+    struct access_key *key =
+        map_find(&access->by_digest, span_of((const char *)digest, FOUND_BY_BYTES));
+
+    return key != NULL && digest_equal(key->sha256, digest, DIGEST_BYTES) ? key : NULL;
 }
 
-static struct err *read_resources(struct json_value resources, struct arena *memory,
-                                  struct arena *scratch, struct access_entry *entry)
+struct access_key *access_find(const struct access *access, struct span tenant, struct span name)
 {
-    entry->resources = ARENA_ARRAY(memory, struct span, json_count(resources));
-    for (struct json_value v = json_first(resources); json_exists(v); v = json_next(resources, v)) {
-        struct span text = json_string(v, scratch);
+    char title[ACCESS_TITLE_BYTES];
 
-        if (!is_pattern(text))
-            return ERR(ERR_INVALID_ENTITY,
-                       "Resources[%zu]: '%.*s' is neither a resource's full name, nor "
-                       "'Namespace.*', nor '*'",
-                       entry->resource_count, SPAN_FMT(text));
-        entry->resources[entry->resource_count++] = text_fold(memory, text);
+    if (tenant.n + 1 + name.n > sizeof(title))
+        return NULL;
+    if (tenant.n > 0)
+        memcpy(title, tenant.p, tenant.n);
+    title[tenant.n] = '/';
+    if (name.n > 0)
+        memcpy(title + tenant.n + 1, name.p, name.n);
+    return map_find(&access->by_title, span_of(title, tenant.n + 1 + name.n));
+}
+
+static struct span room_for(char **room, struct span text)
+{
+    struct span copy = span_of(*room, text.n);
+
+    if (text.n > 0)
+        memcpy(*room, text.p, text.n);
+    *room += text.n;
+    return copy;
+}
+
+static struct span copy_or_absent(char **room, struct span text)
+{
+    return text.p == NULL ? text : room_for(room, text);
+}
+
+static void copy_title(char **room, const struct access_key *from, struct access_key *key)
+{
+    struct span tenant = room_for(room, from->tenant);
+
+    *(*room)++ = '/';
+    key->name = room_for(room, from->name);
+    key->tenant = from->tenant.p == NULL ? from->tenant : tenant;
+    key->title = span_of(tenant.p, from->tenant.n + 1 + from->name.n);
+}
+
+/* What the texts and the entries of a key take beside it. */
+static size_t bytes_beside(const struct access_key *from)
+{
+    size_t bytes = from->tenant.n + 1 + from->name.n + from->root.n + from->rights.n;
+
+    for (size_t i = 0; i < from->entry_count; i++) {
+        const struct access_entry *entry = &from->entries[i];
+
+        bytes += sizeof(*entry) + entry->resource_count * sizeof(*entry->resources);
+        for (size_t j = 0; j < entry->resource_count; j++)
+            bytes += entry->resources[j].n;
     }
-    return NULL;
+    return bytes;
 }
 
-static struct err *read_methods(struct json_value methods, struct arena *scratch,
-                                struct access_entry *entry)
+/* Entries first, then the lists of resources, then all texts: so that each is aligned. */
+static struct access_key *copy_of(const struct access_key *from)
 {
-    size_t place = 0;
+    struct access_key *key = mem_alloc(sizeof(*key) + bytes_beside(from));
+    struct access_entry *entries = (struct access_entry *)(key + 1);
+    struct span *resources = (struct span *)(entries + from->entry_count);
+    char *room;
 
-    for (struct json_value v = json_first(methods); json_exists(v); v = json_next(methods, v)) {
-        struct span text = json_string(v, scratch);
-        bool is_all = span_eq(text, SPAN("*"));
-        enum method method = method_parse(text);
-
-        if (!is_all && method == METHOD_OTHER)
-            return ERR(ERR_INVALID_ENTITY, "Methods[%zu]: '%.*s' is no method", place,
-                       SPAN_FMT(text));
-        entry->methods |= is_all ? METHODS_ALL : METHOD_BIT(method);
-        place++;
+    *key = *from;
+    key->entries = entries;
+    for (size_t i = 0; i < from->entry_count; i++) {
+        entries[i] = from->entries[i];
+        entries[i].resources = resources;
+        resources += entries[i].resource_count;
     }
-    entry->methods = method_closure(entry->methods);
-    return NULL;
+    room = (char *)resources;
+    for (size_t i = 0; i < from->entry_count; i++)
+        for (size_t j = 0; j < entries[i].resource_count; j++)
+            entries[i].resources[j] = room_for(&room, from->entries[i].resources[j]);
+    copy_title(&room, from, key);
+    key->root = copy_or_absent(&room, from->root);
+    key->rights = copy_or_absent(&room, from->rights);
+    return key;
 }
 
-static struct err *read_entries(struct json_value entries, struct arena *memory,
-                                struct arena *scratch, struct access_key *key)
+static void enter(struct access *access, struct access_key *key)
 {
-    key->entries = ARENA_ARRAY(memory, struct access_entry, json_count(entries));
-    for (struct json_value v = json_first(entries); json_exists(v); v = json_next(entries, v)) {
-        struct access_entry *entry = &key->entries[key->entry_count];
-        struct json_value *values;
-        struct err *e = schema_read(&entry_shape, v, scratch, &values);
-
-        if (e == NULL)
-            e = read_resources(values[ENTRY_RESOURCES], memory, scratch, entry);
-        if (e == NULL)
-            e = read_methods(values[ENTRY_METHODS], scratch, entry);
-        if (e != NULL)
-            return err_prefix(e, "AllowAccess[%zu].", key->entry_count);
-        key->entry_count++;
-    }
-    return NULL;
+    if (access->accounts != NULL)
+        key->account = account_ref(access->accounts, key->tenant, key->root);
+    map_add(&access->by_digest, key);
+    map_add(&access->by_title, key);
 }
+
+static void take_out(struct access *access, struct access_key *key)
+{
+    map_remove(&access->by_digest, digest_key(key));
+    map_remove(&access->by_title, key->title);
+    if (list_linked(&key->configured))
+        list_remove(&access->configured, &key->configured);
+}
+
+struct access_key *access_put(struct access *access, const struct access_key *from)
+{
+    struct access_key *key;
+
+    if (with_digest(access, from->sha256) != NULL ||
+        access_find(access, from->tenant, from->name) != NULL)
+        return NULL;
+    key = copy_of(from);
+    key->refs = 1;
+    enter(access, key);
+    return key;
+}
+
+void access_remove(struct access *access, struct access_key *key)
+{
+    take_out(access, key);
+    access_key_unref(access, key);
+}
+
+struct access_key *access_key_ref(struct access_key *key)
+{
+    key->refs++;
+    return key;
+}
+
+void access_key_unref(struct access *access, struct access_key *key)
+{
+    if (key == NULL || --key->refs > 0)
+        return;
+    if (key->account != NULL)
+        account_unref(access->accounts, key->account);
+    mem_wipe(key->sha256, sizeof(key->sha256));
+    mem_free(key);
+}
+
+struct access_key *access_find_named(const struct access *access, struct span tenant,
+                                     struct span name)
+{
+    struct access_key *key = access_find(access, tenant, name);
+
+    return key != NULL || tenant.n == 0 ? key : access_find(access, span_of(NULL, 0), name);
+}
+
+bool access_has_expired(const struct access_key *key)
+{
+    return key->expires_unix_ns != ACCESS_FOREVER && key->expires_unix_ns <= clock_unix_ns();
+}
+
+/* ---- the configuration's ---- */
 
 static struct err *check_unlike_others(const struct access *access, const struct access_key *key)
 {
-    for (size_t i = 0; i < access->key_count; i++) {
-        const struct access_key *other = &access->keys[i];
+    const struct access_key *same = with_digest(access, key->sha256);
 
-        if (span_eq(other->name, key->name))
-            return ERR(ERR_INVALID_ENTITY, "Name: there is an API key '%.*s' already",
-                       SPAN_FMT(key->name));
-        if (memcmp(other->sha256, key->sha256, DIGEST_BYTES) == 0)
-            return ERR(ERR_INVALID_ENTITY, "KeySha256: the key '%.*s' is the same as '%.*s'",
-                       SPAN_FMT(key->name), SPAN_FMT(other->name));
-    }
+    if (access_find(access, key->tenant, key->name) != NULL)
+        return ERR(ERR_INVALID_ENTITY, "Name: there is an API key '%.*s' already",
+                   SPAN_FMT(key->name));
+    if (same != NULL)
+        return ERR(ERR_INVALID_ENTITY, "KeySha256: the key '%.*s' is the same as '%.*s'",
+                   SPAN_FMT(key->name), SPAN_FMT(same->name));
     return NULL;
 }
 
 struct err *access_add(struct access *access, struct json_value declaration, struct arena *scratch)
 {
-    struct access_key key = {.entry_count = 0};
-    size_t bytes = access->key_count * sizeof(key);
-    struct json_value *values;
-    struct span sha256;
+    struct access_key read, *key;
 
-    TRY(schema_read(&key_shape, declaration, scratch, &values));
-    key.name = arena_copy(&access->memory, json_string(values[KEY_NAME], scratch));
-    if (key.name.n == 0)
-        return ERR(ERR_INVALID_ENTITY, "Name: must not be empty");
-    sha256 = json_string(values[KEY_SHA256], scratch);
-    if (sha256.n != 2 * sizeof(key.sha256) || !text_from_hex(sha256, key.sha256))
-        return ERR(ERR_INVALID_ENTITY, "KeySha256: must be a SHA-256 in %zu hexadecimal digits",
-                   2 * sizeof(key.sha256));
-    TRY(read_entries(values[KEY_ALLOW_ACCESS], &access->memory, scratch, &key));
-    TRY(check_unlike_others(access, &key));
-    access->keys = arena_grow(&access->memory, access->keys, bytes, bytes + sizeof(key));
-    access->keys[access->key_count++] = key;
+    TRY(access_read(declaration, scratch, &read));
+    TRY(check_unlike_others(access, &read));
+    key = access_put(access, &read);
+    list_push_back(&access->configured, &key->configured);
     return NULL;
+}
+
+struct err *access_check_beside(const struct access *access, const struct access *with)
+{
+    size_t place = 0;
+
+    LIST_EACH(&with->configured, link) {
+        const struct access_key *key = of_link(link);
+        const struct access_key *named = access_find(access, key->tenant, key->name);
+        const struct access_key *same = with_digest(access, key->sha256);
+
+        if (named != NULL && !list_linked(&named->configured))
+            return ERR(ERR_INVALID_ENTITY,
+                       "ApiKeys[%zu].Name: '%.*s' is the name of a key that was made at run time",
+                       place, SPAN_FMT(key->name));
+        if (same != NULL && !list_linked(&same->configured))
+            return ERR(ERR_INVALID_ENTITY,
+                       "ApiKeys[%zu].KeySha256: the key '%.*s' was made at run time, as '%.*s'",
+                       place, SPAN_FMT(key->name), SPAN_FMT(same->name));
+        place++;
+    }
+    return NULL;
+}
+
+void access_replace(struct access *access, struct access *with)
+{
+    struct list_link *link;
+
+    remove_configured(access);
+    access->required = with->required;
+    while ((link = list_first(&with->configured)) != NULL) {
+        struct access_key *key = of_link(link);
+
+        take_out(with, key);
+        enter(access, key);
+        list_push_back(&access->configured, &key->configured);
+    }
+    access_done(with);
 }
 
 /* ---- signing in ---- */
@@ -194,41 +300,45 @@ static struct span presented_key(struct span authorization, struct arena *a)
     struct span scheme = span_split(&authorization, ' ');
     struct span credentials = span_trim(authorization);
 
-    if (span_ieq(scheme, SPAN("apikey")))
+    if (span_ieq(scheme, SPAN("apikey")) || span_ieq(scheme, SPAN("Bearer")))
         return credentials;
     if (span_ieq(scheme, SPAN("Basic")))
         return password_of(credentials, a);
     return span_of(NULL, 0);
 }
 
-/* Looks at every key, wherever the right one is. */
-static const struct access_key *find_key(const struct access *access, struct span presented)
+static struct access_key *find_presented(const struct access *access, struct span presented)
 {
-    const struct access_key *found = NULL;
     uint8_t digest[DIGEST_BYTES];
 
     digest_sha256(presented, digest);
-    for (size_t i = 0; i < access->key_count; i++)
-        if (digest_equal(access->keys[i].sha256, digest, sizeof(digest)))
-            found = &access->keys[i];
-    return found;
+    return with_digest(access, digest);
+}
+
+static struct err *check_key(const struct access_key *key)
+{
+    if (key == NULL)
+        return ERR(ERR_NOT_SIGNED_IN, "There is no such API key.");
+    if (access_has_expired(key))
+        return ERR(ERR_NOT_SIGNED_IN, "The API key has expired.");
+    return NULL;
 }
 
 struct err *access_sign_in(const struct access *access, struct span authorization, struct arena *a,
-                           const struct access_key **out_key)
+                           struct access_key **out_key)
 {
-    const struct access_key *key = NULL;
+    struct access_key *key = NULL;
     struct span presented;
 
     authorization = span_trim(authorization);
     if (authorization.n > 0) {
         presented = presented_key(authorization, a);
         if (presented.n == 0)
-            return ERR(ERR_NOT_SIGNED_IN, "The Authorization header must be 'apikey <KEY>', or "
-                                          "Basic with the API key as password.");
-        key = find_key(access, presented);
-        if (key == NULL)
-            return ERR(ERR_NOT_SIGNED_IN, "There is no such API key.");
+            return ERR(ERR_NOT_SIGNED_IN,
+                       "The Authorization header must be 'apikey <KEY>', 'Bearer <KEY>', or "
+                       "Basic with the API key as password.");
+        key = find_presented(access, presented);
+        TRY(check_key(key));
     } else if (access->required) {
         return ERR(ERR_NOT_SIGNED_IN,
                    "An API key is required, as in 'Authorization: apikey <KEY>'.");
@@ -265,6 +375,8 @@ unsigned access_methods(const struct access_key *key, struct span resource, unsi
 
     if (key == NULL)
         return methods;
+    if (span_ieq(resource, SPAN("Svc.AvailableResource")))
+        allowed = METHODS_READ;
     for (size_t i = 0; i < key->entry_count; i++)
         if (entry_covers(&key->entries[i], resource))
             allowed |= key->entries[i].methods;
@@ -274,4 +386,17 @@ unsigned access_methods(const struct access_key *key, struct span resource, unsi
 bool access_allows(const struct access_key *key, struct span resource, enum method method)
 {
     return access_methods(key, resource, METHOD_BIT(method)) != 0;
+}
+
+/* A pattern covers another one as it covers a name: `*` all of them, `shop.*` itself. */
+struct span access_lacks(const struct access_key *key, const struct access_key *granted)
+{
+    for (size_t i = 0; key != NULL && i < granted->entry_count; i++) {
+        const struct access_entry *entry = &granted->entries[i];
+
+        for (size_t j = 0; j < entry->resource_count; j++)
+            if (access_methods(key, entry->resources[j], entry->methods) != entry->methods)
+                return entry->resources[j];
+    }
+    return span_of(NULL, 0);
 }

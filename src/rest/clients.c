@@ -6,6 +6,8 @@
 
 #include "io/timer.h"
 
+#include "base/buf.h"
+#include "base/digest.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -224,6 +226,23 @@ unsigned clients_sign_in_wait_s(const struct clients *c, const struct in6_addr *
                : (unsigned)((client->full_at_ms - open_at_ms + 999) / 1000);
 }
 
+/* In the range of multicast addresses (RFC 4291, section 2.7), which no connection comes from. */
+struct in6_addr clients_of_key(struct span tenant, struct span name)
+{
+    struct in6_addr ip = {.s6_addr = {0xff}};
+    uint8_t digest[DIGEST_BYTES];
+    struct buf text;
+
+    buf_init(&text, BUF_NO_CAP);
+    buf_add(&text, tenant);
+    buf_add_char(&text, '\n'); /* in neither */
+    buf_add(&text, name);
+    digest_sha256(buf_span(&text), digest);
+    memcpy(ip.s6_addr + 1, digest, sizeof(ip) - 1);
+    buf_done(&text);
+    return ip;
+}
+
 /* One line a second at most, however many addresses guess. */
 static void complain(struct clients *c, const struct in6_addr *ip, uint64_t now_ms)
 {
@@ -232,7 +251,8 @@ static void complain(struct clients *c, const struct in6_addr *ip, uint64_t now_
     if (now_ms < c->silent_until_ms)
         return;
     c->silent_until_ms = now_ms + COMPLAINT_MS;
-    log_warn("access", "%s: too many wrong API keys", ip_text(ip, text));
+    log_warn("access", "%s: too many wrong API keys",
+             IN6_IS_ADDR_MULTICAST(ip) ? "a key that writes webhooks" : ip_text(ip, text));
 }
 
 void clients_sign_in_failed(struct clients *c, const struct in6_addr *ip)

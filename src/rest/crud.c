@@ -13,6 +13,7 @@
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "rest/schema.h"
+#include "rest/secrets.h"
 #include "store/change.h"
 #include "store/entity.h"
 
@@ -54,6 +55,23 @@ static void add_info(struct call *call, size_t count, const char *verb)
     response_add_header(call->response, SPAN("Svc-info"), buf_span(&info));
 }
 
+static bool answers_itself(const struct call *call)
+{
+    return call->method == METHOD_POST && call->resource->ops->answer != NULL;
+}
+
+static struct span answered(struct call *call, struct span json)
+{
+    struct span shown = crud_shown(call->resource, json, call->arena);
+    struct buf b;
+
+    if (!answers_itself(call))
+        return crud_visible(call->rest, call->resource, shown, call->arena);
+    buf_init_arena(&b, call->arena);
+    call->resource->ops->answer(call, shown, &b);
+    return buf_span(&b);
+}
+
 void crud_answer_changed(struct call *call, int status, const char *verb, const struct span *items,
                          size_t count)
 {
@@ -62,13 +80,14 @@ void crud_answer_changed(struct call *call, int status, const char *verb, const 
 
     response->status = status;
     add_info(call, count, verb);
-    if (negotiate_prefers_minimal(request_header_all(call->request, SPAN("Prefer"), call->arena))) {
+    if (!answers_itself(call) &&
+        negotiate_prefers_minimal(request_header_all(call->request, SPAN("Prefer"), call->arena))) {
         response_add_header(response, SPAN("Preference-Applied"), SPAN("return=minimal"));
         return;
     }
     visible = ARENA_ARRAY(call->arena, struct span, count);
     for (size_t i = 0; i < count; i++)
-        visible[i] = crud_visible(call, items[i], call->arena);
+        visible[i] = answered(call, items[i]);
     response->content_type = format_media_type(call->out.format);
     formats_add_list(&response->body, visible, count, call->out.format, call->out.indent,
                      call->arena);
@@ -116,20 +135,32 @@ static struct err *store_draft(struct call *call, struct draft *draft, const str
     return check_change(call);
 }
 
+static const struct shape *stored_shape(const struct resource *resource)
+{
+    return resource->ops->stored_shape != NULL ? resource->ops->stored_shape : resource->shape;
+}
+
 /* Decodes one input object over an old entity (NULL: an insert) and stores it; `a` holds what that
  * takes on the way. */
 static struct err *decode_entity(struct call *call, struct json_value input,
                                  const struct entity *old, enum schema_mode mode, struct arena *a,
                                  struct span *out_json)
 {
+    const struct resource *resource = call->resource;
+    struct span old_text = old != NULL ? entity_json(old) : span_of(NULL, 0);
     struct json_value old_json = {NULL, NULL};
     struct draft draft;
 
-    if (old != NULL)
-        old_json = entity_parse(entity_json(old), a);
-    TRY(schema_decode(call->resource->shape, input, old_json, mode, a, &draft));
-    if (call->resource->ops->check != NULL)
-        TRY(call->resource->ops->check(call, &draft, old));
+    if (resource->ops->has_secrets) {
+        TRY(secrets_decode(&call->rest->mask, stored_shape(resource), input, old_text, mode, a,
+                           &draft));
+    } else {
+        if (old != NULL)
+            old_json = entity_parse(old_text, a);
+        TRY(schema_decode(stored_shape(resource), input, old_json, mode, a, &draft));
+    }
+    if (resource->ops->check != NULL)
+        TRY(resource->ops->check(call, &draft, old));
     return store_draft(call, &draft, old, out_json);
 }
 

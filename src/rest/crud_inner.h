@@ -5,19 +5,16 @@
 #include "rest/resource.h"
 #include "store/entity.h"
 
-/* May the call's key see secrets of this resource? */
-bool crud_sees_secrets(const struct call *call);
-/* Are there any that the caller may not see? */
-bool crud_masks(const struct call *call);
 /* Can the text that is shown be another than the one that is stored? */
 bool crud_renders(const struct call *call);
 /* The entity's text, in the form that its resource has now: members that are no longer declared are
  * left out, new ones are null. */
 struct span crud_text(const struct resource *resource, const struct entity *e, struct arena *a);
-/* The text with its secrets masked. */
-struct span crud_masked(const struct resource *resource, struct span json, struct arena *a);
-/* The text as the caller may see it. */
-struct span crud_visible(const struct call *call, struct span json, struct arena *a);
+/* A stored text, without what is never shown of it. */
+struct span crud_shown(const struct resource *resource, struct span json, struct arena *a);
+/* The text as it is shown: secrets are masked, whoever asks. */
+struct span crud_visible(const struct rest *rest, const struct resource *resource, struct span json,
+                         struct arena *a);
 /* The id of a stored text: its first member. */
 struct span crud_id_of(struct span json);
 /* `/<resource>/...` below the base path: for headers that clients follow as they stand. Svc-pager

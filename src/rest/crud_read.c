@@ -7,7 +7,6 @@
 #include "query/meta.h"
 #include "query/query.h"
 #include "query/uri.h"
-#include "rest/access.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/crud_inner.h"
@@ -41,23 +40,23 @@ struct collection_source {
     bool found_hold; /* those have passed the query's filter */
 };
 
-bool crud_sees_secrets(const struct call *call)
-{
-    unsigned writing = METHOD_BIT(METHOD_POST) | METHOD_BIT(METHOD_PATCH) | METHOD_BIT(METHOD_PUT);
-
-    return access_methods(call->key, call->resource->name, writing) != 0;
-}
-
-bool crud_masks(const struct call *call)
-{
-    return call->resource->ops->mask != NULL && !crud_sees_secrets(call);
-}
-
 bool crud_renders(const struct call *call)
 {
     const struct resource *resource = call->resource;
 
-    return (resource->shape_since > 0 && !resource->shape->dynamic) || crud_masks(call);
+    return (resource->shape_since > 0 && !resource->shape->dynamic) ||
+           resource->ops->stored_shape != NULL || resource->ops->has_secrets;
+}
+
+struct span crud_shown(const struct resource *resource, struct span json, struct arena *a)
+{
+    struct buf b;
+
+    if (resource->ops->stored_shape == NULL)
+        return json;
+    buf_init_arena(&b, a);
+    schema_add_reshaped(&b, resource->shape, entity_parse(json, a), a);
+    return buf_span(&b);
 }
 
 struct span crud_text(const struct resource *resource, const struct entity *e, struct arena *a)
@@ -65,24 +64,22 @@ struct span crud_text(const struct resource *resource, const struct entity *e, s
     struct buf b;
 
     if (e->version >= resource->shape_since || resource->shape->dynamic)
-        return entity_json(e);
+        return crud_shown(resource, entity_json(e), a);
     buf_init_arena(&b, a);
     schema_add_reshaped(&b, resource->shape, entity_parse(entity_json(e), a), a);
     return buf_span(&b);
 }
 
-struct span crud_masked(const struct resource *resource, struct span json, struct arena *a)
+struct span crud_visible(const struct rest *rest, const struct resource *resource, struct span json,
+                         struct arena *a)
 {
     struct buf masked;
 
+    if (!resource->ops->has_secrets)
+        return json;
     buf_init_arena(&masked, a);
-    resource->ops->mask(&masked, json, a);
+    mask_add_value(&masked, &rest->mask, entity_parse(json, a), a);
     return buf_span(&masked);
-}
-
-struct span crud_visible(const struct call *call, struct span json, struct arena *a)
-{
-    return crud_masks(call) ? crud_masked(call->resource, json, a) : json;
 }
 
 /* As the request sees it, whatever has become of it. */
@@ -150,7 +147,8 @@ static struct span render_entity(struct query_source *source, const struct query
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
 
-    return crud_visible(s->call, crud_text(s->call->resource, seen(s->call, item->object), a), a);
+    return crud_visible(s->call->rest, s->call->resource,
+                        crud_text(s->call->resource, seen(s->call, item->object), a), a);
 }
 
 static struct span hidden_value(struct query_source *source, const struct query_item *item,
@@ -403,28 +401,27 @@ static struct span tag_of(const struct call *call, const struct entity *e, struc
     return span_of(room + before, version.n + how.n + 2);
 }
 
-/* How an entity is shown: indented, with its secrets masked. */
-static const struct span hows[2][2] = {{SPAN_INIT(""), SPAN_INIT("-m")},
-                                       {SPAN_INIT("-i"), SPAN_INIT("-i-m")}};
+/* How an entity is shown: compact, indented. */
+static const struct span hows[] = {SPAN_INIT(""), SPAN_INIT("-i")};
 
 /* The tag names the entity's version, which is why only the entity itself carries one, not what
  * select, rename or another format made of it. */
 static struct span etag_of(const struct call *call, const struct query_result *result)
 {
-    bool is_indented = call->out.indent > 0, is_masked = !crud_sees_secrets(call);
+    bool is_indented = call->out.indent > 0;
 
     if (call->resource->collection == NULL || result->count != 1 ||
         call->out.format != FORMAT_JSON || !meta_is_plain(&call->query->meta))
         return (struct span){NULL, 0};
-    return tag_of(call, result->items[0].object, hows[is_indented][is_masked]);
+    return tag_of(call, result->items[0].object, hows[is_indented]);
 }
 
 /* Is one of the tags listed that the entity has now, however it was shown? */
 static bool lists_entity(const struct call *call, struct span list, const struct entity *e,
                          bool weak)
 {
-    for (size_t i = 0; i < ARRAY_LEN(hows) * ARRAY_LEN(hows[0]); i++)
-        if (negotiate_etag_listed(list, tag_of(call, e, hows[i / 2][i % 2]), weak))
+    for (size_t i = 0; i < ARRAY_LEN(hows); i++)
+        if (negotiate_etag_listed(list, tag_of(call, e, hows[i]), weak))
             return true;
     return false;
 }
@@ -517,7 +514,7 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     struct span *texts;
 
     response_add_own_header(response, SPAN("Svc-count"), arena_u64(call->arena, result->count));
-    if (result->count == 0) {
+    if (result->count == 0 && !call->uri->is_query_form) {
         response->status = 204;
         return NULL;
     }

@@ -1,7 +1,6 @@
 #include "rest/error_log.h"
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -67,24 +66,76 @@ static void add_member(struct buf *b, const char *name, struct span text)
     json_add_string(b, text_cut(text, TEXT_MAX_SCALARS));
 }
 
+/* A step may stand in quotes. */
+static struct span unquoted(struct span step)
+{
+    bool is_quoted =
+        step.n >= 2 && (step.p[0] == '\'' || step.p[0] == '"') && step.p[step.n - 1] == step.p[0];
+
+    return is_quoted ? span_sub(step, 1, step.n - 1) : step;
+}
+
+static bool names_secret(const struct mask *m, struct span path)
+{
+    while (path.p != NULL) {
+        struct span step = unquoted(span_split(&path, '.'));
+
+        if (mask_is_secret_header(m, step) || mask_is_secret_list(step))
+            return true;
+    }
+    return false;
+}
+
+static struct uri_condition *masked_conditions(const struct call *call,
+                                               const struct uri_condition *conditions, size_t count)
+{
+    const struct mask *m = &call->rest->mask;
+    struct uri_condition *masked = ARENA_ARRAY(call->arena, struct uri_condition, count);
+
+    for (size_t i = 0; i < count; i++) {
+        masked[i] = conditions[i];
+        masked[i].value = names_secret(m, conditions[i].key)
+                              ? SPAN(MASK)
+                              : mask_text(m, conditions[i].value, call->arena);
+    }
+    return masked;
+}
+
+/* What is no target, or has parts that are none: as received, unless there is a secret in it. It
+ * may be encoded. */
+static struct span masked_target(const struct call *call, struct span target)
+{
+    struct span decoded = uri_decoded(target, call->arena);
+    struct span masked = mask_text(&call->rest->mask, decoded, call->arena);
+
+    return masked.p == decoded.p ? target : masked;
+}
+
 /* `/<resource>/<conditions>/<meta-conditions>`, or the target as received when that has no parts.
  */
 static void add_uri(struct buf *b, const struct call *call)
 {
     struct span name = call->resource != NULL ? call->resource->name : call->uri->resource;
+    struct uri masked = *call->uri;
     struct buf uri;
 
     buf_init(&uri, BUF_NO_CAP);
+    masked.conditions = masked_conditions(call, masked.conditions, masked.condition_count);
+    masked.metas = masked_conditions(call, masked.metas, masked.meta_count);
     if (call->uri_is_split)
-        uri_add_normal(&uri, call->uri, name, true);
+        uri_add_normal(&uri, &masked, mask_text(&call->rest->mask, name, call->arena), true);
     else
         buf_add(&uri, call->request->target);
-    add_member(b, "Uri", buf_span(&uri));
+    if (!call->uri_is_split || masked.is_unread)
+        add_member(b, "Uri", masked_target(call, buf_span(&uri)));
+    else
+        add_member(b, "Uri", buf_span(&uri));
     buf_done(&uri);
 }
 
-static void add_headers(struct buf *b, const struct request *r)
+static void add_headers(struct buf *b, const struct call *call)
 {
+    const struct request *r = call->request;
     struct buf all;
 
     buf_init(&all, BUF_NO_CAP);
@@ -95,42 +146,19 @@ static void add_headers(struct buf *b, const struct request *r)
             buf_add_str(&all, " | ");
         buf_add(&all, h->name);
         buf_add_str(&all, ": ");
-        buf_add(&all, mask_header_value(h->name, h->value));
+        buf_add(&all, mask_header_value(&call->rest->mask, h->name, h->value, call->arena));
     }
     add_member(b, "Headers", buf_span(&all));
     mem_wipe(all.p, all.n);
     buf_done(&all);
 }
 
-/* Of a resource that is not known, which may be one with secrets misspelled, only bodies that name
- * one of theirs: other bodies stay as they came. */
-static bool may_hold_secrets(const struct call *call, struct span body)
-{
-    return call->resource != NULL ? call->resource->ops->mask != NULL : mask_names_secret(body);
-}
-
-/* A body that may hold secrets is shown without them; one that cannot be read, not at all. */
 static struct span visible_body(const struct call *call)
 {
     const struct limits *limits = call->rest->limits;
     const struct json_limits bounds = {(uint32_t)limits->json_depth, (uint32_t)limits->json_nodes};
-    struct span body = call->request->body;
-    struct json_doc doc;
-    struct buf masked;
-    struct err *e;
 
-    if (!may_hold_secrets(call, body))
-        return body;
-    e = json_parse(body, &bounds, call->arena, &doc);
-    if (e != NULL) {
-        err_free(e);
-        return SPAN(MASK);
-    }
-    buf_init(&masked, BUF_NO_CAP);
-    mask_add_value(&masked, json_root(&doc), call->arena);
-    body = arena_copy(call->arena, buf_span(&masked));
-    buf_done(&masked);
-    return body;
+    return mask_body(&call->rest->mask, call->request->body, &bounds, call->arena);
 }
 
 static void add_body(struct buf *b, const struct call *call)
@@ -167,7 +195,7 @@ static void add_trace(struct buf *b, const struct err *e)
 }
 
 static void add_entity(struct buf *b, const struct call *call, const struct err *e,
-                       const struct uuid *id, uint64_t object_no)
+                       struct span message, const struct uuid *id, uint64_t object_no)
 {
     struct span resource = call->error_resource;
 
@@ -175,12 +203,12 @@ static void add_entity(struct buf *b, const struct call *call, const struct err 
     member_add_uuid(b, SPAN("Id"), id);
     member_add_time(b, SPAN("Time"), clock_unix_ns());
     add_member(b, "ResourceName", resource.p == NULL ? SPAN("<unknown>") : resource);
-    add_member(b, "Action", call->request->method);
+    add_member(b, "Action", mask_text(&call->rest->mask, call->request->method, call->arena));
     add_member(b, "ErrorCode", err_info(err_code(e))->name);
     add_trace(b, e);
-    add_member(b, "Message", err_message(e));
+    add_member(b, "Message", message);
     add_uri(b, call);
-    add_headers(b, call->request);
+    add_headers(b, call);
     add_body(b, call);
     member_add_u64(b, SPAN("ObjectNo"), object_no);
     buf_add_char(b, '}');
@@ -194,7 +222,7 @@ static void read_conditions(struct call *call)
         err_free(uri_read_conditions(call->uri, call->arena));
 }
 
-struct span error_log_store(struct call *call, const struct err *e)
+struct span error_log_store(struct call *call, const struct err *e, struct span message)
 {
     struct turn *turn = call->rest->turn;
     struct uuid id = uuid_new();
@@ -207,7 +235,7 @@ struct span error_log_store(struct call *call, const struct err *e)
     change_init(&change, turn, call->arena);
     buf_init(&json, BUF_NO_CAP);
     read_conditions(call);
-    add_entity(&json, call, e, &id, change_next_serial(&change));
+    add_entity(&json, call, e, message, &id, change_next_serial(&change));
     change_put_entity(&change, error_log_resource, &id, change_next_serial(&change),
                       buf_span(&json));
     failed = turn_apply(turn, &change, &serial);

@@ -1,3 +1,5 @@
+/* Secrets by their place and by how they begin, in parsed values. What is no JSON, and the insides
+ * of strings, are mask_text.c's. */
 #include "rest/mask.h"
 
 static const struct span secret_headers[] = {
@@ -6,92 +8,33 @@ static const struct span secret_headers[] = {
     SPAN_INIT("Cookie"),
     SPAN_INIT("X-Api-Key"),
 };
-static const struct span secrets_member = SPAN_INIT("Secrets");
+static const struct span beginnings[] = {
+    SPAN_INIT("whsec_"),  SPAN_INIT("whsk_"),   SPAN_INIT("svck_"),
+    SPAN_INIT("apikey "), SPAN_INIT("Bearer "), SPAN_INIT("Basic "),
+};
 
-bool mask_names_secret(struct span text)
-{
-    for (size_t at = 0; at < text.n; at++) {
-        struct span rest = span_sub(text, at, text.n);
-
-        if (span_istarts(rest, secrets_member))
-            return true;
-        for (size_t i = 0; i < ARRAY_LEN(secret_headers); i++)
-            if (span_istarts(rest, secret_headers[i]))
-                return true;
-    }
-    return false;
-}
-
-bool mask_is_secret_header(struct span name)
+bool mask_is_secret_header(const struct mask *m, struct span name)
 {
     for (size_t i = 0; i < ARRAY_LEN(secret_headers); i++)
         if (span_ieq(name, secret_headers[i]))
             return true;
+    for (const char *const *at = m->header_names; at != NULL && *at != NULL; at++)
+        if (span_ieq(name, span_str(*at)))
+            return true;
     return false;
 }
 
-struct span mask_header_value(struct span name, struct span value)
+bool mask_is_secret_list(struct span name)
 {
-    if (span_ieq(name, SPAN("Authorization")))
-        return SPAN("apikey " MASK);
-    return mask_is_secret_header(name) ? SPAN(MASK) : value;
+    return span_ieq(name, SPAN("Secrets"));
 }
 
-void mask_add_headers(struct buf *b, struct json_value headers, struct arena *a)
+bool mask_is_secret_text(struct span text)
 {
-    if (json_type(headers) != JSON_OBJECT) {
-        buf_add_str(b, "null");
-        return;
-    }
-    buf_add_char(b, '{');
-    for (struct json_member m = json_first_member(headers); json_exists(m.name);
-         m = json_next_member(headers, m)) {
-        struct span name = json_string(m.name, a);
-
-        json_add_name(b, name);
-        if (mask_is_secret_header(name) && json_type(m.value) != JSON_NULL)
-            json_add_string(b, SPAN(MASK));
-        else
-            json_add_compact(b, m.value);
-    }
-    buf_add_char(b, '}');
-}
-
-static void add_masked_member(struct buf *b, struct json_member m, struct arena *a)
-{
-    struct span name = json_string(m.name, a);
-    bool is_secret = mask_is_secret_header(name) || span_ieq(name, secrets_member);
-
-    json_add_name(b, name);
-    if (is_secret && json_type(m.value) != JSON_NULL)
-        json_add_string(b, SPAN(MASK));
-    else
-        mask_add_value(b, m.value, a);
-}
-
-/* As deep as the parser let it be, which is bounded. */
-void mask_add_value(struct buf *b, struct json_value value, struct arena *a)
-{
-    if (json_type(value) == JSON_OBJECT) {
-        buf_add_char(b, '{');
-        for (struct json_member m = json_first_member(value); json_exists(m.name);
-             m = json_next_member(value, m))
-            add_masked_member(b, m, a);
-        buf_add_char(b, '}');
-    } else if (json_type(value) == JSON_ARRAY) {
-        bool is_first = true;
-
-        buf_add_char(b, '[');
-        for (struct json_value v = json_first(value); json_exists(v); v = json_next(value, v)) {
-            if (!is_first)
-                buf_add_char(b, ',');
-            is_first = false;
-            mask_add_value(b, v, a);
-        }
-        buf_add_char(b, ']');
-    } else {
-        json_add_compact(b, value);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(beginnings); i++)
+        if (span_istarts(text, beginnings[i]))
+            return true;
+    return false;
 }
 
 bool mask_is(struct json_value value, struct arena *a)
@@ -99,13 +42,153 @@ bool mask_is(struct json_value value, struct arena *a)
     return json_type(value) == JSON_STRING && span_eq(json_string(value, a), SPAN(MASK));
 }
 
-struct json_value mask_restore(struct span name, struct json_value value, struct json_value old,
-                               struct arena *a)
+struct span mask_header_value(const struct mask *m, struct span name, struct span value,
+                              struct arena *a)
 {
-    struct json_value kept;
+    if (span_ieq(name, SPAN("Authorization")))
+        return SPAN("apikey " MASK);
+    if (mask_is_secret_header(m, name) || mask_is_secret_text(value))
+        return SPAN(MASK);
+    return mask_text(m, value, a);
+}
 
-    if (!mask_is(value, a))
-        return value;
-    kept = json_member_fold(old, name);
-    return json_exists(kept) ? kept : value;
+/* ---- values ---- */
+
+struct masking {
+    struct buf *b;
+    const struct mask *m;
+    struct arena *a;
+    bool looks_inside; /* of strings too */
+    bool has_found;
+};
+
+static void add_value(struct masking *g, struct json_value value);
+
+static void add_mask(struct masking *g)
+{
+    json_add_string(g->b, SPAN(MASK));
+    g->has_found = true;
+}
+
+static void add_secret(struct masking *g, struct json_value value)
+{
+    if (json_type(value) == JSON_NULL)
+        json_add_compact(g->b, value);
+    else
+        add_mask(g);
+}
+
+static void add_list(struct masking *g, struct json_value list,
+                     void (*add)(struct masking *g, struct json_value element))
+{
+    bool is_first = true;
+
+    buf_add_char(g->b, '[');
+    for (struct json_value v = json_first(list); json_exists(v); v = json_next(list, v)) {
+        if (!is_first)
+            buf_add_char(g->b, ',');
+        is_first = false;
+        add(g, v);
+    }
+    buf_add_char(g->b, ']');
+}
+
+static void add_member(struct masking *g, struct json_member m)
+{
+    struct span name = json_string(m.name, g->a);
+
+    buf_add(g->b, json_text(m.name));
+    buf_add_char(g->b, ':');
+    if (mask_is_secret_header(g->m, name))
+        add_secret(g, m.value);
+    else if (!mask_is_secret_list(name))
+        add_value(g, m.value);
+    else if (json_type(m.value) == JSON_ARRAY)
+        add_list(g, m.value, add_secret);
+    else
+        add_secret(g, m.value);
+}
+
+static void add_object(struct masking *g, struct json_value object)
+{
+    bool is_first = true;
+
+    buf_add_char(g->b, '{');
+    for (struct json_member m = json_first_member(object); json_exists(m.name);
+         m = json_next_member(object, m)) {
+        if (!is_first)
+            buf_add_char(g->b, ',');
+        is_first = false;
+        add_member(g, m);
+    }
+    buf_add_char(g->b, '}');
+}
+
+static void add_string(struct masking *g, struct json_value value)
+{
+    struct span text = json_string(value, g->a), inside;
+
+    if (mask_is_secret_text(text)) {
+        add_mask(g);
+        return;
+    }
+    inside = g->looks_inside ? mask_text(g->m, text, g->a) : text;
+    if (inside.p == text.p) {
+        json_add_compact(g->b, value);
+        return;
+    }
+    json_add_string(g->b, inside);
+    g->has_found = true;
+}
+
+/* As deep as the parser let it be, which is bounded. */
+static void add_value(struct masking *g, struct json_value value)
+{
+    switch (json_type(value)) {
+    case JSON_OBJECT:
+        add_object(g, value);
+        break;
+    case JSON_ARRAY:
+        add_list(g, value, add_value);
+        break;
+    case JSON_STRING:
+        add_string(g, value);
+        break;
+    default:
+        json_add_compact(g->b, value);
+    }
+}
+
+void mask_add_value(struct buf *b, const struct mask *m, struct json_value value, struct arena *a)
+{
+    struct masking g = {.b = b, .m = m, .a = a};
+
+    add_value(&g, value);
+}
+
+/* ---- bodies ---- */
+
+struct span mask_body(const struct mask *m, struct span body, const struct json_limits *limits,
+                      struct arena *a)
+{
+    struct masking g = {.m = m, .a = a, .looks_inside = true};
+    struct span shown;
+    struct json_doc doc;
+    struct err *e;
+    struct buf b;
+
+    /* Without an escape, nothing is there that running text would not show. */
+    if (span_find_char(body, '\\', 0) == body.n && mask_text(m, body, a).p == body.p)
+        return body;
+    e = json_parse(body, limits, a, &doc);
+    if (e != NULL) {
+        err_free(e);
+        return mask_text(m, body, a);
+    }
+    buf_init(&b, BUF_NO_CAP);
+    g.b = &b;
+    add_value(&g, json_root(&doc));
+    shown = g.has_found ? arena_copy(a, buf_span(&b)) : body;
+    buf_done(&b);
+    return shown;
 }

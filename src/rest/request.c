@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "query/query.h"
 #include "rest/access.h"
+#include "rest/account.h"
+#include "rest/api_key.h"
 #include "rest/call.h"
 #include "rest/clients.h"
 #include "rest/cors.h"
@@ -26,29 +28,80 @@
 
 static struct err *refuse_sign_in(struct call *call, unsigned wait_s)
 {
-    struct err *e = ERR(ERR_TOO_MANY_REQUESTS, "too many requests with a wrong API key came from "
-                                               "this address: the limit FailedSignInsPerMinute");
+    struct err *e = ERR(ERR_TOO_MANY_REQUESTS,
+                        "too many wrong API keys came from this address, or in webhooks from this "
+                        "key: the limit FailedSignInsPerMinute");
 
     call->rest->metrics->limit_hits[METRIC_FAILED_SIGN_INS]++;
     err_set_retry_after(e, wait_s);
     return e;
 }
 
-/* A request without a key guesses none: it neither counts as a failure nor waits. */
-static struct err *sign_in(struct call *call)
+/* The request has it until it ends, though the key may be withdrawn meanwhile. */
+static void use_key(struct call *call)
 {
     struct rest *rest = call->rest;
-    const struct in6_addr *client = call->request->client;
-    struct span authorization = request_header(call->request, SPAN("Authorization"));
-    unsigned wait_s = authorization.n > 0 ? clients_sign_in_wait_s(rest->clients, client) : 0;
+
+    call->account = access_key_ref(call->key)->account;
+    if (loop_now_ms(rest->loop) >= call->key->used_until_ms)
+        api_key_note_use(rest->api_keys, call->key);
+}
+
+/* Those that the service makes itself are a part of what somebody asked for, or have limits of
+ * their own. */
+static struct err *check_rate(const struct call *call)
+{
+    struct rest *rest = call->rest;
+    int64_t most = rest->limits->account_requests_per_second;
+    unsigned wait_s;
     struct err *e;
 
+    if (most == 0 || call->request->is_local)
+        return NULL;
+    wait_s = account_take_request(call->account, most, loop_now_ms(rest->loop));
+    if (wait_s == 0)
+        return NULL;
+    rest->metrics->limit_hits[METRIC_ACCOUNT_REQUESTS]++;
+    e = ERR(ERR_TOO_MANY_REQUESTS, "the limit AccountRequestsPerSecond (%lld) is reached",
+            (long long)most);
+    err_set_retry_after(e, wait_s);
+    return e;
+}
+
+/* A request without a key guesses none: it neither counts as a failure nor waits. */
+struct err *call_sign_in(struct call *call, struct span authorization, struct access_key **out_key)
+{
+    struct clients *clients = call->rest->clients;
+    const struct in6_addr *client = call->request->client, *key = NULL;
+    struct in6_addr of_key;
+    unsigned wait_s;
+    struct err *e;
+
+    if (authorization.n == 0)
+        return access_sign_in(call->rest->access, authorization, call->arena, out_key);
+    if (call->key != NULL) {
+        of_key = clients_of_key(call->key->tenant, call->key->name);
+        key = &of_key;
+    }
+    wait_s = MAX(clients_sign_in_wait_s(clients, client), clients_sign_in_wait_s(clients, key));
     if (wait_s > 0)
         return refuse_sign_in(call, wait_s);
-    e = access_sign_in(rest->access, authorization, call->arena, &call->key);
-    if (e != NULL && authorization.n > 0)
-        clients_sign_in_failed(rest->clients, client);
+    e = access_sign_in(call->rest->access, authorization, call->arena, out_key);
+    if (e != NULL) {
+        clients_sign_in_failed(clients, client);
+        clients_sign_in_failed(clients, key);
+    }
     return e;
+}
+
+static struct err *sign_in(struct call *call)
+{
+    struct span authorization = request_header(call->request, SPAN("Authorization"));
+
+    TRY(call_sign_in(call, authorization, &call->key));
+    if (call->key != NULL)
+        use_key(call);
+    return check_rate(call);
 }
 
 static struct err *find_resource(struct call *call)
@@ -76,14 +129,9 @@ static struct err *check_method(struct call *call)
                SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
 }
 
-static bool lists_resources(const struct call *call)
-{
-    return span_ieq(call->resource->name, SPAN("Svc.AvailableResource"));
-}
-
 static struct err *check_rights(const struct call *call)
 {
-    if (lists_resources(call) || access_allows(call->key, call->resource->name, call->method))
+    if (access_allows(call->key, call->resource->name, call->method))
         return NULL;
     return ERR(ERR_NOT_AUTHORIZED, "the API key may not use %.*s on '%.*s'",
                SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
@@ -232,17 +280,24 @@ static void add_challenge(struct call *call, const struct err *e)
                             arena_printf(call->arena, "%u", err_retry_after(e)));
 }
 
+/* A message may quote what was sent. One about signing in does not, and speaks of keys. */
+static struct span message_of(const struct call *call, const struct err *e)
+{
+    return err_code(e) == ERR_NOT_SIGNED_IN
+               ? err_message(e)
+               : mask_message(&call->rest->mask, err_message(e), call->arena);
+}
+
 static void answer_error(struct call *call, const struct err *e)
 {
     struct response *response = call->response;
-    struct span link = {NULL, 0};
+    struct span link = {NULL, 0}, message = message_of(call, e);
 
     response->header_count = 0;
     response->serial = 0;
     if (call->method != METHOD_OPTIONS && error_log_keeps(err_code(e)))
-        link = error_log_store(call, e);
-    response_set_problem(response, err_info(err_code(e))->status, err_code(e), err_message(e),
-                         link);
+        link = error_log_store(call, e, message);
+    response_set_problem(response, err_info(err_code(e))->status, err_code(e), message, link);
     if (link.p != NULL)
         response_add_header(response, SPAN("ErrorInfo"), link);
     add_challenge(call, e);
@@ -312,6 +367,7 @@ void request_run(struct rest *rest, const struct request *request, struct respon
         .request = request,
         .response = response,
         .arena = &response->arena,
+        .account = rest->everybody,
         .uri = &uri,
         .query = &query,
         .change = &change,
@@ -326,6 +382,7 @@ void request_run(struct rest *rest, const struct request *request, struct respon
     response->gives_way = e != NULL && err_code(e) == ERR_GIVES_WAY;
     if (!response->gives_way)
         answer(&call, e);
+    access_key_unref(rest->access, call.key);
     err_free(e);
 }
 

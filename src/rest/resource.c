@@ -243,8 +243,7 @@ bool resource_is_visible(const struct resource *resource, const struct access_ke
     /* An event resource has no methods: any right on it will do. */
     unsigned methods = resource->kind == KIND_EVENT ? METHODS_ALL : resource->methods;
 
-    return key == NULL || span_ieq(resource->name, SPAN("Svc.AvailableResource")) ||
-           access_methods(key, resource->name, methods) != 0;
+    return key == NULL || access_methods(key, resource->name, methods) != 0;
 }
 
 static struct err *ambiguous(const struct suffix *suffix, struct span name,

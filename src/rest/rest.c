@@ -4,9 +4,12 @@
 #include "base/fiber.h"
 #include "base/mem.h"
 #include "rest/access.h"
+#include "rest/account.h"
+#include "rest/api_key.h"
 #include "rest/clients.h"
 #include "rest/evaluation.h"
 #include "rest/resource.h"
+#include "store/store.h"
 
 void rest_init(struct rest *rest, const struct rest_options *options)
 {
@@ -17,40 +20,58 @@ void rest_init(struct rest *rest, const struct rest_options *options)
         .limits = options->limits,
         .metrics = options->metrics,
         .access = NEW(struct access),
+        .accounts = accounts_new(),
         .clients = clients_new(options->loop, options->limits),
         .resources = NEW(struct resources),
         .evaluations = NEW(struct evaluations),
         .base_path = options->base_path,
         .cors_origins = options->cors_origins,
+        .mask = options->mask,
     };
     access_init(rest->access);
+    rest->access->accounts = rest->accounts;
+    rest->everybody = account_ref(rest->accounts, span_of(NULL, 0), span_of(NULL, 0));
     resources_init(rest->resources);
     evaluations_init(rest->evaluations, rest->loop);
+    rest->api_keys = api_keys_new(rest);
 }
 
 void rest_done(struct rest *rest)
 {
     resources_done(rest->resources);
     clients_free(rest->clients);
+    api_keys_free(rest->api_keys);
     access_done(rest->access);
+    account_unref(rest->accounts, rest->everybody);
+    accounts_free(rest->accounts);
     mem_free(rest->evaluations);
     fiber_forget_stacks();
     mem_free(rest->resources);
     mem_free(rest->access);
 }
 
-static void free_access(void *access)
-{
-    access_done(access);
-    mem_free(access);
-}
-
 void rest_set_access(struct rest *rest, struct access *access)
 {
-    struct access *was = NEW(struct access);
+    api_keys_detach_configured(rest->api_keys);
+    access_replace(rest->access, access);
+    if (store_is_loaded(rest->store))
+        api_keys_read_anew(rest->api_keys);
+}
 
-    *was = *rest->access;
-    *rest->access = *access;
-    access_init(access);
-    fiber_retire(free_access, was);
+static struct span root_of(const struct rest *rest, struct span owner)
+{
+    const struct access_key *key =
+        owner.n == 0 ? NULL : access_find(rest->access, span_of(NULL, 0), owner);
+
+    return key == NULL ? owner : key->root;
+}
+
+struct account *rest_account_of(struct rest *rest, struct span tenant, struct span owner)
+{
+    return account_ref(rest->accounts, tenant, root_of(rest, owner));
+}
+
+struct account *rest_find_account(struct rest *rest, struct span tenant, struct span owner)
+{
+    return account_find(rest->accounts, tenant, root_of(rest, owner));
 }

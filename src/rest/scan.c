@@ -105,7 +105,8 @@ static struct span render(struct query_source *source, const struct query_item *
 {
     const struct scan *s = CONTAINER_OF(source, struct scan, source);
 
-    return crud_visible(s->call, crud_text(s->call->resource, item->object, a), a);
+    return crud_visible(s->call->rest, s->call->resource,
+                        crud_text(s->call->resource, item->object, a), a);
 }
 
 /* It may change, or go, while it is tested. */

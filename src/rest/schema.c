@@ -480,6 +480,13 @@ struct span draft_get(const struct draft *d, struct span property)
     return place == SIZE_MAX ? (struct span){NULL, 0} : d->values[place];
 }
 
+struct span draft_written(const struct draft *d, struct span property)
+{
+    size_t place = place_of(d, property);
+
+    return d->written == NULL || place == SIZE_MAX ? draft_get(d, property) : d->written[place];
+}
+
 void draft_set(struct draft *d, struct span property, struct span json)
 {
     size_t place = place_of(d, property);

@@ -20,6 +20,7 @@ void change_init(struct change *c, struct turn *turn, struct arena *a)
     buf_init(&c->bodies, BUF_NO_CAP);
     c->first_serial = journal_next_serial(turn_journal(turn));
     c->next_serial = c->first_serial;
+    c->no = turn_number_change(turn);
 }
 
 void change_done(struct change *c)
@@ -56,6 +57,7 @@ void change_end(struct change *c, unsigned kind, uint32_t serials)
     record->kind = kind;
     record->serials = serials;
     record->n = c->bodies.n - record->offset;
+    record->read = (struct json_value){NULL, NULL};
     c->next_serial += serials;
     c->count++;
 }
@@ -73,6 +75,12 @@ void change_put_entity(struct change *c, struct span resource, const struct uuid
 
     record_add_entity(change_begin(c), &record);
     change_end(c, RECORD_ENTITY, 1);
+}
+
+void change_entity_read(struct change *c, struct json_value read)
+{
+    MUST(c->count > 0 && c->records[c->count - 1].kind == RECORD_ENTITY);
+    c->records[c->count - 1].read = read;
 }
 
 void change_delete_entity(struct change *c, struct span resource, const struct uuid *id)

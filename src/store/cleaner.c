@@ -11,7 +11,9 @@
 #include "store/store.h"
 #include "store/turn.h"
 
-#define DEFAULT_SLICE_BYTES 65536u
+#define DEFAULT_SLICE_BYTES JOURNAL_MOVE_BYTES
+/* A turn, on a full disk: there deletions, which take room too, wait for what cleaning gains. */
+#define FULL_SLICE_BYTES (4 * JOURNAL_MOVE_BYTES)
 
 struct usage {
     uint64_t live, garbage, appended;
@@ -32,10 +34,12 @@ static void begin_pass(struct cleaner *c, const struct usage *now)
 {
     c->pass = (struct pass){
         .is_under_way = true,
+        .was_made = true,
         .end = journal_next_serial(c->journal),
         .garbage = now->garbage,
         .live = now->live,
         .appended = now->appended,
+        .made = turn_garbage(c->turn),
     };
 }
 
@@ -61,6 +65,21 @@ static bool is_over(struct cleaner *c, uint64_t second_first_serial)
     return oldest != NULL && oldest->serial < second_first_serial && oldest->serial >= c->pass.end;
 }
 
+static bool oldest_is_empty(struct cleaner *c, uint64_t second_first_serial)
+{
+    const struct stored *oldest = store_oldest(c->store);
+
+    return oldest == NULL || oldest->serial >= second_first_serial;
+}
+
+/* On a full disk any garbage is worth a pass, unless the last one has met it already. */
+static bool is_worthwhile(const struct cleaner *c, const struct usage *now)
+{
+    if (c->is_full)
+        return !c->pass.was_made || turn_garbage(c->turn) - c->pass.made >= DISK_BLOCK_BYTES;
+    return !c->pass.was_in_vain || new_garbage(&c->pass, now) >= (int64_t)now->live / 4;
+}
+
 static bool wants_cleaning(struct cleaner *c)
 {
     uint64_t second = journal_second_first_serial(c->journal);
@@ -71,13 +90,18 @@ static bool wants_cleaning(struct cleaner *c)
         return false;
     journal_stats(c->journal, &stats);
     now = usage_of(c, &stats);
+    c->is_full = stats.full;
     if (c->pass.is_under_way && is_over(c, second))
         end_pass(&c->pass, &now);
-    if (stats.failed || now.garbage * 2 <= now.live)
+    if (stats.failed)
+        return false;
+    if (oldest_is_empty(c, second))
+        return true;
+    if (!c->is_full && now.garbage * 2 <= now.live)
         return false;
     if (c->pass.is_under_way)
         return true;
-    if (c->pass.was_in_vain && new_garbage(&c->pass, &now) < (int64_t)now.live / 4)
+    if (!is_worthwhile(c, &now))
         return false;
     begin_pass(c, &now);
     return true;
@@ -89,7 +113,7 @@ static struct err *move_one(struct cleaner *c, struct stored *stored)
     struct err *e;
 
     change_init(&change, c->turn, &c->scratch);
-    change.frees_space = true;
+    change.is_move = true;
     e = store_move(c->store, stored, &change);
     if (e == NULL)
         e = turn_apply(c->turn, &change, &c->moved_serial);
@@ -102,13 +126,13 @@ static struct err *move_one(struct cleaner *c, struct stored *stored)
  */
 static struct err *move_slice(struct cleaner *c, uint64_t before_serial, bool *out_done)
 {
-    size_t moved = 0;
+    size_t moved = 0, slice = c->is_full ? FULL_SLICE_BYTES : c->slice_bytes;
 
     *out_done = false;
-    while (moved < c->slice_bytes) {
+    while (moved < slice) {
         struct stored *oldest = store_oldest(c->store);
 
-        *out_done = oldest == NULL || oldest->serial >= before_serial;
+        *out_done = oldest_is_empty(c, before_serial);
         if (*out_done)
             break;
         moved += oldest->bytes;
@@ -118,12 +142,26 @@ static struct err *move_slice(struct cleaner *c, uint64_t before_serial, bool *o
     return NULL;
 }
 
+/* All that the oldest segment still holds must find room: half of it moved would be room lost. That
+ * may have to wait until the one before is deleted, which ends in a turn that comes here again. */
+static struct err *find_room(struct cleaner *c, bool *out_wait)
+{
+    uint64_t oldest = store_segment_bytes(c->store, journal_oldest_number(c->journal));
+    const struct journal_left left = {0, journal_moved_bytes(oldest)};
+
+    *out_wait = !journal_can_move(c->journal, left.moves) && journal_is_dropping(c->journal);
+    return *out_wait ? NULL : journal_reserve(c->journal, 0, &left);
+}
+
 /* One step towards the oldest segment's end. *out_more: another turn can do the next. */
 static struct err *move_or_drop(struct cleaner *c, bool *out_more)
 {
-    bool is_empty;
+    bool is_empty, wait;
 
     *out_more = false;
+    TRY(find_room(c, &wait));
+    if (wait)
+        return NULL;
     TRY(move_slice(c, journal_second_first_serial(c->journal), &is_empty));
     if (is_empty && !turn_is_committed(c->turn, c->moved_serial))
         return NULL; /* its commit ends in a turn that comes here again */

@@ -5,7 +5,11 @@
  *
  * That goes on until everything has been moved once: a pass. One that gained nothing, because
  * objects are larger than half a segment for example, is not followed by another before there is a
- * good part of new garbage. */
+ * good part of new garbage.
+ *
+ * On a full disk, one that has refused a change, everything that is garbage counts: a pass follows
+ * as long as anything has become garbage since the last one began. It needs no room but what turn.c
+ * keeps back for it. A segment that holds nothing alive goes at once, always. */
 #ifndef STORE_CLEANER_H
 #define STORE_CLEANER_H
 
@@ -14,11 +18,13 @@
 /* Moves everything that was there when it began. */
 struct pass {
     bool is_under_way;
+    bool was_made;    /* there has been one since the start */
     bool was_in_vain; /* the last one */
     uint64_t end;     /* serials from here on came after it began */
     /* When it began: in sealed segments what was not alive; what was; the journal's length. */
     uint64_t garbage, live, appended;
     uint64_t moved; /* bytes since then, in whole blocks */
+    uint64_t made;  /* turn_garbage when it began */
 };
 
 struct cleaner {
@@ -28,7 +34,8 @@ struct cleaner {
     uint32_t slice_bytes;
     uint64_t moved_serial; /* the last move's; the oldest segment may go when it is committed */
     struct pass pass;
-    bool fails; /* it was said; tried again at every turn end */
+    bool is_full; /* the disk is */
+    bool fails;   /* it was said; tried again at every turn end */
     struct arena scratch;
 };
 

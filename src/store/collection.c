@@ -63,8 +63,10 @@ struct collection *collection_new(struct store *s, struct span name, struct span
     return c;
 }
 
+static const struct json_value unread;
+
 /* Of a long entity, such as one of Svc.Admin.WebhookLog, mostly the first members are indexed. */
-static struct json_value parse_indexed(struct collection *c, struct span json)
+static struct json_value read_indexed(struct collection *c, struct span json)
 {
     struct span *members = ARENA_ARRAY(&c->scratch, struct span, c->index_count);
 
@@ -73,13 +75,13 @@ static struct json_value parse_indexed(struct collection *c, struct span json)
     return entity_parse_front(json, members, c->index_count, &c->scratch);
 }
 
-static void index_entity(struct collection *c, struct entity *e)
+/* `json` is what has been read of it, or absent. */
+static void index_entity(struct collection *c, struct entity *e, struct json_value json)
 {
-    struct json_value json;
-
     if (c->index_count == 0)
         return;
-    json = parse_indexed(c, entity_json(e));
+    if (!json_exists(json))
+        json = read_indexed(c, entity_json(e));
     e->indexed = mem_zero(c->index_count * sizeof(*e->indexed));
     for (size_t i = 0; i < c->index_count; i++) {
         e->indexed[i].entity = e;
@@ -185,7 +187,7 @@ struct err *collection_set_indexes(struct collection *c, const struct shape *sha
     /* During a replay the entities are indexed once, when it ends. */
     if (c->is_loaded)
         LIST_EACH(&c->entities, at)
-            index_entity(c, entity_at(at));
+            index_entity(c, entity_at(at), unread);
     return NULL;
 
 failed:
@@ -252,7 +254,7 @@ void collection_put(struct collection *c, const struct record_entity *record,
     store_track(c->store, &e->stored, RECORD_ENTITY, origin);
     if (c->is_loaded) {
         unindex_entity(c, e);
-        index_entity(c, e);
+        index_entity(c, e, origin->read);
         if (c->observer != NULL)
             c->observer->put(c->observer_context, e, blob_span(old_json));
     }
@@ -323,7 +325,7 @@ void collection_loaded(struct collection *c)
     LIST_EACH(&c->entities, at) {
         struct entity *e = entity_at(at);
 
-        index_entity(c, e);
+        index_entity(c, e, unread);
         if (c->observer != NULL)
             c->observer->put(c->observer_context, e, (struct span){NULL, 0});
     }

@@ -16,6 +16,9 @@
 
 #include <string.h>
 
+/* 256 GiB of them are told apart. */
+#define SEGMENTS 16384u
+
 struct handler {
     struct store_kind kind;
     void *context;
@@ -24,6 +27,7 @@ struct handler {
 struct store {
     struct list live; /* struct stored, by serial of their records */
     uint64_t live_bytes;
+    uint64_t live_in[SEGMENTS];               /* by the low bits of the segment's number */
     struct handler handlers[RECORD_KIND_END]; /* by kind */
     unsigned order[RECORD_KIND_END];          /* kinds in the order of registration */
     unsigned order_count;
@@ -179,8 +183,10 @@ void store_track(struct store *s, struct stored *stored, unsigned kind,
     stored->serial = origin->serial;
     stored->bytes = origin->bytes;
     stored->kind = (uint16_t)kind;
+    stored->segment = origin->place.segment % SEGMENTS;
     list_push_back(&s->live, &stored->link);
     s->live_bytes += stored->bytes;
+    s->live_in[stored->segment] += stored->bytes;
 }
 
 void store_forget(struct store *s, struct stored *stored)
@@ -188,6 +194,7 @@ void store_forget(struct store *s, struct stored *stored)
     if (!list_linked(&stored->link))
         return;
     s->live_bytes -= stored->bytes;
+    s->live_in[stored->segment] -= stored->bytes;
     list_remove(&s->live, &stored->link);
 }
 
@@ -217,6 +224,11 @@ struct err *store_move(struct store *s, struct stored *stored, struct change *ch
 uint64_t store_live_bytes(const struct store *s)
 {
     return s->live_bytes;
+}
+
+uint64_t store_segment_bytes(const struct store *s, uint64_t number)
+{
+    return s->live_in[number % SEGMENTS];
 }
 
 size_t store_live_count(const struct store *s)

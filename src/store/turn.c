@@ -26,8 +26,9 @@
 #include <string.h>
 
 /* Kept back so that deletions and outcomes find room on a full disk: bytes per object that may be
- * deleted one day, at most a part of a segment. */
-#define KEPT_BYTES_PER_OBJECT 64u
+ * deleted one day, in a commit of its own, at most a part of a segment. Cleaning a segment takes as
+ * long as some hundred of them, and makes room for the next ones. */
+#define KEPT_BYTES_PER_OBJECT DISK_BLOCK_BYTES
 #define KEPT_BYTES_MOST ((size_t)4 << 20)
 
 struct turn {
@@ -37,9 +38,10 @@ struct turn {
     struct loop_hook at_turn_end;
     struct loop_task clean_more; /* another turn soon, though nothing else happens */
     struct heap waits;
-    uint64_t arrivals;
+    uint64_t arrivals, changes;
     struct cleaner cleaner;
     uint64_t segment_bytes;
+    uint64_t garbage; /* made since the start */
     void (*on_failed)(void *context, const char *why);
     void *on_failed_context;
 };
@@ -161,11 +163,64 @@ static size_t change_bytes(const struct change *c)
     return bytes;
 }
 
-static size_t kept_bytes(const struct turn *t, const struct change *c)
+static uint64_t kept_bytes(const struct turn *t, const struct change *c)
 {
-    size_t bytes = (store_live_count(t->store) + c->count) * KEPT_BYTES_PER_OBJECT;
+    uint64_t bytes = (store_live_count(t->store) + c->count) * KEPT_BYTES_PER_OBJECT;
 
-    return c->frees_space ? 0 : MIN(bytes, MIN(KEPT_BYTES_MOST, t->segment_bytes / 4));
+    return MIN(bytes, MIN(KEPT_BYTES_MOST, t->segment_bytes / 4));
+}
+
+/* Cleaning must always be able to go on: there is room for what the oldest segment still holds, and
+ * once that is moved and the segment gone, for what the next one holds; unless that is a larger
+ * one, for which the room is kept from the beginning. */
+static struct journal_left must_leave(const struct turn *t, const struct change *c)
+{
+    uint64_t oldest = store_segment_bytes(t->store, journal_oldest_number(t->journal));
+    uint64_t large = MIN(store_live_bytes(t->store), journal_largest(t->journal));
+
+    return (struct journal_left){
+        .spare = kept_bytes(t, c),
+        .moves = journal_moved_bytes(MAX(oldest, large)),
+    };
+}
+
+/* Uses what is kept back. Leaves no less for cleaning than it found: where others have taken the
+ * disk that may be too little. */
+static struct err *reserve_kept(struct turn *t, const struct change *c)
+{
+    uint64_t oldest = store_segment_bytes(t->store, journal_oldest_number(t->journal));
+    struct journal_left left = {0, journal_moved_bytes(oldest)};
+
+    if (!journal_can_move(t->journal, left.moves))
+        left.moves = 0;
+    if (c->is_outcome)
+        left.spare = kept_bytes(t, c) / 2;
+    return journal_reserve(t->journal, change_bytes(c), &left);
+}
+
+/* What may use the kept room asks as all others first: so it becomes known that the disk is full.
+ */
+static struct err *reserve(struct turn *t, const struct change *c)
+{
+    struct journal_left left;
+    struct err *e;
+
+    if (c->is_move)
+        return journal_reserve(t->journal, change_bytes(c), NULL);
+    left = must_leave(t, c);
+    e = journal_reserve(t->journal, change_bytes(c), &left);
+    if (e == NULL || !(c->frees_space || c->is_outcome))
+        return e;
+    err_free(e);
+    return reserve_kept(t, c);
+}
+
+static void note_garbage(struct turn *t, const struct change *c, uint64_t live_before)
+{
+    uint64_t before = live_before + change_bytes(c), live = store_live_bytes(t->store);
+
+    if (!c->is_move && before > live)
+        t->garbage += before - live;
 }
 
 struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
@@ -173,14 +228,14 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
     struct span bodies = buf_span(&c->bodies);
     struct journal_record *records;
     struct journal_place *places;
-    uint64_t serial;
+    uint64_t serial, live_before = store_live_bytes(t->store);
 
     if (c->count == 0) {
         *out_serial = 0;
         return NULL;
     }
     MUST(c->first_serial == journal_next_serial(t->journal));
-    TRY(journal_reserve(t->journal, change_bytes(c), kept_bytes(t, c)));
+    TRY(reserve(t, c));
     records = ARENA_ARRAY(c->arena, struct journal_record, c->count);
     places = ARENA_ARRAY(c->arena, struct journal_place, c->count);
     for (size_t i = 0; i < c->count; i++) {
@@ -198,6 +253,7 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
             .serial = serial,
             .bytes = (uint32_t)segment_record_bytes(records[i].body.n),
             .place = places[i],
+            .read = c->records[i].read,
         };
         struct err *e = store_apply(t->store, records[i].kind, records[i].body, &origin);
 
@@ -205,7 +261,13 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
         *out_serial = serial;
         serial += records[i].serials;
     }
+    note_garbage(t, c, live_before);
     return NULL;
+}
+
+uint64_t turn_garbage(const struct turn *t)
+{
+    return t->garbage;
 }
 
 bool turn_is_committed(const struct turn *t, uint64_t serial)
@@ -233,6 +295,11 @@ void turn_on_failed(struct turn *t, void (*on_failed_fn)(void *context, const ch
 {
     t->on_failed = on_failed_fn;
     t->on_failed_context = context;
+}
+
+uint64_t turn_number_change(struct turn *t)
+{
+    return ++t->changes;
 }
 
 struct journal *turn_journal(struct turn *t)

@@ -1,5 +1,6 @@
 """What the black-box tests share: the real server as a process, a plain HTTP client, a receiver for
 its deliveries, and a base class whose every test ends with digest, restart, compare."""
+import glob
 import http.client
 import json
 import os
@@ -19,6 +20,7 @@ SHOP = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "examples", "
 # A slow machine, or one that a tool makes slow, needs more.
 PATIENCE = int(os.environ.get("SVCD_PATIENCE", "1"))
 DEADLINE_S = 60 * PATIENCE  # only what fails takes as long
+FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
 
 
 def load_config(path):
@@ -198,11 +200,11 @@ class Receiver:
     class Drop(Exception):
         pass
 
-    def __init__(self, script=None, address="127.0.0.1"):
+    def __init__(self, script=None, address="127.0.0.1", port=0):
         self.script = script
         self.address = address
         self.requests = queue.Queue()
-        self.socket = socket.create_server((address, 0), backlog=512)
+        self.socket = socket.create_server((address, port), backlog=512)
         self.port = self.socket.getsockname()[1]
         self.closed = False
         threading.Thread(target=self._accept, daemon=True).start()
@@ -277,8 +279,12 @@ class ServerCase(unittest.TestCase):
         self.server = Server(self.make_config(), self.env)
         self.addCleanup(self.server.remove)
         self.server.wrapper = self.wrapper
+        self.prepare()
         self.server.start()
         self.receivers = []
+
+    def prepare(self):
+        """What a test does before its server is started for the first time."""
 
     def make_config(self):
         return self.config

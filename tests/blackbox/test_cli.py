@@ -84,7 +84,7 @@ class CommandLine(unittest.TestCase):
             ({"Delivery": {"NameServers": "127.0.0.1"}}, "Delivery.NameServers: must be of type array"),
             ({"Delivery": {"MaxInFlight": 0}}, "Delivery.MaxInFlight: is 0, it must be between 1 and"),
             ({"Delivery": {"NameServers": ["no address"]}}, "Delivery: name servers (no address): "),
-            ({"Delivery": {"Proxy": "nonsense"}}, "Delivery: proxy 'nonsense': should be"),
+            ({"Delivery": {"Proxy": "nonsense"}}, "Delivery: Proxy: should be"),
             ({"Delivery": {"CaFile": "/does/not/exist"}}, "Delivery: CA file '/does/not/exist': "),
             ({"Log": {"Level": "loud"}}, "Log.Level: 'loud' is not one of debug, info, warn, error"),
             ({"ApiKeys": [5]}, "ApiKeys[0]: must be of type object"),

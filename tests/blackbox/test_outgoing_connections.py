@@ -161,9 +161,8 @@ class Kept(Hostility):
         """Each connection answers one to three requests, and is lost then; its next one is answered elsewhere."""
         def script(c):
             for _ in range(c.number % 3 + 1):
-                request = c.read()
+                answered.append(c.read().header("webhook-id"))
                 c.send(FINE)
-                answered.append(request.header("webhook-id"))
             endings[c.number % len(endings)](c)
         return script
 

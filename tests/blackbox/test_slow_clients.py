@@ -295,7 +295,8 @@ class Incoming(SlowCase):
 
 class Crowd(SlowCase):
     """Clients of every slow kind at once, as tools/bench measures them."""
-    limits = {"HeaderSeconds": 120, "BodySeconds": 120}  # none is to be closed before the end
+    # None of those that drip or do not read is to be closed before the end.
+    limits = {"HeaderSeconds": 120, "BodySeconds": 120, "BodyBytesPerSecond": 0}
     count = 400
 
     def crowd(self):
@@ -315,7 +316,7 @@ class Crowd(SlowCase):
         for _ in range(200):
             good.sendall(GET)
             self.assertEqual(len(self.read_answer(good)), 10)
-        self.assertGreater(self.metric("svc_connections_open"), self.count * 3 / 4)
+        self.assertGreaterEqual(self.metric("svc_connections_open"), self.count * 3 / 4)
         # The kernel has the answers; what a connection of each kind holds is a few kB.
         self.assertLess(self.metric("svc_heap_bytes") - heap, self.count * 20000)
         counts = json.loads(crowd.communicate("\n", timeout=harness.DEADLINE_S)[0])

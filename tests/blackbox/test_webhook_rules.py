@@ -269,7 +269,12 @@ class Requests(Case):
         webhook = self.subscribe(receiver, Headers={"Authorization": "a"}, Signing={"Secrets": SECRETS})
         kept = self.changed(webhook, Headers={"authorization": MASK}, Signing={"Secrets": [MASK]})
         self.assertEqual((kept["Headers"], kept["Signing"]["Secrets"]),
-                         ({"Authorization": "a"}, SECRETS[:1]))
+                         ({"Authorization": MASK}, [MASK]))
+        self.raise_several(1)
+        request = receiver.take()
+        self.assertEqual(request.headers["Authorization"], "a")
+        self.assertTrue(self.is_signed(request, request.body))
+        self.wait_for_state("Delivered")
         for members in ({"Headers": {"Cookie": MASK}}, {"Signing": {"Secrets": [MASK] * 2}}):
             target = f"/Svc.Admin.Webhook/Id={webhook['Id']}"
             answer = self.server.request("PATCH", target, members)

@@ -1,6 +1,6 @@
 /* Webhooks as they are written. The first line of the input is a webhook to insert, the second one
  * to lay over it. What is accepted can be read for an attempt, is its own normal form, and shows no
- * secret to those who may not see it; what they are shown, written back, changes nothing. */
+ * secret; what is shown, written back, changes nothing. */
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -15,7 +15,7 @@
 #include "rest/call.h"
 #include "rest/resource.h"
 #include "rest/rest.h"
-#include "rest/schema.h"
+#include "rest/secrets.h"
 #include "store/entity.h"
 #include "zoo.h"
 
@@ -60,13 +60,10 @@ static struct err *write_webhook(struct json_value input, struct span old, enum 
 {
     const struct uuid id = {.b = {7}};
     struct call call = {.rest = &rest, .arena = a};
-    struct json_value old_json = {NULL, NULL};
     struct draft draft;
     struct buf b;
 
-    if (old.p != NULL)
-        old_json = entity_parse(old, a);
-    TRY(schema_decode(&webhook_shape, input, old_json, mode, a, &draft));
+    TRY(secrets_decode(&rest.mask, &webhook_shape, input, old, mode, a, &draft));
     TRY(webhook_check(&egress, &call, &draft, entity_of(old, a)));
     buf_init(&b, BUF_NO_CAP);
     schema_encode(&b, &draft, &id, 1);
@@ -116,13 +113,13 @@ static void check_normal(struct span json, struct arena *a)
     MUST(span_eq(again, json));
 }
 
-/* The text that those may see who may not write it. */
+/* The text that is shown. */
 static struct span masked(struct span json, struct arena *a)
 {
     struct buf b;
 
     buf_init(&b, BUF_NO_CAP);
-    webhook_mask(&b, json, a);
+    mask_add_value(&b, &rest.mask, entity_parse(json, a), a);
     return input_written(&b, a);
 }
 

@@ -110,7 +110,7 @@ static void append(struct run *run)
         add_record(&run->line, serial + i, &records[i], i + 1 < count);
     }
     buf_printf(&run->line, "\n");
-    MUST(journal_reserve(run->j, total, 0) == NULL);
+    MUST(journal_reserve(run->j, total, NULL) == NULL);
     say(buf_text(&run->line));
     journal_append(run->j, records, count, NULL);
 }

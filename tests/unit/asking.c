@@ -178,6 +178,13 @@ void asking_add_key(const char *key, const char *allow)
     ck_ok(access_add(access, json_root(&doc), &asking.arena));
 }
 
+void asking_remove_key(const char *key)
+{
+    struct access *access = asking.service->rest.access;
+
+    access_remove(access, access_find(access, span_of(NULL, 0), span_str(key)));
+}
+
 /* ---- requests ---- */
 
 void ask_request(const struct request *request)

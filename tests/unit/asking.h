@@ -41,6 +41,8 @@ void asking_turn(void);
 /* Keys are required from now on. The first one has all rights; others those of `allow`, the value
  * of AllowAccess. Until the next reload. */
 void asking_add_key(const char *key, const char *allow);
+/* Withdraws one of them. */
+void asking_remove_key(const char *key);
 
 /* `headers`: `Name: value` in each line; it and `body` may be NULL. */
 void ask(const char *method, const char *target, const char *body);

@@ -13,7 +13,7 @@ static const char usage[] =
     "       svc-journal repair [--cut] DIR\n"
     "\n"
     "  verify   checks every record; exit status 0 good, 1 damaged, 2 it cannot be read\n"
-    "  dump     writes every record as a line of JSON\n"
+    "  dump     writes every record as a line of JSON, without secrets\n"
     "  backup   copies the journal, of a running server too, to the new directory TARGET;\n"
     "           to restore it, copy it back\n"
     "  repair   says what can be kept of a damaged journal; with --cut keeps it, and sets the\n"

@@ -179,6 +179,8 @@ static int deal_with(struct repairing *r, struct err *damage, bool may_cut)
 {
     struct err *e;
 
+    if (segment_is_of_another_version(r->w.walk.file))
+        return tool_say(damage, TOOL_FAILED);
     tool_say(damage, TOOL_DAMAGED);
     judge(r);
     say_plan(r);

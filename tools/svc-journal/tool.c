@@ -1,7 +1,9 @@
 #include "tool.h"
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/record.h"
 
 #include <errno.h>
@@ -92,9 +94,14 @@ struct err *tool_walk(struct tool *t, struct tool_walk *w)
 
 int tool_say(struct err *e, enum tool_status status)
 {
+    struct buf shown;
+
     if (e == NULL)
         return TOOL_GOOD;
-    fprintf(stderr, "svc-journal: %.*s\n", SPAN_FMT(err_message(e)));
+    buf_init(&shown, BUF_NO_CAP);
+    text_add_shown(&shown, err_message(e));
+    fprintf(stderr, "svc-journal: %.*s\n", SPAN_FMT(buf_span(&shown)));
+    buf_done(&shown);
     err_free(e);
     return status;
 }

@@ -4,6 +4,8 @@
 
 #include "base/json.h"
 #include "base/member.h"
+#include "base/text.h"
+#include "rest/mask.h"
 #include "store/record.h"
 
 #include <errno.h>
@@ -75,13 +77,90 @@ int tool_verify(const char *directory)
 struct dumping {
     const struct dump_options *options;
     const struct tool_walk *w;
-    struct buf line;
+    struct buf record, line;
+    struct arena arena; /* of a record */
 };
 
 static bool is_wanted(const struct dump_options *options, const struct segment_record *record)
 {
     return record->serial + record->serials > options->from &&
            (options->kind == NULL || strcmp(record_kind_name(record->kind), options->kind) == 0);
+}
+
+/* Which header fields are secret is in a configuration that the tool does not know: all of a
+ * webhook are. */
+static const char **names_of_headers(struct json_value headers, const char **names, struct arena *a)
+{
+    for (struct json_member m = json_first_member(headers); json_exists(m.name);
+         m = json_next_member(headers, m))
+        *names++ = arena_copy(a, json_string(m.name, a)).p;
+    return names;
+}
+
+static struct mask mask_of(struct json_value json, struct arena *a)
+{
+    struct json_value own = json_member(json, SPAN("Headers"));
+    struct json_value custom =
+        json_member(json_member(json, SPAN("CustomPayloadRequest")), SPAN("Headers"));
+    bool has_own = json_type(own) == JSON_OBJECT, has_custom = json_type(custom) == JSON_OBJECT;
+    size_t count = (has_own ? json_count(own) : 0) + (has_custom ? json_count(custom) : 0);
+    const char **names = ARENA_ARRAY(a, const char *, count + 3), **at = names;
+
+    *at++ = "X-Auth-Token"; /* the default of Limits.SecretHeaders */
+    *at++ = "Api-Key";
+    if (has_own)
+        at = names_of_headers(own, at, a);
+    if (has_custom)
+        names_of_headers(custom, at, a);
+    return (struct mask){names};
+}
+
+/* The service's own entities are shown without their secrets; those of the application are its. */
+static bool may_hold_secrets(const struct segment_record *record)
+{
+    struct record_entity entity;
+    struct err *e;
+
+    if (record->kind != RECORD_ENTITY)
+        return false;
+    e = record_read_entity(record->body, &entity);
+    if (e != NULL) {
+        err_free(e);
+        return false;
+    }
+    return span_istarts(entity.resource, SPAN("Svc."));
+}
+
+static void add_masked(struct buf *b, struct span dumped, struct arena *a)
+{
+    static const struct json_limits limits = {JSON_DEPTH_MOST, UINT32_MAX};
+    struct json_value root;
+    struct json_doc doc;
+    struct mask mask;
+    struct err *e = json_parse(dumped, &limits, a, &doc);
+
+    if (e != NULL) { /* what it holds is shown nowhere else either */
+        err_free(e);
+        json_add_string(b, SPAN(MASK));
+        return;
+    }
+    root = json_root(&doc);
+    mask = mask_of(json_member(root, SPAN("json")), a);
+    mask_add_value(b, &mask, root, a);
+}
+
+static struct span dumped_record(struct dumping *d, const struct segment_record *record)
+{
+    struct buf masked;
+
+    arena_reset(&d->arena);
+    buf_clear(&d->record);
+    record_add_dump(&d->record, record->kind, record->body);
+    if (!may_hold_secrets(record))
+        return buf_span(&d->record);
+    buf_init_arena(&masked, &d->arena);
+    add_masked(&masked, buf_span(&d->record), &d->arena);
+    return buf_span(&masked);
 }
 
 static struct err *dump_record(void *context, const struct segment_record *record)
@@ -99,7 +178,7 @@ static struct err *dump_record(void *context, const struct segment_record *recor
     member_add_u64(b, SPAN("serials"), record->serials);
     member_add_bool(b, SPAN("more"), record->more);
     json_add_name(b, SPAN("record"));
-    record_add_dump(b, record->kind, record->body);
+    text_add_shown(b, dumped_record(d, record));
     buf_add_str(b, "}\n");
     if (fwrite(b->p, 1, b->n, stdout) != b->n)
         return ERR(ERR_STORAGE_FAILURE, "standard output: %s", strerror(errno));
@@ -125,7 +204,9 @@ int tool_dump(const char *directory, const struct dump_options *options)
     if (options->kind != NULL && !is_kind(options->kind))
         return tool_say(ERR(ERR_INVALID_ENTITY, "--kind %s: there is no such kind", options->kind),
                         TOOL_FAILED);
+    buf_init(&d.record, BUF_NO_CAP);
     buf_init(&d.line, BUF_NO_CAP);
+    arena_init(&d.arena);
     e = tool_open(&t, directory);
     status = e != NULL ? tool_say(e, TOOL_FAILED) : TOOL_GOOD;
     if (status == TOOL_GOOD) {
@@ -135,6 +216,8 @@ int tool_dump(const char *directory, const struct dump_options *options)
         journal_walk_done(&w.walk);
     }
     tool_close(&t);
+    buf_done(&d.record);
     buf_done(&d.line);
+    arena_done(&d.arena);
     return status;
 }

@@ -2,6 +2,7 @@
  * again, or forgotten, in every state. */
 #include "asking.h"
 #include "hooks/fetching.h"
+#include "owning.h"
 
 #include "base/clock.h"
 #include "hooks/delivery.h"
@@ -203,6 +204,14 @@ END_TEST
 
 START_TEST(what_has_ended_counts_again)
 {
+    static const char *const owners[] = {"a", "b", "c"};
+    const char *ids[] = {a_id, b_id, c_id};
+    struct uuid id;
+
+    for (int i = 0; i < 3; i++) { /* one account would have no more than half */
+        ck_assert(uuid_parse(span_str(ids[i]), &id));
+        own(asking.service, &asking.arena, &id, owners[i]);
+    }
     asking.service->limits.pending_deliveries = 8; /* 7 have not ended */
     ck_asks(200, "PATCH", "/Svc.Admin.Delivery/State=Waiting/unsafe=true",
             "{\"State\":\"Pending\"}");

@@ -49,6 +49,9 @@ static void check_defaults(const struct config *c)
     ck_assert_int_eq(c->segment_bytes, 16777216);
     ck_assert_uint_eq(c->trusted_proxies.count, 2);
     ck_assert_ptr_null(c->cors_origins);
+    ck_assert_str_eq(c->secret_headers[0], "X-Auth-Token");
+    ck_assert_str_eq(c->secret_headers[1], "Api-Key");
+    ck_assert_ptr_null(c->secret_headers[2]);
     ck_assert_uint_eq(json_count(c->api_keys) + json_count(c->resources), 0);
     ck_assert_int_eq(c->connect_seconds, 5);
     ck_assert_int_eq(c->max_in_flight, 1024);
@@ -89,7 +92,8 @@ START_TEST(what_is_given)
         "{\"listen\": [\"[::1]:7\", {\"ProxyProtocol\": true, \"address\": \"unix:/s\"}],\n"
         "// \"User\": \"nobody\",\n"
         "\"BasePath\": \"/a\\u0062\", \"TrustedProxies\": [], \"fsync\": \"EVERYSEC\",\n"
-        "\"AllowedCorsOrigins\": [\"*\", \"https://x\"], \"Limits\": {\"uribytes\": 1e3},\n"
+        "\"AllowedCorsOrigins\": [\"*\", \"https://x\"], \"Limits\": {\"uribytes\": 1e3,\n"
+        "\"SecretHeaders\": [\"X-A\"]},\n"
         "\"Retention\": {\"Events\": 7.0}, \"Log\": {\"Level\": \"Error\", \"Format\": \"json\"},\n"
         "\"Resources\": [{}, {}], \"Delivery\": {\"NameServers\": [\"::1\", \"1.1.1.1:53\"],\n"
         "\"Egress\": {\"Preset\": \"public-only\", \"Deny\": [\"10.0.0.0/8\"]}, \"Proxy\": "
@@ -106,6 +110,8 @@ START_TEST(what_is_given)
     ck_assert_str_eq(c.cors_origins[1], "https://x");
     ck_assert_ptr_null(c.cors_origins[2]);
     ck_assert_int_eq(c.limits.uri_bytes, 1000);
+    ck_assert_str_eq(c.secret_headers[0], "X-A");
+    ck_assert_ptr_null(c.secret_headers[1]);
     ck_assert_int_eq(c.retention.events, 7);
     ck_assert_int_eq(c.log_level, LOG_ERROR);
     ck_assert_int_eq(c.log_format, LOG_JSON);
@@ -169,6 +175,33 @@ static const struct limit_row {
 #undef LIMIT_AS_ROW
 };
 
+START_TEST(secret_headers_are_names)
+{
+    static const struct {
+        const char *value, *text;
+    } bad[] = {
+        {"\"X-A\"", "Limits.SecretHeaders"},
+        {"[1]", "Limits.SecretHeaders"},
+        {"[\"X-A\",\"X A\"]", "Limits.SecretHeaders[1]: 'X A' is not a header name"},
+        {"[\"\"]", "Limits.SecretHeaders[0]: '' is not a header name"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        char text[200];
+        struct config c;
+        struct err *e;
+
+        snprintf(text, sizeof(text), "{\"Limits\": {\"SecretHeaders\": %s}}", bad[i].value);
+        e = read_text(&c, text);
+        ck_assert_ptr_nonnull(e);
+        ck_assert_msg(span_find(err_message(e), span_str(bad[i].text)) != SIZE_MAX, "%.*s",
+                      SPAN_FMT(err_message(e)));
+        err_free(e);
+        config_done(&c);
+    }
+}
+END_TEST
+
 START_TEST(limits_make_sense)
 {
     for (size_t i = 0; i < ARRAY_LEN(limit_rows); i++) {
@@ -189,5 +222,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, what_is_given);
     tcase_add_test(tc, whole_numbers);
     tcase_add_test(tc, wrong_numbers_are_named);
+    tcase_add_test(tc, secret_headers_are_names);
     tcase_add_test(tc, limits_make_sense);
 }

@@ -87,6 +87,7 @@ static const struct escaping {
     {"a\tb\r", "a\\tb\\u000d", "a\\tb\\u000d"},
     {"\x1b[31m\x7f", "\\u001b[31m\\u007f", "\\u001b[31m\\u007f"},
     {"\xc2\x80\xc2\x9b\xc2\xa0", "\\u0080\\u009b\xc2\xa0", "\\u0080\\u009b\xc2\xa0"},
+    {"a\xe2\x80\xae\xd8\x9c", "a\\u202e\\u061c", "a\\u202e\\u061c"},
     {"\"\\/", "\"\\/", "\\\"\\\\/"},
     {"\xc3\xa9\xe2\x82\xac", "\xc3\xa9\xe2\x82\xac", "\xc3\xa9\xe2\x82\xac"},
     {"\xff\xc3", "\xef\xbf\xbd\xef\xbf\xbd", "\xef\xbf\xbd\xef\xbf\xbd"},

@@ -20,11 +20,12 @@ START_TEST(members_follow_one_another)
     member_add_uuid(&b, SPAN("i"), &id);
     member_add_time(&b, SPAN("j"), 0);
     member_add_time(&b, SPAN("k"), 1500000000);
+    member_add_json(&b, SPAN("l"), SPAN("[1]"));
     buf_add_char(&b, '}');
     ck_span_eq(buf_span(&b), "{\"a\":\"x\\\"y\",\"b\":null,\"c\":\"z\",\"d\":0,\"e\":null,"
                              "\"f\":18446744073709551615,\"g\":true,\"h\":false,"
                              "\"i\":\"01020000-0000-0000-0000-000000000000\",\"j\":null,"
-                             "\"k\":\"1970-01-01T00:00:01.5000000Z\"}");
+                             "\"k\":\"1970-01-01T00:00:01.5000000Z\",\"l\":[1]}");
     buf_done(&b);
 }
 END_TEST

@@ -1,5 +1,6 @@
 #include "testing.h"
 
+#include "base/buf.h"
 #include "base/rng.h"
 #include "base/text.h"
 
@@ -444,6 +445,32 @@ START_TEST(nearest_agrees_with_the_definition)
 }
 END_TEST
 
+static const struct {
+    const char *text, *shown;
+} shown_texts[] = {
+    {"", ""},
+    {"plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x8c\x8a",
+     "plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x8c\x8a"},
+    {"\x01\t\x1f\x7f", "\\u0001\\u0009\\u001f\\u007f"},
+    {"\xc2\x80\xc2\x9f\xc2\xa0", "\\u0080\\u009f\xc2\xa0"},
+    {"\xd8\x9b\xd8\x9c\xd8\x9d", "\xd8\x9b\\u061c\xd8\x9d"},
+    {"\xe2\x80\x8d\xe2\x80\x8e\xe2\x80\x8f\xe2\x80\x90", "\xe2\x80\x8d\\u200e\\u200f\xe2\x80\x90"},
+    {"\xe2\x80\xa7\xe2\x80\xa8\xe2\x80\xae\xe2\x80\xaf", "\xe2\x80\xa7\\u2028\\u202e\xe2\x80\xaf"},
+    {"\xe2\x81\xa5\xe2\x81\xa6\xe2\x81\xa9\xe2\x81\xaa", "\xe2\x81\xa5\\u2066\\u2069\xe2\x81\xaa"},
+    {"a\xff", "a\xef\xbf\xbd"},
+};
+
+START_TEST(what_people_are_shown_moves_no_cursor)
+{
+    struct buf b;
+
+    buf_init(&b, 1000);
+    text_add_shown(&b, span_str(shown_texts[_i].text));
+    ck_span_is(buf_span(&b), span_str(shown_texts[_i].shown));
+    buf_done(&b);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, set_up, tear_down);
@@ -465,4 +492,5 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, the_nearest_name_is_found);
     tcase_add_test(tc, long_names_are_like_nothing);
     tcase_add_test(tc, nearest_agrees_with_the_definition);
+    tcase_add_loop_test(tc, what_people_are_shown_moves_no_cursor, 0, ARRAY_LEN(shown_texts));
 }

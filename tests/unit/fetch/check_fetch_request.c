@@ -342,7 +342,8 @@ START_TEST(bad_options)
     begin_fetching();
     for (size_t i = 0; i < ARRAY_LEN(proxies); i++) {
         options.proxy = proxies[i];
-        ck_fails(fetcher_new(&loop, resolver, &rules, &options, &other), ERR_UNKNOWN, "proxy '");
+        ck_fails(fetcher_new(&loop, resolver, &rules, &options, &other), ERR_UNKNOWN,
+                 "Proxy: should");
     }
     options = (struct fetch_options){.ca_file = "/nonexistent/ca.pem"};
     ck_fails(fetcher_new(&loop, resolver, &rules, &options, &other), ERR_UNKNOWN,

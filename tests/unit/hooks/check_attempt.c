@@ -544,6 +544,31 @@ START_TEST(a_loop_ends)
 }
 END_TEST
 
+/* However wide it is: it would be 4 to the 16th events. */
+START_TEST(a_wide_loop_ends)
+{
+    enum { MOST = 10 };
+
+    asking.service->limits.event_descendants = MOST;
+    for (int i = 0; i < 4; i++)
+        webhook("/Loop", "/Inbox", NULL);
+    ck_asks(201, "POST", "/Inbox", "{}");
+    while (deliveries_oldest_pending(hooks()->deliveries) != NULL)
+        settle();
+    ck_assert_uint_eq(asking_count("Shop.Inbox"), 1 + MOST);
+    ck_assert_uint_eq(in_state(DELIVERY_DELIVERED), MOST);
+    ck_assert_uint_eq(in_state(DELIVERY_ABORTED), 4 * (1 + MOST) - MOST);
+    ck_asks(200, "GET", "/Svc.Admin.Delivery/State=Aborted/limit=1", NULL);
+    ck_member_eq("0.LastStatus", "508");
+    ck_assert(span_find(span_str(answered_text("0.LastError")), SPAN("EventDescendants")) !=
+              SIZE_MAX);
+    ck_asks(201, "POST", "/Inbox", "{}"); /* which is the first of its own */
+    ck_assert_uint_eq(asking_count("Shop.Inbox"), 2 + MOST);
+    settle();
+    ck_assert_uint_gt(asking_count("Shop.Inbox"), 2 + MOST);
+}
+END_TEST
+
 /* The webhook deletes its own deliveries, or itself, or its event. */
 static const char *const own[] = {"/Svc.Admin.Delivery", "/Svc.Admin.Webhook", "/Svc.Event",
                                   "/Svc.Admin.WebhookLog"};
@@ -669,6 +694,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, a_local_request_is_evaluated_here);
     tcase_add_test(tc, a_local_error_is_a_failure);
     tcase_add_test(tc, a_loop_ends);
+    tcase_add_test(tc, a_wide_loop_ends);
     tcase_add_loop_test(tc, a_local_request_may_delete_what_it_is_for, 0, ARRAY_LEN(own));
     tcase_add_loop_test(tc, a_custom_payload_may_abort_a_delivery, 0, ARRAY_LEN(customs));
     tcase_add_test(tc, each_attempt_asks_for_its_payload_anew);

@@ -1,6 +1,7 @@
 /* An event's life: what raising it writes, who gets it, how long it stays, and that a replay finds
  * the same in whatever order the records come. */
 #include "asking.h"
+#include "owning.h"
 
 #include "base/json.h"
 #include "base/rng.h"
@@ -53,6 +54,14 @@ static const char *webhook(const char *selector)
         201, "POST", "/Webhook",
         asking_printf("{\"Destination\":\"http://a.test/\",\"EventSelector\":\"%s\"}", selector));
     return answered_text("0.Id");
+}
+
+static void webhook_of(const char *owner, const char *selector)
+{
+    struct uuid id;
+
+    ck_assert(uuid_parse(span_str(webhook(selector)), &id));
+    own(asking.service, &asking.arena, &id, owner);
 }
 
 /* The object_no of the last one. */
@@ -271,29 +280,135 @@ START_TEST(a_chain_ends)
 }
 END_TEST
 
+/* What local requests raise because of one event is counted, however many lie between. */
+START_TEST(descendants_have_their_limit)
+{
+    struct event *first = event_no(raise_event("Placed", "{}")), *event;
+    struct event_draft draft = draft_of("[]", 1);
+    struct event_raised raised;
+    struct change change;
+    uint64_t serial;
+
+    asking.service->limits.event_descendants = 3;
+    draft.chain = event_chain(first);
+    for (int i = 0; i < 2; i++) { /* what is not applied does not count */
+        change_init(&change, asking.service->turn, &asking.arena);
+        ck_ok(event_raise(hooks, &draft, &change, &raised));
+        ck_ok(event_raise(hooks, &draft, &change, &raised));
+        if (i == 1)
+            ck_ok(turn_apply(asking.service->turn, &change, &serial));
+        change_done(&change);
+    }
+    event = event_no(raised.object_no);
+    ck_assert_ptr_eq(event->chain, first->chain);
+    event_chain_unref(draft.chain);
+    draft.chain = event_chain(event);
+    change_init(&change, asking.service->turn, &asking.arena);
+    ck_ok(event_raise(hooks, &draft, &change, &raised));
+    ck_fails(event_raise(hooks, &draft, &change, &raised), ERR_INFINITE_LOOP,
+             "'Shop.Placed' would be one event more than may descend from another (the limit "
+             "EventDescendants, 3)");
+    ck_assert_uint_eq(asking.service->metrics->limit_hits[METRIC_EVENT_DESCENDANTS], 1);
+    change_done(&change);
+    event_chain_unref(draft.chain);
+    ck_assert_ptr_null(event_no(raise_event("Placed", "{}"))->chain);
+}
+END_TEST
+
+static const char *state_of(int place)
+{
+    return answered_text(asking_printf("%d.State", place));
+}
+
+/* Past its own limit, or its account's half, what a webhook gets is dead at once, in one request or
+ * in several; and can be sent again when there is room. */
+static const struct {
+    int64_t webhook_most, all_most;
+    const char *why;
+    enum metric_limit limit;
+} rooms[] = {
+    {2, 1000, "(the limit WebhookPendingDeliveries, 2)", METRIC_WEBHOOK_PENDING_DELIVERIES},
+    {1000, 4, "(half of the limit PendingDeliveries, 4)", METRIC_PENDING_DELIVERIES},
+};
+
+START_TEST(what_there_is_no_room_for_is_dead_at_once)
+{
+    static const char again[] = "{\"State\":\"Pending\"}";
+
+    webhook("/Placed");
+    asking.service->limits.webhook_pending_deliveries = rooms[_i].webhook_most;
+    asking.service->limits.pending_deliveries = rooms[_i].all_most;
+    ck_asks(201, "POST", "/Svc.Event",
+            "[{\"Resource\":\"Placed\",\"Payload\":{}},{\"Resource\":\"Placed\",\"Payload\":{}},"
+            "{\"Resource\":\"Placed\",\"Payload\":{}}]");
+    ck_member_eq("2.Webhooks", "1");
+    raise_event("Placed", "{}");
+    ck_asks(200, "GET", "/Svc.Admin.Delivery", NULL);
+    for (int i = 0; i < 4; i++)
+        ck_assert_str_eq(state_of(i), i < 2 ? "Pending" : "Dead");
+    ck_assert(span_find(span_str(answered_text("2.LastError")), span_str(rooms[_i].why)) !=
+              SIZE_MAX);
+    ck_member_eq("2.Attempts", "0");
+    ck_assert_uint_eq(asking.service->metrics->limit_hits[rooms[_i].limit], 2);
+    ck_assert_uint_eq(asking.service->metrics->deliveries[DELIVERY_DEAD - DELIVERY_DELIVERED], 2);
+    ck_refuses(ERR_OVERLOADED, rooms[_i].why, "PATCH", "/Svc.Admin.Delivery/State=Dead/limit=1",
+               again);
+    ck_header_eq("Retry-After", "5");
+    reload();
+    asking.service->limits.webhook_pending_deliveries = rooms[_i].webhook_most;
+    asking.service->limits.pending_deliveries = rooms[_i].all_most;
+    ck_assert_uint_eq(asking.service->metrics->deliveries[DELIVERY_DEAD - DELIVERY_DELIVERED], 0);
+    ck_assert_uint_eq(deliveries_count(hooks->deliveries, DELIVERY_DEAD), 2);
+    ck_refuses(ERR_OVERLOADED, rooms[_i].why, "PATCH", "/Svc.Admin.Delivery/State=Dead/limit=1",
+               again); /* counts are what they were */
+    ck_asks(200, "DELETE", "/Svc.Admin.Delivery/State=Pending/limit=1", NULL);
+    ck_refuses(ERR_OVERLOADED, rooms[_i].why, "PATCH", "/Svc.Admin.Delivery/State=Dead/unsafe=true",
+               again); /* room for one, not for two */
+    ck_asks(200, "PATCH", "/Svc.Admin.Delivery/State=Dead/limit=1", again);
+    ck_assert_str_eq(state_of(0), "Pending");
+    ck_assert_uint_eq(pending(), 2);
+}
+END_TEST
+
+/* One account's half is nothing to another. */
+START_TEST(an_account_has_half)
+{
+    webhook_of("a", "/Placed");
+    webhook_of("a", "/Placed");
+    webhook_of("b", "/Placed");
+    asking.service->limits.pending_deliveries = 7;
+    for (int i = 0; i < 3; i++)
+        raise_event("Placed", "{}");
+    ck_assert_uint_eq(pending(), 6);
+    ck_assert_uint_eq(deliveries_count(hooks->deliveries, DELIVERY_DEAD), 3);
+}
+END_TEST
+
 START_TEST(deliveries_have_their_limit)
 {
-    webhook("/Placed");
-    webhook("/Placed");
-    asking.service->limits.pending_deliveries = 5;
+    static const char *const owners[] = {"a", "b", "c"};
+
+    for (int i = 0; i < 3; i++)
+        webhook_of(owners[i], "/Placed");
+    asking.service->limits.pending_deliveries = 8;
     raise_event("Placed", "{}");
     /* The events of one request count together. */
-    ck_refuses(ERR_OVERLOADED, "entity 1: the limit PendingDeliveries (5) is reached", "POST",
+    ck_refuses(ERR_OVERLOADED, "entity 1: the limit PendingDeliveries (8) is reached", "POST",
                "/Svc.Event",
                "[{\"Resource\":\"Placed\",\"Payload\":{}},{\"Resource\":\"Placed\","
                "\"Payload\":{}}]");
     ck_header_eq("Retry-After", "5");
     ck_assert_uint_eq(events_count(hooks->events), 1);
-    ck_assert_uint_eq(pending(), 2);
+    ck_assert_uint_eq(pending(), 3);
     raise_event("Placed", "{}");
-    ck_assert_uint_eq(pending(), 4);
+    ck_assert_uint_eq(pending(), 6);
     ck_refuses(ERR_OVERLOADED, "PendingDeliveries", "POST", "/Svc.Event/Resource=Placed", "{}");
     ck_assert_uint_eq(asking.service->metrics->limit_hits[METRIC_PENDING_DELIVERIES], 2);
     /* One that nobody gets is none of these. */
     raise_event("Picture", "x");
     ck_asks(200, "DELETE", "/Svc.Admin.Delivery/_/limit=1", NULL);
     raise_event("Placed", "{}");
-    ck_assert_uint_eq(pending(), 5);
+    ck_assert_uint_eq(pending(), 8);
 }
 END_TEST
 
@@ -593,6 +708,9 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, paused_webhooks_are_left_out);
     tcase_add_test(tc, an_event_for_one_webhook_goes_to_no_other);
     tcase_add_test(tc, a_chain_ends);
+    tcase_add_test(tc, descendants_have_their_limit);
+    tcase_add_loop_test(tc, what_there_is_no_room_for_is_dead_at_once, 0, ARRAY_LEN(rooms));
+    tcase_add_test(tc, an_account_has_half);
     tcase_add_test(tc, deliveries_have_their_limit);
     tcase_add_test(tc, events_are_kept_in_their_order);
     tcase_add_test(tc, what_a_delivery_needs_stays_out_of_sight);

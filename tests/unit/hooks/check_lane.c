@@ -1,11 +1,14 @@
 /* Lanes over a fetcher that does as it is told, by a clock that stands still: where they are and
  * why, and how many attempts go to one address. */
 #include "fetching.h"
+#include "owning.h"
 
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/sm.h"
 #include "hooks/lane.h"
+#include "rest/account.h"
+#include "rest/rest.h"
 
 #include <stdarg.h>
 
@@ -90,15 +93,22 @@ static void raise_for(int number, int events)
     run();
 }
 
-static struct lane *lane_of(int number)
+static struct uuid id_of(int number)
 {
-    static struct uuid id;
     struct json_doc doc;
+    struct uuid id;
 
     ask("GET", text("/Webhook/Label='%d'", number), "");
     ck_ok(json_parse(buf_span(&response.body), NULL, &arena, &doc));
     ck_assert(
         uuid_parse(json_string(json_member(json_first(json_root(&doc)), SPAN("Id")), &arena), &id));
+    return id;
+}
+
+static struct lane *lane_of(int number)
+{
+    struct uuid id = id_of(number);
+
     return lane_find(service->hooks.deliveries, &id);
 }
 
@@ -129,7 +139,8 @@ static bool moves(enum lane_state from, enum lane_state to)
 START_TEST(what_the_drawing_says)
 {
     for (enum lane_state s = 0; s < LANE_STATE_COUNT; s++) {
-        bool has_turn = s == LANE_READY || s == LANE_CALLED || s == LANE_UNPROVED || s == LANE_SLOW;
+        bool has_turn = s == LANE_READY || s == LANE_CALLED || s == LANE_UNPROVED ||
+                        s == LANE_SLOW || s == LANE_SATED;
 
         ck_assert(moves(s, LANE_DYING) == (s != LANE_DYING));
         ck_assert(moves(s, LANE_STARTING) == has_turn);
@@ -401,6 +412,182 @@ START_TEST(starting)
 }
 END_TEST
 
+/* ---- accounts ---- */
+
+static const char *host_of(int number)
+{
+    return text("http://h%d.test", number);
+}
+
+static void give(int number, const char *owner)
+{
+    struct uuid id = id_of(number);
+
+    own(service, &arena, &id, owner);
+}
+
+/* A webhook of an account, with a host of its own, that has had one attempt which took so long. */
+static void hook_of(const char *owner, int number, uint32_t took_ms)
+{
+    hook(number, host_of(number), "\"MaxInFlight\":8");
+    raise_for(number, 1);
+    give(number, owner);
+    if (took_ms > 0)
+        answer_with(host_of(number), 200, -1, took_ms);
+    run();
+}
+
+static struct account *account_of(const char *owner)
+{
+    struct account *account = rest_account_of(&service->rest, span_of(NULL, 0), span_str(owner));
+
+    account_unref(service->rest.accounts, account);
+    return account; /* its webhooks keep it */
+}
+
+/* Receivers that hang take no more than half of what those like them may have. */
+START_TEST(half_of_the_slots_that_are_not_for_the_prompt)
+{
+    service->hooks.in_flight_most = 16; /* 12 for slow ones */
+    hook_of("a", 1, 1500);
+    hook_of("b", 2, 1500);
+    raise_for(1, 8);
+    ck_assert_uint_eq(under_way(host_of(1)), 6);
+    is_in_until(1, LANE_SLOW, LANE_SLOW_AT_HALF, LANE_NEVER);
+    hook(3, host_of(3), "");
+    raise_for(3, 1); /* of everybody's account */
+    ck_assert_uint_eq(under_way(host_of(3)), 1);
+    give(3, "a");
+    raise_for(3, 1);
+    is_in_until(3, LANE_UNPROVED, LANE_UNPROVED_AT_HALF, LANE_NEVER);
+    raise_for(2, 8);
+    ck_assert_uint_eq(under_way(host_of(2)), 5);
+    is_in(2, LANE_SLOW, LANE_AS_SLOW);
+    ck_assert_uint_eq(account_of("a")->in_flight, 7);
+    answer_with(host_of(1), 200, -1, 1500);
+    run();
+    ck_assert_uint_eq(under_way(host_of(2)), 6);
+    ck_assert_uint_eq(under_way(NULL), 12);
+}
+END_TEST
+
+/* Who has its half goes on when nobody else wants slots, but for an eighth, and no further when
+ * somebody does. */
+START_TEST(half_of_all_slots_while_others_want_them)
+{
+    service->hooks.in_flight_most = 16;
+    for (int i = 1; i <= 3; i++)
+        hook_of(i < 3 ? "a" : "b", i, 3);
+    for (int i = 1; i <= 4; i++) { /* windows grow */
+        raise_for(1, 4);
+        raise_for(2, 4);
+        while (under_way(NULL) > 0)
+            answer(NULL, 200);
+        run();
+        while (under_way(NULL) > 0)
+            answer(NULL, 200);
+    }
+    raise_for(3, 1);
+    raise_for(1, 6);
+    raise_for(2, 6);
+    ck_assert_uint_eq(under_way(NULL), 9);
+    is_in_until(2, LANE_SATED, LANE_AT_HALF, LANE_NEVER);
+    answer(host_of(3), 200);
+    ck_assert_uint_eq(under_way(NULL), 8);
+    run(); /* nobody else has any */
+    ck_assert_uint_eq(under_way(NULL), 12);
+    raise_for(1, 2);
+    raise_for(2, 2);
+    ck_assert_uint_eq(under_way(NULL), 14);
+    is_in(2, LANE_SATED, LANE_AT_HALF);
+    raise_for(3, 2);
+    ck_assert_uint_eq(under_way(host_of(3)), 2); /* what was kept for it */
+    answer(host_of(1), 200);
+    run();
+    ck_assert_uint_eq(under_way(NULL), 15);
+    ask("DELETE", "/Webhook/Label=3", ""); /* then there is one account: it may have all */
+    run();
+    ck_assert_uint_eq(under_way(NULL), 15);
+    is_in(2, LANE_IDLE, LANE_EMPTY);
+}
+END_TEST
+
+/* One start an account, then the next one's: however many webhooks it has. */
+START_TEST(accounts_take_turns)
+{
+    enum { MANY = 12 };
+
+    for (int i = 1; i <= MANY + 1; i++)
+        hook_of(i <= MANY ? "many" : "one", i, 3);
+    service->hooks.in_flight_most = 1;
+    for (int i = 1; i <= MANY + 1; i++)
+        raise_uncommitted(i, i <= MANY ? 1 : 3);
+    commit();
+    run();
+    for (int turns = 0; turns < 3; turns++) {
+        ck_assert_str_ne(oldest(NULL)->origin->text, host_of(MANY + 1));
+        answer(NULL, 200);
+        run();
+        ck_assert_str_eq(oldest(NULL)->origin->text, host_of(MANY + 1));
+        answer(NULL, 200);
+        run();
+    }
+    while (under_way(NULL) > 0) {
+        answer(NULL, 200);
+        run();
+    }
+    ck_assert_uint_eq(deliveries_pending(service->hooks.deliveries), 0);
+}
+END_TEST
+
+/* A lane that its account's half keeps back gives up the place of its host. */
+START_TEST(a_place_is_not_kept_for_who_may_not_start)
+{
+    service->hooks.connections_per_host = 1;
+    service->hooks.in_flight_most = 8;
+    hook_of("a", 1, 3);
+    hook(2, host_of(1), "");
+    raise_for(2, 1);
+    give(2, "b");
+    raise_for(1, 1);
+    is_in(1, LANE_PARKED, LANE_AT_HOST);
+    for (int i = 3; i <= 7; i++) {
+        hook_of(i < 7 ? "a" : "b", i, 3);
+        raise_for(i, 1);
+    }
+    ck_assert_uint_eq(account_of("a")->in_flight, 4);
+    raise_for(2, 1);
+    answer(host_of(1), 200);
+    run();
+    ck_assert_int_eq(lane_facts(lane_of(1)).state, LANE_SATED);
+    ck_assert_int_eq(oldest(host_of(1))->url.p[oldest(host_of(1))->url.n - 1], '2');
+    answer(host_of(3), 200);
+    run();
+    is_in(1, LANE_PARKED, LANE_AT_HOST);
+}
+END_TEST
+
+START_TEST(counts_move_with_the_webhook)
+{
+    hook_of("a", 1, 3);
+    raise_for(1, 10);
+    ck_assert_uint_eq(account_of("a")->pending, 10);
+    ck_assert_uint_eq(account_of("a")->in_flight, 8);
+    ck_assert_uint_eq(account_of("a")->webhooks, 1);
+    ck_assert_uint_eq(accounts_count(service->rest.accounts), 2); /* and everybody's */
+    give(1, "b");
+    ck_assert_uint_eq(accounts_count(service->rest.accounts), 2);
+    ck_assert_uint_eq(account_of("b")->pending, 10);
+    ck_assert_uint_eq(account_of("b")->in_flight, 8);
+    ck_assert_uint_eq(account_of("b")->webhooks, 1);
+    answer(host_of(1), 200);
+    ck_assert_uint_eq(account_of("b")->pending, 9);
+    ask("DELETE", "/Webhook/_/unsafe=true", "");
+    run();
+    ck_assert_uint_eq(accounts_count(service->rest.accounts), 1);
+}
+END_TEST
+
 /* ---- hosts by address ---- */
 
 START_TEST(parked_and_called)
@@ -658,6 +845,11 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, the_ring);
     tcase_add_test(tc, dying);
     tcase_add_loop_test(tc, starting, 0, ARRAY_LEN(own_affairs));
+    tcase_add_test(tc, half_of_the_slots_that_are_not_for_the_prompt);
+    tcase_add_test(tc, half_of_all_slots_while_others_want_them);
+    tcase_add_test(tc, accounts_take_turns);
+    tcase_add_test(tc, a_place_is_not_kept_for_who_may_not_start);
+    tcase_add_test(tc, counts_move_with_the_webhook);
     tcase_add_test(tc, parked_and_called);
     tcase_add_test(tc, led_elsewhere_while_it_is_in_line);
     tcase_add_test(tc, many_names_of_one_address);

@@ -95,6 +95,24 @@ START_TEST(what_is_not_for_everybody)
 }
 END_TEST
 
+static const struct {
+    size_t all, prompt, others, spare;
+} halves[] = {
+    {1024, 512, 384, 128}, {16, 8, 6, 2}, {8, 4, 3, 1}, {4, 2, 1, 1},
+    {3, 1, 1, 1},          {2, 1, 1, 1},  {1, 1, 1, 1},
+};
+
+START_TEST(what_an_account_may_have)
+{
+    size_t all = halves[_i].all;
+
+    ck_assert_uint_eq(pacing_half(PACE_PROMPT, all), halves[_i].prompt);
+    ck_assert_uint_eq(pacing_half(PACE_SLOW, all), halves[_i].others);
+    ck_assert_uint_eq(pacing_half(PACE_UNPROVED, all), halves[_i].others);
+    ck_assert_uint_eq(pacing_spare(all), halves[_i].spare);
+}
+END_TEST
+
 /* Starts at some times, then a question. */
 static const struct {
     double rate;
@@ -176,6 +194,7 @@ void testing_cases(TCase *tc)
     tcase_add_loop_test(tc, what_outcomes_make_of_it, 0, ARRAY_LEN(endings));
     tcase_add_test(tc, a_limit_that_changes_counts_at_once);
     tcase_add_loop_test(tc, what_is_not_for_everybody, 0, ARRAY_LEN(shares));
+    tcase_add_loop_test(tc, what_an_account_may_have, 0, ARRAY_LEN(halves));
     tcase_add_loop_test(tc, how_long_the_rate_keeps_back, 0, ARRAY_LEN(waits));
     tcase_add_test(tc, a_rate_that_is_set_later_finds_the_bucket_full);
     tcase_add_loop_test(tc, no_second_has_more_than_the_rate_says, 0, 5);

@@ -11,6 +11,7 @@
 #include "rest/metrics.h"
 #include "rest/resource.h"
 #include "store/change.h"
+#include "store/entity.h"
 #include "store/turn.h"
 
 static struct hooks *hooks(void)
@@ -249,7 +250,7 @@ START_TEST(a_reference_that_went_wrong_is_kept)
     ck_status(201);
     id = answered_text("0.Id");
     target = asking_printf("/Webhook/Id=%s", id);
-    asking.service->rest.access->keys[0].sha256[0] ^= 1; /* another key has this name now */
+    asking_remove_key("admin");
     asking_add_key("other", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
         ask_with("Authorization: apikey other", "PATCH", target, kept[i]);
@@ -495,37 +496,18 @@ START_TEST(a_status_says_why)
 }
 END_TEST
 
-/* ---- masking ---- */
-
-static const struct {
-    const char *json, *masked;
-} masks[] = {
-    {"{\"Id\":\"1\",\"Headers\":{},\"Signing\":null}",
-     "{\"Id\":\"1\",\"Headers\":{},\"Signing\":null}"},
-    {"{\"Headers\":{\"authorization\":\"a\",\"X\":\"b\",\"Cookie\":\"c\"}}",
-     "{\"Headers\":{\"authorization\":\"*******\",\"X\":\"b\",\"Cookie\":\"*******\"}}"},
-    {"{\"CustomPayloadRequest\":{\"URI\":\"/x\",\"Headers\":{\"X-Api-Key\":\"a\",\"b\":\"c\"},"
-     "\"Body\":{\"Authorization\":\"open\"}}}",
-     "{\"CustomPayloadRequest\":{\"URI\":\"/x\",\"Headers\":{\"X-Api-Key\":\"*******\",\"b\":"
-     "\"c\"},\"Body\":{\"Authorization\":\"open\"}}}"},
-    {"{\"Signing\":{\"Secrets\":[\"a\",\"b\"]},\"Tags\":[\"a\"]}",
-     "{\"Signing\":{\"Secrets\":[\"*******\",\"*******\"]},\"Tags\":[\"a\"]}"},
-    {"{\"Delivery\":{\"Ordered\":true},\"Label\":\"Authorization\"}",
-     "{\"Delivery\":{\"Ordered\":true},\"Label\":\"Authorization\"}"},
-};
-
-START_TEST(secrets_are_masked_wherever_they_stand)
-{
-    struct buf b;
-
-    buf_init_arena(&b, &asking.arena);
-    webhook_mask(&b, span_str(masks[_i].json), &asking.arena);
-    ck_span_is(buf_span(&b), span_str(masks[_i].masked));
-}
-END_TEST
+/* ---- secrets ---- */
 
 #define SECRET_A "whsec_a2tra2tra2tra2tra2tra2tra2tra2tr"
 #define SECRET_B "whsec_YmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJi"
+
+static struct webhook_settings settings_of(const char *id)
+{
+    struct webhook_settings s;
+
+    ck_ok(webhook_read(webhook_of(id), &asking.arena, &s));
+    return s;
+}
 
 START_TEST(a_masked_secret_keeps_its_place)
 {
@@ -535,18 +517,115 @@ START_TEST(a_masked_secret_keeps_its_place)
                    "\"sesame\"}}");
 
     patch(id, "{\"Signing\":{\"Secrets\":[\"*******\",\"" SECRET_B "\"]}}");
-    ck_member_eq("0.Signing.Secrets", "[\"" SECRET_A "\",\"" SECRET_B "\"]");
+    ck_member_eq("0.Signing.Secrets", "[\"*******\",\"*******\"]");
+    ck_span_eq(settings_of(id).secrets[0], SECRET_A);
+    ck_span_eq(settings_of(id).secrets[1], SECRET_B);
     patch(id, "{\"Signing\":{\"Secrets\":[\"" SECRET_B "\",\"*******\"]}}");
-    ck_member_eq("0.Signing.Secrets", "[\"" SECRET_B "\",\"" SECRET_B "\"]");
+    ck_span_eq(settings_of(id).secrets[0], SECRET_B);
+    ck_span_eq(settings_of(id).secrets[1], SECRET_B);
     patch(id, "{\"Signing\":{\"Secrets\":[\"*******\",\"*******\",\"*******\"]}}");
-    ck_problem(ERR_INVALID_ENTITY, "Signing: a secret is *******, but none is stored");
+    ck_problem(ERR_INVALID_ENTITY, "Signing.Secrets.2 is *******, but no value is stored");
     patch(id, "{\"CustomPayloadRequest\":{\"URI\":\"/Inbox\",\"Headers\":{\"x-api-key\":"
               "\"*******\"}}}");
     ck_status(200);
-    ck_member_eq("0.CustomPayloadRequest.Headers.x-api-key", "\"sesame\"");
+    ck_member_eq("0.CustomPayloadRequest.Headers.x-api-key", "\"*******\"");
+    ck_span_eq(settings_of(id).custom_headers[0].value, "sesame");
     patch(id, "{\"CustomPayloadRequest\":{\"URI\":\"/Inbox\",\"Headers\":{\"Cookie\":"
               "\"*******\"}}}");
-    ck_problem(ERR_INVALID_ENTITY, "CustomPayloadRequest: 'Cookie' is *******, but no value");
+    ck_problem(ERR_INVALID_ENTITY, "CustomPayloadRequest.Headers.Cookie is *******, but no value");
+}
+END_TEST
+
+static const struct {
+    bool is_owner, leads_elsewhere;
+    const char *kept;
+    bool is_refused;
+} kept_secrets[] = {
+    {true, true, "Headers.Cookie", false},
+    {false, false, "Headers.Cookie", false},
+    {false, true, "", false},
+    {false, true, "Headers.Cookie, Signing.Secrets.0", true},
+};
+
+START_TEST(stored_secrets_do_not_travel)
+{
+    struct span kept = span_str(kept_secrets[_i].kept);
+    struct err *e =
+        webhook_check_kept(kept_secrets[_i].is_owner, kept_secrets[_i].leads_elsewhere, kept);
+
+    ck_assert_int_eq(e != NULL, kept_secrets[_i].is_refused);
+    if (e != NULL) {
+        ck_assert_int_eq(err_code(e), ERR_INVALID_ENTITY);
+        ck_assert(span_ends(err_message(e), kept));
+    }
+    err_free(e);
+}
+END_TEST
+
+/* A webhook of the key `alpha`, with secrets in three places. */
+static const char *owned_webhook(void)
+{
+    const char *id =
+        webhook("/Placed", "\"Destination\":\"http://a.test/\",\"Headers\":{\"Cookie\":\"c\","
+                           "\"X\":\"x\"},\"Signing\":{\"Secrets\":[\"" SECRET_A "\"]}");
+    struct entity *e = webhook_of(id)->entity;
+    struct span json = entity_json(e);
+    struct change change;
+    uint64_t serial;
+
+    change_init(&change, hooks()->turn, &asking.arena);
+    change_put_entity(
+        &change, SPAN("Svc.Admin.Webhook"), &e->id, e->object_no,
+        arena_printf(&asking.arena, "%.*s,\"Owner\":\"alpha\"}", (int)json.n - 1, json.p));
+    ck_ok(turn_apply(hooks()->turn, &change, &serial));
+    change_done(&change);
+    asking_add_key("alpha", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
+    asking_add_key("beta", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
+    return id;
+}
+
+#define ALL_KEPT "anew: Headers.Cookie, Signing.Secrets.0"
+
+/* What others than the owner are told; NULL: they may. */
+static const struct {
+    const char *patch, *refused;
+} of_others[] = {
+    {"{\"Label\":\"l\",\"IsPaused\":true,\"Delivery\":{\"MaxInFlight\":1}}", NULL},
+    {"{\"Destination\":\"http://a.test:80/\",\"Method\":\"post\",\"EventSelector\":\"/placed\"}",
+     NULL},
+    {"{\"Headers\":{\"Cookie\":\"*******\",\"X\":\"x\"}}", NULL},
+    {"{\"Signing\":{\"Secrets\":[\"*******\",\"" SECRET_B "\"]}}", NULL},
+    {"{\"Destination\":\"http://b.test/\"}", ALL_KEPT},
+    {"{\"Method\":\"PUT\"}", ALL_KEPT},
+    {"{\"CustomPayloadRequest\":{\"URI\":\"/Report\",\"Headers\":{\"Authorization\":\"apikey "
+     "beta\"}}}",
+     ALL_KEPT},
+    /* Or they would be owners with the next request. */
+    {"{\"Headers\":{\"X\":\"y\"}}", ALL_KEPT},
+    {"{\"EventSelector\":\"/Paid\"}", ALL_KEPT},
+    {"{\"Destination\":\"http://b.test/\",\"Headers\":{\"Cookie\":\"n\"}}",
+     "anew: Signing.Secrets.0"},
+    {"{\"Destination\":\"http://b.test/\",\"Headers\":{\"Cookie\":\"c\"}}",
+     "anew: Signing.Secrets.0"},
+    {"{\"Destination\":\"http://b.test/\",\"Signing\":null}", "anew: Headers.Cookie"},
+    {"{\"Destination\":\"http://b.test/\",\"Signing\":null,\"Headers\":{\"Cookie\":null}}", NULL},
+    {"{\"Destination\":\"http://b.test/\",\"Signing\":{\"Secrets\":[\"" SECRET_B
+     "\"]},\"Headers\":{\"Cookie\":\"n\"}}",
+     NULL},
+};
+
+START_TEST(only_the_owner_leads_secrets_elsewhere)
+{
+    const char *id = owned_webhook(), *target = asking_printf("/Webhook/Id=%s", id);
+
+    ask_with("Authorization: apikey beta", "PATCH", target, of_others[_i].patch);
+    if (of_others[_i].refused == NULL) {
+        ck_status(200);
+        return;
+    }
+    ck_problem(ERR_INVALID_ENTITY, of_others[_i].refused);
+    ask_with("Authorization: apikey alpha", "PATCH", target, of_others[_i].patch);
+    ck_status(200);
 }
 END_TEST
 
@@ -586,7 +665,8 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, pausing_is_counted);
     tcase_add_test(tc, the_server_pauses_with_a_message);
     tcase_add_test(tc, a_status_says_why);
-    tcase_add_loop_test(tc, secrets_are_masked_wherever_they_stand, 0, ARRAY_LEN(masks));
     tcase_add_test(tc, a_masked_secret_keeps_its_place);
+    tcase_add_loop_test(tc, only_the_owner_leads_secrets_elsewhere, 0, ARRAY_LEN(of_others));
+    tcase_add_loop_test(tc, stored_secrets_do_not_travel, 0, ARRAY_LEN(kept_secrets));
     tcase_add_test(tc, with_a_webhook_its_deliveries_go);
 }

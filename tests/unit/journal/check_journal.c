@@ -193,9 +193,12 @@ START_TEST(too_large)
 
     set_up(&f, _i);
     fx_open(&f);
-    ck_fails(journal_reserve(f.j, (size_t)1 << 31, 0), ERR_STORAGE_FAILURE, "too large");
-    ck_fails(journal_reserve(f.j, 100, SIZE_MAX - 10), ERR_STORAGE_FAILURE, "too large");
-    ck_fails(journal_reserve(f.j, SIZE_MAX, SIZE_MAX), ERR_STORAGE_FAILURE, "too large");
+    ck_fails(journal_reserve(f.j, (size_t)1 << 31, NULL), ERR_STORAGE_FAILURE, "too large");
+    ck_fails(journal_reserve(f.j, 100, &(struct journal_left){SIZE_MAX - 10, 0}),
+             ERR_STORAGE_FAILURE, "too large");
+    ck_fails(journal_reserve(f.j, 100, &(struct journal_left){0, SIZE_MAX - 10}),
+             ERR_STORAGE_FAILURE, "too large");
+    ck_fails(journal_reserve(f.j, SIZE_MAX, NULL), ERR_STORAGE_FAILURE, "too large");
     fx_done(&f);
 }
 END_TEST
@@ -540,13 +543,86 @@ START_TEST(no_room_for_a_large_change)
     fx_open(&f);
     getrlimit(RLIMIT_FSIZE, &before);
     setrlimit(RLIMIT_FSIZE, &limit);
-    ck_fails(journal_reserve(f.j, 100000, 0), ERR_STORAGE_FAILURE, "no room for");
-    ck_ok(journal_reserve(f.j, 20000, 0));
-    ck_ok(journal_reserve(f.j, 20000, 80000));
-    ck_fails(journal_reserve(f.j, 20000, 110000), ERR_STORAGE_FAILURE, "no room for");
+    ck_fails(journal_reserve(f.j, 100000, NULL), ERR_STORAGE_FAILURE, "no room for");
+    ck_ok(journal_reserve(f.j, 20000, NULL));
+    ck_ok(journal_reserve(f.j, 20000, &(struct journal_left){80000, 0}));
+    ck_fails(journal_reserve(f.j, 20000, &(struct journal_left){200000, 0}), ERR_STORAGE_FAILURE,
+             "no room for");
     fx_commit_many(&f, 10);
     setrlimit(RLIMIT_FSIZE, &before);
     fx_reopen_whole(&f);
+    fx_done(&f);
+}
+END_TEST
+
+static uint64_t records_in(const struct fixture *f, uint64_t number)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < f->appended.count; i++)
+        if (f->appended.records[i].place.segment == number)
+            bytes += segment_record_bytes(f->appended.records[i].n);
+    return bytes;
+}
+
+/* However densely a segment was written: what it holds, moved, fits into one of the same size. */
+START_TEST(what_a_segment_holds_fits_into_another)
+{
+    static const size_t sizes[] = {1, 100, 4072, 4073, 9000, 30000, 52000};
+    struct fixture f;
+    uint64_t number;
+
+    set_up_fast(&f, 0);
+    fx_open(&f);
+    for (int i = 0; i < 200; i++) {
+        fx_append(&f, 1, sizes[_i]);
+        if (f.appended.count % MAX(1, MIN(40, 100000 / sizes[_i])) == 0)
+            fx_commit(&f);
+    }
+    fx_commit(&f);
+    number = f.appended.records[f.appended.count - 1].place.segment;
+    while (number > 0)
+        ck_assert_uint_le(journal_moved_bytes(records_in(&f, number--)),
+                          FX_SEGMENT_BYTES - SEGMENT_HEADER_BYTES);
+    fx_reopen_whole(&f);
+    fx_done(&f);
+}
+END_TEST
+
+/* A segment that was made to take what a large one holds is as large as others when it is used, and
+ * another is kept ready as long as the large one is there. */
+START_TEST(room_for_what_a_large_segment_holds)
+{
+    const struct journal_left large = {0, journal_moved_bytes(300000)};
+    struct journal_stats stats;
+    struct fixture f;
+    uint64_t number;
+
+    set_up_fast(&f, 0);
+    fx_open(&f);
+    fx_commit_many(&f, 1);
+    ck_assert_uint_eq(journal_largest(f.j), 0);
+    fx_append(&f, 1, 290000);
+    fx_commit(&f);
+    number = f.appended.records[f.appended.count - 1].place.segment;
+    ck_assert_uint_gt(journal_largest(f.j), 290000);
+    ck_ok(journal_reserve(f.j, 100, &large));
+    ck_assert(journal_can_move(f.j, large.moves));
+    journal_stats(f.j, &stats);
+    ck_assert_uint_gt(stats.bytes, FX_SEGMENT_BYTES + 2 * 290000);
+    while (f.appended.records[f.appended.count - 1].place.segment == number)
+        fx_commit_many(&f, 1);
+    ck_assert(!journal_can_move(f.j, large.moves));
+    ck_ok(journal_reserve(f.j, 100, &large));
+    ck_assert(journal_can_move(f.j, large.moves));
+    while (journal_oldest_number(f.j) <= number)
+        journal_drop_oldest(f.j);
+    ck_assert(journal_is_dropping(f.j));
+    ck_assert_uint_eq(journal_largest(f.j), 0);
+    fx_commit_many(&f, 1);
+    for (int i = 0; i < 100 && journal_is_dropping(f.j); i++)
+        loop_run_once(&f.loop);
+    ck_assert(!journal_is_dropping(f.j));
     fx_done(&f);
 }
 END_TEST
@@ -589,7 +665,7 @@ END_TEST
 static void run_script(struct fixture *f)
 {
     for (int i = 0; i < 15; i++) {
-        struct err *e = journal_reserve(f->j, fx_bytes(3, 5000), 0);
+        struct err *e = journal_reserve(f->j, fx_bytes(3, 5000), NULL);
 
         if (e == NULL)
             fx_append_blindly(f, 3, 5000);
@@ -698,7 +774,7 @@ START_TEST(failing_for_good)
     }
     ck_assert_uint_eq(f.failures, 1);
     ck_assert_uint_eq(f.commits, 5);
-    ck_fails(journal_reserve(f.j, 10, 0), ERR_STORAGE_FAILURE, "has failed");
+    ck_fails(journal_reserve(f.j, 10, NULL), ERR_STORAGE_FAILURE, "has failed");
     journal_stats(f.j, &stats);
     ck_assert(stats.failed);
     fx_reopen(&f);
@@ -798,7 +874,7 @@ START_TEST(a_full_disk)
     clock_fake(0, (uint64_t)1000000000);
     fx_open(&f);
     fault_set("disk.allocate:1+");
-    while ((e = journal_reserve(f.j, 1000, 5000)) == NULL) {
+    while ((e = journal_reserve(f.j, 1000, &(struct journal_left){5000, 0})) == NULL) {
         fx_append_blindly(&f, 1, 900);
         fx_commit(&f);
         ck_assert_uint_lt(++count, 1000);
@@ -813,14 +889,53 @@ START_TEST(a_full_disk)
     ck_assert_uint_eq(f.failures, 0);
 
     fault_set(NULL);
-    ck_fails(journal_reserve(f.j, 30000, 0), ERR_STORAGE_FAILURE, "no room"); /* not asked again */
+    ck_fails(journal_reserve(f.j, 30000, NULL), ERR_STORAGE_FAILURE,
+             "no room"); /* not asked again */
     clock_advance(1000000000);
     fx_turns(&f, 2);
-    ck_ok(journal_reserve(f.j, 30000, 0));
+    ck_ok(journal_reserve(f.j, 30000, NULL));
     journal_stats(f.j, &stats);
     ck_assert(!stats.full);
     fx_append(&f, 1, 29000);
     fx_commit(&f);
+    fx_reopen_whole(&f);
+    fx_done(&f);
+}
+END_TEST
+
+/* Room for moves stays, in one piece and beside what is spare, until nothing else is left. */
+START_TEST(a_full_disk_keeps_room_for_moves)
+{
+    const struct journal_left left = {8192, journal_moved_bytes(50000)};
+    struct fixture f;
+    struct err *e;
+    size_t count = 0;
+
+    be_quiet();
+    set_up_fast(&f, _i);
+    clock_fake(0, (uint64_t)1000000000);
+    fx_open(&f);
+    ck_ok(journal_reserve(f.j, 1000, &left)); /* while there is room: a segment ahead */
+    fx_append_blindly(&f, 1, 30000);
+    ck_ok(journal_reserve(f.j, 1000, &left));
+    fault_set("disk.allocate:1+");
+    while ((e = journal_reserve(f.j, 1000, &left)) == NULL) {
+        fx_append_blindly(&f, 1, 900);
+        fx_commit(&f);
+        ck_assert_uint_lt(++count, 1000);
+    }
+    err_free(e);
+    ck_assert_uint_ge(count, 4);
+    fx_append(&f, 1, 4000);
+    fx_commit(&f);
+    fx_append(&f, 1, 4000);
+    fx_commit(&f);
+    ck_assert(journal_can_move(f.j, left.moves));
+    for (int i = 0; i < 5; i++)
+        fx_append(&f, 1, 10000 - SEGMENT_RECORD_HEADER_BYTES);
+    fx_commit(&f);
+    ck_assert_uint_eq(f.failures, 0);
+    fault_set(NULL);
     fx_reopen_whole(&f);
     fx_done(&f);
 }
@@ -912,6 +1027,7 @@ void testing_cases(TCase *tc)
 #ifdef SVCD_FAULTS
         closed_when_failing,
         a_full_disk,
+        a_full_disk_keeps_room_for_moves,
         cleaning_makes_room,
         cleaning_that_fails,
 #endif
@@ -923,6 +1039,8 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, the_directory_is_made);
     tcase_add_loop_test(tc, the_directory_is_locked, 2, 4);
     tcase_add_test(tc, no_room_for_a_large_change);
+    tcase_add_loop_test(tc, what_a_segment_holds_fits_into_another, 0, 7);
+    tcase_add_test(tc, room_for_what_a_large_segment_holds);
     tcase_add_loop_test(tc, losing_the_helper, 0, 3);
 #ifdef SVCD_FAULTS
     tcase_add_loop_test(tc, every_nth_call_fails, 0,

@@ -239,11 +239,18 @@ START_TEST(names_a_newer_version)
     struct segment_header newer = header, h;
     struct buf b;
 
+    ck_assert(!segment_is_of_another_version(SPAN("")));
     newer.version = 23;
     buf_init(&b, BLOCK);
     segment_add_header(&b, &newer);
     ck_fails(segment_read_header(buf_span(&b), &h), ERR_STORAGE_FAILURE,
              "format version 23, this program knows version 1");
+    ck_assert(segment_is_of_another_version(buf_span(&b)));
+    b.p[40] ^= 1; /* damaged besides: then nobody knows what it was */
+    ck_assert(!segment_is_of_another_version(buf_span(&b)));
+    buf_clear(&b);
+    segment_add_header(&b, &header);
+    ck_assert(!segment_is_of_another_version(buf_span(&b)));
     buf_done(&b);
 }
 END_TEST

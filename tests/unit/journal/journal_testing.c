@@ -189,7 +189,7 @@ size_t fx_bytes(size_t count, size_t n)
 
 void fx_append(struct fixture *f, size_t count, size_t n)
 {
-    struct err *e = journal_reserve(f->j, fx_bytes(count, n), 0);
+    struct err *e = journal_reserve(f->j, fx_bytes(count, n), NULL);
 
     if (e != NULL)
         ck_abort_msg("%.*s", SPAN_FMT(err_message(e)));

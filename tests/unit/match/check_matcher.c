@@ -106,6 +106,19 @@ static const struct {
     {"A=1", "{\"A\":\"1\"}", true},
     {"A=1", "{\"A\":\"1.0\"}", false},
     {"A='1'", "{\"A\":1}", false},
+    {"A.*=1", "{\"A\":[2,1]}", true},
+    {"A.*=1", "{\"A\":1}", false},
+    {"A.*=1", "{\"A\":[]}", false},
+    {"A.*!=1", "{\"A\":[]}", true},
+    {"A.*!=1", "{\"A\":[2,1]}", false},
+    {"A.*!=1", "{}", true},
+    {"A.*=null", "{}", true},
+    {"A.*=null", "{\"A\":[]}", false},
+    {"A.*>3&A.*<2", "{\"A\":[1,4]}", true},
+    {"A.*>3&A.*<2", "{\"A\":[3,2]}", false},
+    {"A.*>3", "{\"A\":[4,5,6]}", true},
+    {"A.*.B=1", "{\"A\":[{\"B\":0},{\"B\":1}]}", true},
+    {"A.*.*=1", "{\"A\":[[],[2,1]]}", true},
     {"A=1", "[]", false},
     {"A=1", "[{\"A\":2},{\"A\":1}]", true},
     {"A=1&B=2", "[{\"A\":1,\"B\":1},{\"A\":2,\"B\":2}]", false},
@@ -243,9 +256,10 @@ END_TEST
 /* ---- against the naive search ---- */
 
 static const char *const keys[] = {
-    "A",           "a",       "B",        "C",   "A.B", "A.Length", "B.Length", "C.Year",
-    "C.DayOfWeek", "Length",  "L",        "L.0", "L.1", "L.Length", "D.E.F",    "D.E",
-    "D",           "Missing", "A.B.Hour", "M.N", "X.Y", "L.0.B",
+    "A.*",    "B.*",         "B.*.B",   "C.*.*",    "L.*", "D.*.Length", "D.*.Year", "*",
+    "M.*.b",  "A",           "a",       "B",        "C",   "A.B",        "A.Length", "B.Length",
+    "C.Year", "C.DayOfWeek", "Length",  "L",        "L.0", "L.1",        "L.Length", "D.E.F",
+    "D.E",    "D",           "Missing", "A.B.Hour", "M.N", "X.Y",        "L.0.B",
 };
 
 static const char *const literals[] = {

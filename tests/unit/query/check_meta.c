@@ -17,7 +17,8 @@ static struct err *parse(const char *metas, enum sample shape, struct meta *out)
     struct uri uri;
 
     ck_ok(uri_parse(target, SPAN("/"), 1000, &arena, &uri));
-    return meta_parse(uri.metas, uri.meta_count, sample_shape(shape), &arena, out);
+    return meta_parse(uri.metas, uri.meta_count, uri.is_query_form, sample_shape(shape), &arena,
+                      out);
 }
 
 /* ---- writing ---- */

@@ -125,6 +125,37 @@ static const struct {
     {"/x/_/rename=a->b", "/", "x{}{rename|=|a->b}"},
     {"/x/_/limit%3D5", "/", "x{}{limit|=|5}"},
     {"/x/_/limit>5", "/", "x{}{limit|>|5}"},
+    /* quoted steps hold what would be operators elsewhere */
+    {"/x/'a>b'=1", "/", "x{'a>b'|=|1}{}"},
+    {"/x/a.'b=c'.d<1", "/", "x{a.'b=c'.d|<|1}{}"},
+    {"/x/\"a!=b\"!=1", "/", "x{\"a!=b\"|!=|1}{}"},
+    {"/x/'a.'b'>1", "/", "x{'a.'b'|>|1}{}"},
+    {"/x/'a>b'%3E1", "/", "x{'a>b'|>|1}{}"},
+    {"/x/''=1", "/", "x{''|=|1}{}"},
+    {"/x/a='b'", "/", "x{a|=|'b'}{}"},
+    {"/x/'a='b'", "/", "x{'a|=|'b'}{}"},
+    {"/x/it's>'b'.c", "/", "x{it's|>|'b'.c}{}"},
+    {"/x/%27a>b%27=1", "/", "x{'a|>|b'=1}{}"},
+    /* the query form: each parameter is decoded once, as a whole */
+    {"/x?", "/", "x{}{}"},
+    {"/?limit=1", "/", "-{}{limit|=|1}"},
+    {"/svc?limit=1", "/svc", "-{}{limit|=|1}"},
+    {"/x?where=a%3E4&limit=5", "/", "x{a|>|4}{limit|=|5}"},
+    {"/x?where=a>4&WHERE=b!=c", "/", "x{a|>|4;b|!=|c}{}"},
+    {"/x?where=a%3Db%26c%2Fd%3De", "/", "x{a|=|b&c/d=e}{}"},
+    {"/x?where=a+b=c+d%2Be&search=f+g", "/", "x{a b|=|c d+e}{search|=|f g}"},
+    {"/x?where=a=%253E", "/", "x{a|=|%3E}{}"},
+    {"/x?where=a%25253E=1", "/", "x{a%253E|=|1}{}"},
+    {"/x?where='a>b'=1", "/", "x{'a>b'|=|1}{}"},
+    {"/x?where=a=/", "/", "x{a|=|/}{}"},
+    {"/x?where=a=?", "/", "x{a|=|?}{}"},
+    {"/x?where=&where&&limit=", "/", "x{}{limit|=|}"},
+    {"/x?limit", "/", "x{}{limit|=|}"},
+    {"/x?%6Cimit=%35", "/", "x{}{limit|=|5}"},
+    {"/x/a=1&b=2?where=c=3&limit=4", "/", "x{a|=|1;b|=|2;c|=|3}{limit|=|4}"},
+    {"/x/a=1+1?where=b=1+1", "/", "x{a|=|1+1;b|=|1 1}{}"},
+    {"/x/_/_?limit=4", "/", "x{}{limit|=|4}"},
+    {"/x/?rename=a->b", "/", "x{}{rename|=|a->b}"},
 };
 
 START_TEST(targets)
@@ -151,10 +182,16 @@ static const struct {
     {"/a/b=1/c=1/d", "/", ERR_INVALID_URI_SYNTAX, "three parts"},
     {"/////", "/", ERR_INVALID_URI_SYNTAX, "'/////'"},
     {"/a//b=1//", "/", ERR_INVALID_URI_SYNTAX, "three parts"},
-    {"/?a", "/", ERR_INVALID_URI_SYNTAX, "does not begin with '/'"},
-    {"/?a=b", "/", ERR_INVALID_URI_SYNTAX, "'/?a=b'"},
-    {"/a?b=c", "/", ERR_INVALID_URI_SYNTAX, "query string"},
-    {"/a/b=c?", "/", ERR_INVALID_URI_SYNTAX, "query string"},
+    {"/a//limit=1?", "/", ERR_INVALID_URI_SYNTAX, "in the path of '/a//limit=1?'"},
+    {"/a/b=1/limit=1?where=c=1", "/", ERR_INVALID_URI_SYNTAX, "beside a query"},
+    {"/a?limit=%4", "/", ERR_INVALID_URI_SYNTAX, "'%4'"},
+    {"/a?%ff=1", "/", ERR_INVALID_URI_SYNTAX, "UTF-8"},
+    {"/a?where=b=%00", "/", ERR_INVALID_URI_SYNTAX, "NUL"},
+    {"/a?where=b", "/", ERR_INVALID_CONDITION_SYNTAX, "'b' has no operator"},
+    {"/a?where=b%253D1", "/", ERR_INVALID_CONDITION_SYNTAX, "'b%3D1' has no operator"},
+    {"/a?where==b", "/", ERR_INVALID_CONDITION_SYNTAX, "'=b' has no name"},
+    {"/a?=5", "/", ERR_INVALID_META_KEY, "no parameter ''"},
+    {"/a?limit%3E=5", "/", ERR_INVALID_META_KEY, "no parameter 'limit>'"},
     {"/%", "/", ERR_INVALID_URI_SYNTAX, "'%'"},
     {"/a/b=%4", "/", ERR_INVALID_URI_SYNTAX, "'%4'"},
     {"/a/b=%4g", "/", ERR_INVALID_URI_SYNTAX, "'%4g'"},
@@ -204,6 +241,11 @@ START_TEST(number_of_conditions)
              "3 conditions");
     ck_fails(uri_parse(SPAN("/x/_/a=1&b=2&c=3"), SPAN("/"), 2, &arena, &uri),
              ERR_INVALID_URI_SYNTAX, "3 meta-conditions");
+    ck_fails(
+        uri_parse(SPAN("/x?where=a=1&where=b=2&limit=1&where=c=3"), SPAN("/"), 2, &arena, &uri),
+        ERR_INVALID_URI_SYNTAX, "3 conditions");
+    ck_fails(uri_parse(SPAN("/x?a=1&b=2&c=3"), SPAN("/"), 2, &arena, &uri), ERR_INVALID_URI_SYNTAX,
+             "3 meta-conditions");
 }
 END_TEST
 
@@ -234,7 +276,27 @@ static const struct {
     {"/x/_/order_asc=a,b&rename=a->b", "/x/_/order_asc=a,b&rename=a-%3Eb",
      "/x/_/order_asc=a,b&rename=a-%3Eb"},
     {"/%7Ex%3E", "/~x%3E", "/~x%3E/_/_"},
+    {"/x?where=a=b%2Fc&limit=1", "/x/a=b%2Fc/limit=1", "/x/a=b%2Fc/limit=1"},
+    {"/x/a=1?where=b=2+3", "/x/a=1&b=2%203", "/x/a=1&b=2%203/_"},
+    {"/x/'a>b'=1", "/x/%27a%3Eb%27=1", "/x/%27a%3Eb%27=1/_"},
 };
+
+/* What was refused before it was read is shown so in Error.Uri. */
+START_TEST(an_unread_query_has_a_normal_form)
+{
+    static const char *const unread[][2] = {
+        {"/x?", "/x/_/_"},
+        {"/x?where=&limit=1&where=a%3E%2F", "/x/a>%2F/limit=1"},
+        {"/x/a=1?where=b&select=c,d&limit=1", "/x/a=1&b/select=c,d&limit=1"},
+    };
+    struct uri uri;
+
+    for (size_t i = 0; i < ARRAY_LEN(unread); i++) {
+        ck_ok(uri_split(span_str(unread[i][0]), SPAN("/"), 64, &arena, &uri));
+        ck_span_is(normal(&uri, true), span_str(unread[i][1]));
+    }
+}
+END_TEST
 
 START_TEST(normal_forms)
 {
@@ -272,9 +334,9 @@ END_TEST
 static struct span random_target(void)
 {
     static const char *const pieces[] = {
-        "/",   "/",   "/",   "&",   "=",   "=",   "!",      "!=",       "<", ">",
-        "a",   "B",   "_",   "'",   "+",   "0",   ".",      ",",        "?", "%3E",
-        "%3c", "%3D", "%21", "%2F", "%26", "%25", "%C3%A9", "\xc3\xa9",
+        "/",   "/",   "/",   "&",   "=",   "=",   "!",      "!=",       "<",      ">",
+        "a",   "B",   "_",   "'",   "+",   "0",   ".",      ",",        "?",      "%3E",
+        "%3c", "%3D", "%21", "%2F", "%26", "%25", "%C3%A9", "\xc3\xa9", "where=", "\"",
     };
     struct span text = SPAN("/x/");
     size_t n = (size_t)rng_below(14);
@@ -345,6 +407,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, number_of_conditions);
     tcase_add_test(tc, nothing_is_copied_without_escapes);
     tcase_add_test(tc, normal_forms);
+    tcase_add_test(tc, an_unread_query_has_a_normal_form);
     tcase_add_test(tc, encoded_characters);
     tcase_add_test(tc, normal_form_is_the_identity);
     tcase_add_test(tc, any_text_survives_the_normal_form);

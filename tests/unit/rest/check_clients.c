@@ -302,6 +302,31 @@ START_TEST(any_order_matches_plain_counts)
 }
 END_TEST
 
+/* Counted like an address, and beside all of them. */
+START_TEST(keys_are_counted_too)
+{
+    struct in6_addr one = clients_of_key(SPAN("acme"), SPAN("a"));
+    const struct in6_addr others[] = {
+        clients_of_key(SPAN("acme"), SPAN("b")), clients_of_key(SPAN("acm"), SPAN("ea")),
+        clients_of_key(SPAN(""), SPAN("a")), ip("127.0.0.1"), ip("2001:db8::1")};
+
+    begin();
+    ck_assert(IN6_IS_ADDR_MULTICAST(&one));
+    limits.failed_sign_ins_per_minute = 2;
+    for (int i = 0; i < 2; i++) {
+        ck_assert_uint_eq(clients_sign_in_wait_s(clients, &one), 0);
+        clients_sign_in_failed(clients, &one);
+    }
+    one = clients_of_key(SPAN("acme"), SPAN("a"));
+    ck_assert_uint_gt(clients_sign_in_wait_s(clients, &one), 0);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        ck_assert_uint_eq(clients_sign_in_wait_s(clients, &others[i]), 0);
+    pass_ms(MINUTE_MS);
+    ck_assert_uint_eq(clients_sign_in_wait_s(clients, &one), 0);
+    end();
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, a_client_is_an_address_or_a_network);
@@ -312,4 +337,5 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, failures_are_forgotten_in_time);
     tcase_add_test(tc, failures_are_bounded);
     tcase_add_test(tc, any_order_matches_plain_counts);
+    tcase_add_test(tc, keys_are_counted_too);
 }

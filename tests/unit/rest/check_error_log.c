@@ -81,6 +81,14 @@ static const struct {
     {"/a/b/c/d", "/a/b/c/d", "<unknown>"},
     {"/a%", "/a%", "<unknown>"},
     {"x", "x", "<unknown>"},
+    /* Without the secrets in it. */
+    {"/Nobody/Headers.Cookie=sesame&b=1", "/Nobody/Headers.Cookie=*******&b=1/_", "<unknown>"},
+    {"/Nobody/Signing.Secrets.0=sesame", "/Nobody/Signing.Secrets.0=*******/_", "<unknown>"},
+    {"/person/Nme=apikey%20sesame/search=whsec_sesame", "/Shop.Person/Nme=*******/search=*******",
+     "Shop.Person"},
+    {"/person/Cookie=sesame/limit", "/Shop.Person/Cookie=*******", "Shop.Person"},
+    {"/apikey%20sesame", "/*******/_/_", "<unknown>"},
+    {"/a/b/c/d/Bearer%20sesame", "/a/b/c/d/*******", "<unknown>"},
 };
 
 START_TEST(a_uri_is_in_normal_form_where_it_has_one)
@@ -131,16 +139,21 @@ static const struct {
     {"/Webhook/x", "{\"Headers\":{\"authorization\":\"sesame\",\"a\":1}}",
      "{\"Headers\":{\"authorization\":\"" MASK "\",\"a\":1}}"},
     {"/Webhook/x", "{\"Signing\":{\"secrets\":[\"sesame\",\"sesame\"]}}",
-     "{\"Signing\":{\"secrets\":\"" MASK "\"}}"},
-    {"/Webhook/x", "{\"Headers\":\"sesame", MASK},
+     "{\"Signing\":{\"secrets\":[\"" MASK "\",\"" MASK "\"]}}"},
+    {"/Webhook/x", "{\"Cookie\":\"sesame", "{\"Cookie\":\"" MASK},
+    {"/Webhook/x", "{\"Headers\":\"open", "{\"Headers\":\"open"},
     {"/Webhook/x", "[]", "[]"},
     /* Of one that is not known. */
     {"/Webhok", "{\"X-Api-Key\":\"sesame\"}", "{\"X-Api-Key\":\"" MASK "\"}"},
-    {"/Webhok", "cookie sesame", MASK},
+    {"/Webhok", "cookie: sesame", "cookie: " MASK},
+    {"/Webhok", "a cookie", "a cookie"},
+    {"/Webhok", "[\"apikey sesame\"]", "[\"" MASK "\"]"},
+    {"/Webhok", "[\"https://me:sesame@a.test/\"]", "[\"https://" MASK "@a.test/\"]"},
     {"/Webhok", "{ \"a\" : [ 1 ] }", "{ \"a\" : [ 1 ] }"},
     {"/Webhok", "no JSON", "no JSON"},
-    /* Of one without: nothing in it is looked at. */
-    {"/Person/x", "{ \"Authorization\":\"open\" }", "{ \"Authorization\":\"open\" }"},
+    /* Of one without secrets of its own. */
+    {"/Person/x", "{ \"Authorization\":\"sesame\" }", "{\"Authorization\":\"" MASK "\"}"},
+    {"/Person/x", "{ \"Name\":\"basic\" }", "{ \"Name\":\"basic\" }"},
     /* Bytes that are no text. */
     {"/Person/x", "\xff\x01z", "base64:/wF6"},
 };

@@ -7,6 +7,7 @@
 #include "io/loop.h"
 #include "journal/journal.h"
 #include "rest/access.h"
+#include "rest/account.h"
 #include "rest/declaration.h"
 #include "rest/metrics.h"
 #include "rest/request.h"
@@ -191,10 +192,27 @@ START_TEST(keys_take_the_place_of_others)
 }
 END_TEST
 
+START_TEST(work_is_on_an_account)
+{
+    struct span absent = {NULL, 0};
+    struct account *tenant = rest_account_of(&rest, SPAN("acme"), SPAN("one"));
+    struct account *owner = rest_account_of(&rest, absent, SPAN("one"));
+
+    ck_span_eq(tenant->name, "tacme");
+    ck_span_eq(owner->name, "kone");
+    ck_assert_ptr_eq(rest_account_of(&rest, absent, absent), rest.everybody);
+    account_unref(rest.accounts, rest.everybody);
+    account_unref(rest.accounts, tenant);
+    account_unref(rest.accounts, owner);
+    ck_assert_uint_eq(accounts_count(rest.accounts), 1);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, begin, end);
     tcase_add_test(tc, it_works_without_anybody_who_observes);
     tcase_add_test(tc, who_observes_hears_of_each_change);
     tcase_add_test(tc, keys_take_the_place_of_others);
+    tcase_add_test(tc, work_is_on_an_account);
 }

@@ -5,10 +5,46 @@
 #include "base/rng.h"
 #include "store/turn_wait.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
 static struct store_fixture f;
+
+/* The journal's files may take so many bytes together; 0: any number. */
+static uint64_t disk_bytes;
+
+static uint64_t bytes_on_disk(void)
+{
+    DIR *directory = opendir(f.directory);
+    const struct dirent *entry;
+    uint64_t bytes = 0;
+    struct stat st;
+
+    ck_assert_ptr_nonnull(directory);
+    while ((entry = readdir(directory)) != NULL)
+        if (fstatat(dirfd(directory), entry->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
+            bytes += (uint64_t)st.st_size;
+    closedir(directory);
+    return bytes;
+}
+
+/* In the place of the library's: a small disk. */
+int posix_fallocate(int fd, off_t offset, off_t n)
+{
+    struct stat st;
+
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    if (disk_bytes != 0 && bytes_on_disk() + (uint64_t)(offset + n - st.st_size) > disk_bytes)
+        return ENOSPC;
+    return fallocate(fd, 0, offset, n) == 0 ? 0 : errno;
+}
 
 static void set_up(void)
 {
+    disk_bytes = 0;
     store_fixture_init(&f);
     store_fixture_open(&f);
 }
@@ -250,6 +286,134 @@ START_TEST(deletions_survive_cleaning)
 }
 END_TEST
 
+/* ---- a full disk ---- */
+
+static struct err *try_insert(const char *members)
+{
+    struct change change;
+    struct uuid id = uuid_new();
+    uint64_t serial;
+    struct err *e;
+
+    change_init(&change, f.turn, &f.arena);
+    change_put_entity(&change, SPAN("A.B"), &id, change_next_serial(&change), span_str(members));
+    e = turn_apply(f.turn, &change, &serial);
+    change_done(&change);
+    arena_reset(&f.arena);
+    return e;
+}
+
+static const char *members_of(size_t n)
+{
+    static char text[60000];
+
+    snprintf(text, sizeof(text), "{\"Text\":\"%0*d\"}", (int)n - 12, 0);
+    return text;
+}
+
+static const char *some_members(size_t most)
+{
+    return members_of(40 + (size_t)rng_below((uint32_t)most - 40));
+}
+
+static void fill_the_disk(size_t n)
+{
+    size_t count = 0;
+    struct err *e;
+
+    while ((e = try_insert(some_members(n))) == NULL) {
+        ck_assert_uint_lt(++count, 100000);
+        if (count % 16 == 0)
+            store_fixture_commit(&f);
+    }
+    store_fixture_commit(&f);
+    ck_assert_int_eq(err_code(e), ERR_STORAGE_FAILURE);
+    err_free(e);
+}
+
+static struct entity *entity_at(size_t place)
+{
+    const struct collection *c = store_collection(f.store, SPAN("A.B"));
+    struct entity *e = collection_first(c);
+
+    while (place-- > 0)
+        e = collection_next(c, e);
+    return e;
+}
+
+/* Cleaning, until there is room for an entity of n bytes. */
+static void an_entity_finds_room(size_t n)
+{
+    struct err *e = try_insert(members_of(n));
+
+    for (int i = 0; e != NULL && i < 3000; i++) {
+        err_free(e);
+        store_fixture_turn(&f);
+        e = try_insert(members_of(n));
+    }
+    ck_ok(e);
+    store_fixture_commit(&f);
+}
+
+static void use_a_small_disk(uint64_t segments)
+{
+    store_fixture_close(&f);
+    f.segment_bytes = 1 << 20;
+    disk_bytes = segments * f.segment_bytes + DISK_BLOCK_BYTES; /* the lock has a file too */
+    store_fixture_open(&f);
+}
+
+static const struct {
+    uint64_t segments;   /* of the disk */
+    size_t entity;       /* bytes of the largest */
+    unsigned one_in;     /* so many is deleted */
+    bool from_the_front; /* else anywhere */
+} disks[] = {
+    {3, 9000, 4, true},   {3, 9000, 4, false}, {4, 60000, 4, false},  {4, 30000, 8, true},
+    {4, 30000, 20, true}, {9, 8000, 8, false}, {9, 30000, 20, false}, {15, 50000, 10, true},
+};
+
+/* Fill it, delete a part, and there is room again, many times; whatever was kept is still there. */
+START_TEST(every_deletion_makes_room_in_the_end)
+{
+    size_t places, n;
+    struct collection *c;
+
+    use_a_small_disk(disks[_i].segments);
+    for (int round = 0; round < 4; round++) {
+        fill_the_disk(disks[_i].entity);
+        c = store_collection(f.store, SPAN("A.B"));
+        n = collection_count(c) / disks[_i].one_in;
+        for (size_t i = 0; i < n; i++) {
+            places = disks[_i].from_the_front ? 1 : collection_count(c);
+            store_fixture_delete(&f, entity_at((size_t)rng_below((uint32_t)places)));
+            store_fixture_commit(&f);
+        }
+        an_entity_finds_room(disks[_i].entity);
+        ck_assert_uint_le(bytes_on_disk(), disk_bytes);
+        if (round == 3)
+            check_reload();
+    }
+}
+END_TEST
+
+/* One at a time, when nothing else happens, down to the last. */
+START_TEST(a_full_disk_can_be_emptied)
+{
+    struct collection *c;
+
+    use_a_small_disk(3);
+    fill_the_disk(3000);
+    c = store_collection(f.store, SPAN("A.B"));
+    while (collection_count(c) > 0) {
+        store_fixture_delete(&f, entity_at((size_t)rng_below((uint32_t)collection_count(c))));
+        store_fixture_commit(&f);
+    }
+    an_entity_finds_room(3000);
+    check_reload();
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, set_up, tear_down);
@@ -264,4 +428,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, cleaning_ends_where_nothing_can_be_gained);
     tcase_add_test(tc, nothing_goes_before_what_replaces_it_is_committed);
     tcase_add_test(tc, deletions_survive_cleaning);
+    tcase_add_loop_test(tc, every_deletion_makes_room_in_the_end, 0, ARRAY_LEN(disks));
+    tcase_add_test(tc, a_full_disk_can_be_emptied);
 }

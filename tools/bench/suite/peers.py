@@ -178,7 +178,7 @@ RESOURCES = [
     {"Name": "Bench.Item", "Kind": "EntityResource", "Description": "What POST writes"},
     {"Name": "Bench.Placed", "Kind": "EventResource", "Description": "What deliveries tell"},
 ]
-LIMITS = {"Connections": 12000, "PendingDeliveries": 3000000}
+LIMITS = {"Connections": 12000, "PendingDeliveries": 3000000, "AccountWebhooks": 100000000}
 DELIVERY = {"MaxConnectionsPerHost": 64}
 
 

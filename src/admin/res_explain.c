@@ -1,0 +1,223 @@
+/* Svc.Explain: does a selector find an event, and why (docs/specification.md, section 7). The
+ * selector is given or a webhook's, the event is kept or given. Nothing is raised, and nothing is
+ * told that the key could not read elsewhere. */
+#include "hooks/explain.h"
+
+#include "admin/builtin.h"
+#include "admin/service.h"
+#include "base/blob.h"
+#include "base/limits.h"
+#include "hooks/event.h"
+#include "hooks/event_post.h"
+#include "hooks/selector.h"
+#include "hooks/webhook.h"
+#include "query/query.h"
+#include "rest/access.h"
+#include "rest/crud.h"
+#include "rest/formats.h"
+#include "rest/response.h"
+#include "rest/schema.h"
+#include "store/entity.h"
+
+enum { SELECTOR, WEBHOOK, EVENT, RESOURCE, PAYLOAD };
+
+static const struct property properties[] = {
+    [SELECTOR] = {.name = SPAN_INIT("EventSelector"),
+                  .type = TYPE_STRING,
+                  .meaning = SPAN_INIT("The selector; or WebhookId")},
+    [WEBHOOK] = {.name = SPAN_INIT("WebhookId"),
+                 .type = TYPE_STRING,
+                 .meaning = SPAN_INIT("The webhook whose selector is meant")},
+    [EVENT] = {.name = SPAN_INIT("EventId"),
+               .type = TYPE_STRING,
+               .meaning = SPAN_INIT("An event that is kept; or Resource and Payload")},
+    [RESOURCE] = {.name = SPAN_INIT("Resource"),
+                  .type = TYPE_STRING,
+                  .meaning = SPAN_INIT("The event resource of an event that is not raised")},
+    [PAYLOAD] = {.name = SPAN_INIT("Payload"),
+                 .type = TYPE_ANY,
+                 .meaning = SPAN_INIT("Its payload: an entity, or an array of them")},
+};
+
+static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+
+/* What is asked. */
+struct question {
+    struct call *call;
+    struct json_value *given; /* by property */
+    struct selector selector;
+    struct span refused; /* why it finds nothing in any case; absent: nothing is known against it */
+    struct explain_event event;
+};
+
+static bool is_given(const struct question *q, size_t property)
+{
+    return json_type(q->given[property]) != JSON_NULL;
+}
+
+static struct span text_of(const struct question *q, size_t property)
+{
+    return json_string(q->given[property], q->call->arena);
+}
+
+static struct err *check_form(const struct question *q)
+{
+    if (is_given(q, SELECTOR) == is_given(q, WEBHOOK))
+        return ERR(ERR_INVALID_ENTITY, "either EventSelector or WebhookId must be given");
+    if (is_given(q, EVENT) == (is_given(q, RESOURCE) || is_given(q, PAYLOAD)))
+        return ERR(ERR_INVALID_ENTITY, "either EventId must be given, or Resource and Payload");
+    if (is_given(q, RESOURCE) != is_given(q, PAYLOAD))
+        return ERR(ERR_INVALID_ENTITY, "%s is missing",
+                   is_given(q, PAYLOAD) ? "Resource" : "Payload");
+    return NULL;
+}
+
+/* The selector. ---------------------------------------------------------------------------- */
+
+static struct err *parse_selector(struct question *q, struct span text)
+{
+    const struct call *call = q->call;
+
+    return selector_parse(call->rest->resources, text, call->key,
+                          (size_t)call->rest->limits->conditions, call->arena, &q->selector);
+}
+
+static struct err *find_webhook(const struct question *q, const struct webhook **out_webhook)
+{
+    static const struct span owner = SPAN_INIT("Svc.Admin.Webhook");
+    const struct call *call = q->call;
+    struct span id = text_of(q, WEBHOOK);
+    const struct webhooks *webhooks = service_of(call)->hooks.webhooks;
+    struct uuid uuid;
+
+    if (!access_allows(call->key, owner, METHOD_GET))
+        return ERR(ERR_NOT_AUTHORIZED, "WebhookId: the API key may not use GET on '%.*s'",
+                   SPAN_FMT(owner));
+    *out_webhook = uuid_parse(id, &uuid) ? webhook_find(webhooks, &uuid) : NULL;
+    if (*out_webhook == NULL)
+        return ERR(ERR_UNKNOWN_ENTITY, "WebhookId: there is no webhook '%.*s'", SPAN_FMT(id));
+    return NULL;
+}
+
+static struct err *read_webhook(struct question *q)
+{
+    const struct webhook *w;
+    struct json_value json;
+
+    TRY(find_webhook(q, &w));
+    call_shows(q->call, w->entity->version);
+    json = entity_parse(entity_json(w->entity), q->call->arena);
+    if (w->is_paused)
+        q->refused = SPAN("The webhook is paused.");
+    return parse_selector(q, json_string(json_member(json, SPAN("EventSelector")), q->call->arena));
+}
+
+/* The event. ------------------------------------------------------------------------------- */
+
+static struct err *check_readable(const struct call *call, const struct resource *resource)
+{
+    if (access_allows(call->key, resource->name, METHOD_GET))
+        return NULL;
+    return ERR(ERR_NOT_AUTHORIZED, "the API key may not use GET on '%.*s'",
+               SPAN_FMT(resource->name));
+}
+
+static struct err *find_event(const struct question *q, struct event **out_event)
+{
+    const struct call *call = q->call;
+    struct span id = text_of(q, EVENT);
+    struct uuid uuid;
+    struct event *event =
+        uuid_parse(id, &uuid) ? events_find(service_of(call)->hooks.events, &uuid) : NULL;
+
+    /* One that the key may not read is not there. */
+    if (event == NULL || !access_allows(call->key, event->resource, METHOD_GET))
+        return ERR(ERR_UNKNOWN_ENTITY, "EventId: there is no event '%.*s'", SPAN_FMT(id));
+    *out_event = event;
+    return NULL;
+}
+
+static struct err *read_kept(struct question *q)
+{
+    struct call *call = q->call;
+    struct events *events = service_of(call)->hooks.events;
+    struct event *event;
+    struct blob *payload;
+
+    TRY(find_event(q, &event));
+    call_shows(call, event->object_no);
+    q->event.resource = resource_named(call->rest->resources, event->resource);
+    if (q->event.resource == NULL)
+        return ERR(ERR_UNKNOWN_RESOURCE, "EventId: '%.*s' is declared no more",
+                   SPAN_FMT(event->resource));
+    if (event->is_binary)
+        return NULL;
+    TRY(payload_get(events_payloads(events), event, &payload));
+    q->event.payload = entity_parse(arena_copy(call->arena, blob_span(payload)), call->arena);
+    blob_unref(payload);
+    return NULL;
+}
+
+static struct err *read_given(struct question *q)
+{
+    struct call *call = q->call;
+    struct json_value payload = q->given[PAYLOAD];
+    struct resource *resource;
+    struct span list;
+
+    TRY(event_post_find(call, text_of(q, RESOURCE), &resource));
+    TRY(check_readable(call, resource));
+    if (resource->is_binary_event)
+        return ERR(ERR_INVALID_ENTITY, "Resource: '%.*s' has a binary payload, without conditions",
+                   SPAN_FMT(resource->name));
+    TRY(formats_from_json(payload, call->arena, &list));
+    TRY(event_post_check(call, resource, payload));
+    q->event = (struct explain_event){resource, payload};
+    return NULL;
+}
+
+/* The answer. ------------------------------------------------------------------------------ */
+
+static void answer(struct question *q)
+{
+    struct call *call = q->call;
+    struct response *response = call->response;
+    size_t count;
+    const struct explanation *all =
+        explain(&q->selector, &q->event, q->refused, call->arena, &count);
+    struct span *items = ARENA_ARRAY(call->arena, struct span, count);
+
+    for (size_t i = 0; i < count; i++)
+        items[i] = all[i].json;
+    response->status = 200;
+    response->content_type = format_media_type(call->out.format);
+    formats_add_list(&response->body, items, count, call->out.format, call->out.indent,
+                     call->arena);
+}
+
+static struct err *post(struct call *call)
+{
+    struct question q = {.call = call};
+    struct json_doc doc;
+
+    if (call->query->conditions.count > 0)
+        return ERR(ERR_INVALID_CONDITION_SYNTAX, "Svc.Explain takes its question as a body");
+    TRY(crud_body(call, &doc));
+    TRY(schema_read(&shape, json_root(&doc), call->arena, &q.given));
+    TRY(check_form(&q));
+    TRY(is_given(&q, WEBHOOK) ? read_webhook(&q) : parse_selector(&q, text_of(&q, SELECTOR)));
+    TRY(is_given(&q, EVENT) ? read_kept(&q) : read_given(&q));
+    answer(&q);
+    return NULL;
+}
+
+static const struct resource_ops ops = {.post = post};
+
+const struct resource_definition res_explain = {
+    .name = SPAN_INIT("Svc.Explain"),
+    .description = SPAN_INIT("Tells whether a selector finds an event, and why"),
+    .kind = KIND_ENTITY,
+    .methods = METHOD_BIT(METHOD_POST),
+    .shape = &shape,
+    .ops = &ops,
+};

@@ -1,0 +1,220 @@
+/* Shares are found by their account's name and live as long as a webhook or a lane is on them. Who
+ * wants slots is counted as it changes: nobody looks through accounts, or through lanes. */
+#include "hooks/share.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "hooks/delivery.h"
+#include "hooks/hooks.h"
+#include "hooks/lane_inner.h"
+#include "rest/account.h"
+#include "rest/rest.h"
+#include "store/change.h"
+
+static enum pace ring_of(enum share_line line)
+{
+    return line == LINE_SATED ? PACE_PROMPT : (enum pace)line;
+}
+
+static struct span share_key(const void *item)
+{
+    return ((const struct share *)item)->account->name;
+}
+
+struct shares *shares_new(struct hooks *hooks)
+{
+    struct shares *s = NEW(struct shares);
+
+    s->hooks = hooks;
+    map_init(&s->by_account, share_key);
+    for (unsigned i = 0; i < SHARE_RINGS; i++)
+        list_init(&s->ring[i]);
+    return s;
+}
+
+void shares_free(struct shares *s)
+{
+    if (s == NULL)
+        return;
+    MUST(map_count(&s->by_account) == 0);
+    map_done(&s->by_account);
+    mem_free(s);
+}
+
+static struct share *make(struct shares *s, struct account *account)
+{
+    struct share *share = NEW(struct share);
+
+    share->shares = s;
+    share->account = account;
+    for (unsigned i = 0; i < SHARE_LINES; i++)
+        list_init(&share->line[i]);
+    map_add(&s->by_account, share);
+    return share;
+}
+
+struct share *share_get(struct shares *s, struct account *account)
+{
+    struct share *share = map_find(&s->by_account, account->name);
+
+    if (share == NULL)
+        share = make(s, account);
+    else
+        account_unref(s->hooks->rest->accounts, account);
+    return share_ref(share);
+}
+
+struct share *share_ref(struct share *share)
+{
+    share->refs++;
+    return share;
+}
+
+/* Whoever is left alone has no half any more. */
+static void wake(const struct shares *s)
+{
+    if (s->hooks->deliveries != NULL)
+        lanes_wake(s->hooks->deliveries);
+}
+
+void share_unref(struct share *share)
+{
+    struct shares *s;
+
+    if (share == NULL || --share->refs > 0)
+        return;
+    s = share->shares;
+    MUST(!share->is_wanting);
+    map_remove(&s->by_account, share_key(share));
+    account_unref(s->hooks->rest->accounts, share->account);
+    mem_free(share);
+    wake(s);
+}
+
+/* Slots. ----------------------------------------------------------------------------------- */
+
+static void note_wants(struct share *share)
+{
+    bool is_wanting = share->lanes_in_line > 0 || share->account->in_flight > 0;
+
+    if (is_wanting == share->is_wanting)
+        return;
+    share->is_wanting = is_wanting;
+    if (is_wanting) {
+        share->shares->wanting++;
+        return;
+    }
+    share->shares->wanting--;
+    wake(share->shares);
+}
+
+/* Is a part of the slots free, and does nobody else want any? */
+static bool may_have_more(const struct share *share)
+{
+    const struct hooks *hooks = share->shares->hooks;
+    size_t most = hooks->in_flight_most;
+
+    return share->shares->wanting <= share->is_wanting &&
+           deliveries_in_flight(hooks->deliveries) + pacing_spare(most) < most;
+}
+
+bool share_admits(const struct share *share, enum pace pace)
+{
+    size_t most = share->shares->hooks->in_flight_most;
+
+    if (map_count(&share->shares->by_account) == 1)
+        return true;
+    if (share->account->in_flight >= pacing_half(PACE_PROMPT, most))
+        return pace == PACE_PROMPT && may_have_more(share);
+    return pace == PACE_PROMPT || share->not_prompt_in_flight < pacing_half(pace, most);
+}
+
+void share_take_slots(struct share *share, enum pace pace, int more)
+{
+    share->account->in_flight += (uint32_t)more;
+    if (pace != PACE_PROMPT)
+        share->not_prompt_in_flight += (size_t)more;
+    note_wants(share);
+}
+
+/* Turns. ----------------------------------------------------------------------------------- */
+
+static struct lane *first_in(const struct share *share, enum share_line line)
+{
+    struct list_link *first = list_first(&share->line[line]);
+
+    return first == NULL ? NULL : CONTAINER_OF(first, struct lane, state_link);
+}
+
+static struct lane *first_of(const struct share *share, enum pace pace)
+{
+    bool is_admitted = share_admits(share, pace);
+
+    if (pace != PACE_PROMPT)
+        return is_admitted ? first_in(share, (enum share_line)pace) : NULL;
+    return first_in(share,
+                    is_admitted && !list_empty(&share->line[LINE_SATED]) ? LINE_SATED : LINE_READY);
+}
+
+struct lane *share_next(const struct shares *s, enum pace pace)
+{
+    LIST_EACH(&s->ring[pace], at) {
+        struct lane *lane = first_of(CONTAINER_OF(at - pace, struct share, turn[0]), pace);
+
+        if (lane != NULL)
+            return lane;
+    }
+    return NULL;
+}
+
+void share_had_turn(struct share *share, enum share_line line)
+{
+    enum pace ring = ring_of(line);
+    struct list *turns = &share->shares->ring[ring];
+
+    if (list_count(turns) < 2)
+        return;
+    list_remove(turns, &share->turn[ring]);
+    list_push_back(turns, &share->turn[ring]);
+}
+
+static bool has_lanes(const struct share *share, enum pace pace)
+{
+    return !list_empty(&share->line[pace]) ||
+           (pace == PACE_PROMPT && !list_empty(&share->line[LINE_SATED]));
+}
+
+void share_line_up(struct share *share, enum share_line line, int more)
+{
+    enum pace ring = ring_of(line);
+    struct list_link *turn = &share->turn[ring];
+
+    share->lanes_in_line += (uint32_t)more;
+    if (has_lanes(share, ring) != list_linked(turn)) {
+        if (list_linked(turn))
+            list_remove(&share->shares->ring[ring], turn);
+        else
+            list_push_back(&share->shares->ring[ring], turn);
+    }
+    note_wants(share);
+}
+
+/* Room. ------------------------------------------------------------------------------------ */
+
+size_t share_pending_most(const struct share *share)
+{
+    return (size_t)MAX(share->shares->hooks->limits->pending_deliveries / 2, 1);
+}
+
+bool share_has_room(struct share *share, const struct change *change)
+{
+    if (share->change_no != change->no) {
+        share->change_no = change->no;
+        share->change_deliveries = 0;
+    }
+    if (share->account->pending + share->change_deliveries >= share_pending_most(share))
+        return false;
+    share->change_deliveries++;
+    return true;
+}

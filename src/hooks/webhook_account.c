@@ -1,0 +1,124 @@
+/* An account has a number of webhooks at most. What a request adds is counted when all of it is
+ * known: it may insert many, for several tenants, and be refused in the end. */
+#include "hooks/webhook_account.h"
+
+#include "base/limits.h"
+#include "hooks/webhook.h"
+#include "rest/account.h"
+#include "rest/call.h"
+#include "rest/metrics.h"
+#include "rest/rest.h"
+#include "rest/schema.h"
+#include "store/entity.h"
+
+#include <stdlib.h>
+
+static struct span text_of(struct json_value value, struct arena *a)
+{
+    return json_type(value) == JSON_STRING ? json_string(value, a) : span_of(NULL, 0);
+}
+
+void webhook_account_drop(struct rest *rest, struct webhook *w)
+{
+    if (w->account == NULL)
+        return;
+    w->account->webhooks--;
+    account_unref(rest->accounts, w->account);
+    w->account = NULL;
+}
+
+void webhook_account_take(struct rest *rest, struct webhook *w, struct json_value json,
+                          struct arena *a)
+{
+    struct account *account = rest_account_of(rest, text_of(json_member(json, SPAN("Tenant")), a),
+                                              text_of(json_member(json, SPAN("Owner")), a));
+
+    account->webhooks++;
+    webhook_account_drop(rest, w);
+    w->account = account;
+}
+
+/* ---- what a request adds ---- */
+
+struct added {
+    struct added *next;
+    struct span tenant, owner;
+};
+
+struct additions {
+    struct added *first;
+    size_t count;
+};
+
+void webhook_note_account(struct call *call, const struct draft *draft, const struct entity *old)
+{
+    struct arena *a = call->arena;
+    const struct webhook *w = old == NULL ? NULL : old->attached;
+    struct span tenant = text_of(draft_value(draft, SPAN("Tenant"), a), a);
+    struct span owner = text_of(draft_value(draft, SPAN("Owner"), a), a);
+    struct additions *additions = call->own;
+    struct added *added;
+
+    if (w != NULL && rest_find_account(call->rest, tenant, owner) == w->account)
+        return;
+    if (additions == NULL)
+        call->own = additions = ARENA_NEW(a, struct additions);
+    added = ARENA_NEW(a, struct added);
+    *added = (struct added){additions->first, tenant, owner};
+    additions->first = added;
+    additions->count++;
+}
+
+static int by_account(const void *a, const void *b)
+{
+    const struct added *left = *(struct added *const *)a, *right = *(struct added *const *)b;
+    int order = span_cmp(left->tenant, right->tenant);
+
+    return order != 0 || left->tenant.n > 0 ? order : span_cmp(left->owner, right->owner);
+}
+
+static struct err *check_count(const struct call *call, const struct added *added, size_t count)
+{
+    struct rest *rest = call->rest;
+    int64_t most = rest->limits->account_webhooks;
+    const struct account *account = rest_find_account(rest, added->tenant, added->owner);
+    size_t there = account == NULL ? 0 : account->webhooks;
+
+    if (there + count <= (size_t)most)
+        return NULL;
+    rest->metrics->limit_hits[METRIC_ACCOUNT_WEBHOOKS]++;
+    return ERR(ERR_CONFLICT,
+               "the account has %zu webhooks, and with %zu more it would pass the limit "
+               "AccountWebhooks (%lld)",
+               there, count, (long long)most);
+}
+
+/* In the order of accounts, so that those of one stand together. */
+static struct added **sorted(const struct additions *additions, struct arena *a)
+{
+    struct added **all = ARENA_ARRAY(a, struct added *, additions->count);
+    size_t count = 0;
+
+    for (struct added *added = additions->first; added != NULL; added = added->next)
+        all[count++] = added;
+    qsort(all, count, sizeof(struct added *), by_account);
+    return all;
+}
+
+struct err *webhook_check_accounts(const struct call *call)
+{
+    const struct additions *additions = call->own;
+    struct added **all;
+    size_t begin = 0;
+
+    if (additions == NULL)
+        return NULL;
+    all = sorted(additions, call->arena);
+    for (size_t i = 1; i <= additions->count; i++) {
+        if (i < additions->count && by_account(&all[begin], &all[i]) == 0)
+            continue;
+        TRY(check_count(call, all[begin], i - begin));
+        begin = i;
+    }
+    return NULL;
+}
