@@ -35,9 +35,7 @@
     X(gave_way, count, "counter", "svc_requests_given_way_total", "",                              \
       "Requests that took too long for one turn, and gave way to others")                          \
     X(longest_turn_ns, seconds, "gauge", "svc_request_turn_longest_seconds", "",                   \
-      "Most processor time that one request has taken in one turn of the loop, of those that "     \
-      "were "                                                                                      \
-      "long enough to be measured")                                                                \
+      "Most processor time that one request has taken in one turn, if it took any to speak of")    \
     X(client_addresses, count, "gauge", "svc_client_addresses", "",                                \
       "Client addresses that the limits per address know of")                                      \
     X(events, count, "counter", "svc_events_total", "", "Events raised")                           \
