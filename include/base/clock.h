@@ -13,6 +13,9 @@ int64_t clock_unix_s(void);
 uint64_t clock_mono_ns(void);
 uint64_t clock_mono_ms(void);
 
+/* Nanoseconds of processor time that this thread has taken: a system call. Tests do not set it. */
+uint64_t clock_cpu_ns(void);
+
 /* Tests: from now on the clocks stand still at these values until advanced. */
 void clock_fake(int64_t unix_ns, uint64_t mono_ns);
 void clock_advance(uint64_t ns);

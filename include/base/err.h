@@ -50,6 +50,7 @@
     X(ERR_PAYLOAD_TOO_LARGE, "PayloadTooLarge", 117, 413)                                          \
     X(ERR_TOO_MANY_REQUESTS, "TooManyRequests", 118, 429)                                          \
     X(ERR_OVERLOADED, "Overloaded", 119, 503)                                                      \
+    X(ERR_REQUEST_TOO_COSTLY, "RequestTooCostly", 120, 400)                                        \
     X(ERR_NOT_SIGNED_IN, "NotSignedIn", 210, 401)                                                  \
     X(ERR_NOT_AUTHORIZED, "NotAuthorized", 211, 403)                                               \
     X(ERR_METHOD_NOT_ALLOWED, "MethodNotAllowed", 214, 405)                                        \
@@ -62,7 +63,7 @@ enum err_code {
     ERR_CODES(ERR_AS_ENUM)
 #undef ERR_AS_ENUM
         ERR_CODE_COUNT,
-    ERR_GIVES_WAY /* no ErrorCode, for it is never answered: see crud_select */
+    ERR_GIVES_WAY /* no ErrorCode, for it is never answered: see budget.h */
 };
 
 struct err_info {

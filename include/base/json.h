@@ -95,7 +95,7 @@ struct json_value json_at(struct json_value array, uint32_t index);
 
 /* Equality as JSON values: member order does not matter, numbers compare by exact value, strings
  * after unescaping. Members of one name pair up in the order they come. json_hash agrees with it:
- * equal values have equal hashes. */
+ * equal values have equal hashes, and the process's secret goes into it from the first token. */
 bool json_equal(struct json_value a, struct json_value b);
 uint64_t json_hash(struct json_value v);
 

@@ -16,7 +16,7 @@
     X(connections_per_address, "ConnectionsPerAddress", 2500, 0, 1000000, "connections",           \
       "open connections of one client address; 0: no limit")                                       \
     X(requests, "Requests", 20000, 1, 10000000, "requests",                                        \
-      "requests under way, which wait for the disk, or for a scan")                                \
+      "requests under way, which wait for the disk, or have given way to others")                  \
     X(requests_per_address, "RequestsPerAddress", 5000, 0, 10000000, "requests",                   \
       "those of one client address; 0: no limit")                                                  \
     X(failed_sign_ins_per_minute, "FailedSignInsPerMinute", 60, 0, 60000, "requests",              \
@@ -53,12 +53,14 @@
       "requests of all clients that have not come whole; past that, the largest is refused")       \
     X(unread_bytes, "UnreadBytes", 268435456, 65536, INT64_MAX, "bytes",                           \
       "those of all clients; past that, who has read nothing for longest is closed; past as much " \
-      "that waits for the disk, or for a scan, requests are answered 503")                         \
+      "that waits for the disk, or has given way, requests are answered 503")                      \
     X(answer_bytes, "AnswerBytes", 67108864, 65536, 1073741824, "bytes", "largest answer")         \
     X(change_bytes, "ChangeBytes", 134217728, 65536, 1073741824, "bytes",                          \
       "most that one request writes: entities as they are then, and events")                       \
     X(scan_entities, "ScanEntities", 2000, 1, 1000000000, "entities",                              \
       "that a request without an index for its conditions looks at before it gives way to others") \
+    X(request_cpu_ms, "RequestCpuMs", 1000, 1, 3600000, "milliseconds",                            \
+      "of processor time for one request; past that it is refused")                                \
     X(account_requests_per_second, "AccountRequestsPerSecond", 0, 0, 10000000, "requests",         \
       "a second, of one account: a tenant, or a key; 0: no limit")                                 \
     X(account_webhooks, "AccountWebhooks", 10000, 1, 100000000, "webhooks", "of one account")      \

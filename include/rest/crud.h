@@ -19,9 +19,8 @@ struct err *crud_delete(struct call *call) MUST_USE;
 /* The request's body as a JSON document: one object, or an array of them; NDJSON lines as an array.
  * ERR_NO_DATA_SOURCE without a body, ERR_FAILED_JSON. */
 struct err *crud_body(struct call *call, struct json_doc *out_doc) MUST_USE;
-/* Opens the resource's source for the call's conditions, runs the query. ERR_GIVES_WAY: there is
- * more to look at than is good for one turn; the response says for which scan the evaluation, in
- * which nothing has happened yet, is to be done again. */
+/* Opens the resource's source for the call's conditions, runs the query. With objects_only, what is
+ * found is what it is until the call ends: evaluation_begin_change. */
 struct err *crud_select(struct call *call, bool objects_only,
                         struct query_result *out_result) MUST_USE;
 /* Writes items in the negotiated format, with Svc-count, paging and ETag. */

@@ -29,9 +29,13 @@
     X(unread_bytes, count, "gauge", "svc_unread_bytes", "",                                        \
       "Answers sent that clients have not taken yet: what UnreadBytes bounds")                     \
     X(scans, count, "gauge", "svc_scans_open", "",                                                 \
-      "Requests that wait for a scan of a collection")                                             \
+      "Requests under way that have given way to others")                                          \
     X(scan_slices, count, "counter", "svc_scan_slices_total", "",                                  \
-      "Turns of the loop that went on with a scan")                                                \
+      "Turns of the loop that went on with such a request")                                        \
+    X(gave_way, count, "counter", "svc_requests_given_way_total", "",                              \
+      "Requests that took too long for one turn, and gave way to others")                          \
+    X(longest_turn_ns, seconds, "gauge", "svc_request_turn_longest_seconds", "",                   \
+      "Most processor time that one request has taken in one turn, if it took any to speak of")    \
     X(client_addresses, count, "gauge", "svc_client_addresses", "",                                \
       "Client addresses that the limits per address know of")                                      \
     X(events, count, "counter", "svc_events_total", "", "Events raised")                           \
@@ -210,6 +214,8 @@ struct metrics {
 void metrics_init(struct metrics *m);
 
 /* An HTTP request was answered; `error` is ERR_NO_ERROR on success. */
+/* A request has taken that much of one turn. */
+void metrics_note_turn(struct metrics *m, uint64_t ns);
 void metrics_count_answer(struct metrics *m, enum method method, int status, enum err_code error);
 
 #endif

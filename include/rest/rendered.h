@@ -10,9 +10,12 @@ struct buf;
 struct call;
 struct uuid;
 
+struct gathered;
+
 struct rendered {
     struct query_source source;
     struct call *call;
+    struct gathered *gathered; /* rendered.c's own */
     /* Yields the next object, NULL at the end. `cursor` is the resource's own, NULL at first. */
     void *(*next)(struct rendered *r);
     void *cursor;

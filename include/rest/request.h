@@ -10,7 +10,6 @@ struct event_chain; /* hooks/event.h */
 struct in6_addr;
 struct response;
 struct rest;
-struct scan;
 
 struct request_header {
     struct span name, value;
@@ -28,8 +27,7 @@ struct request {
     uint8_t depth;                 /* of a local one: see request_depth */
     struct event_chain *chain;     /* of a local one: of the event that it is made for */
     unsigned nesting;              /* 1 for a request of Svc.Aggregator's template, else 0 */
-    bool gives_way;                /* its answer may come later: see scan.h */
-    struct scan *scan;             /* of an evaluation before that gave way; or NULL */
+    bool gives_way;                /* its answer may come later: see evaluation.h */
 };
 
 /* First header of that name, the absent span when there is none. Inline, for most requests have
@@ -48,9 +46,9 @@ struct span request_header_all(const struct request *r, struct span name, struct
  * header Svc-depth tells, which attempts carry. */
 uint8_t request_depth(const struct request *r);
 
-/* Evaluates; `response` is emptied first and always filled, but for one with a `scan`, which says
- * that nothing has happened yet. Errors become problem answers, are stored as Svc.Admin.Error
- * (docs/specification.md, section 5), and nothing else has changed. Check order:
+/* Evaluates; `response` is emptied first and always filled, but for one that
+ * `gives_way`, which says that nothing has happened yet. Errors become problem answers, are stored
+ * as Svc.Admin.Error (docs/specification.md, section 5), and nothing else has changed. Check order:
  * docs/specification.md, section 4, last line. */
 void request_run(struct rest *rest, const struct request *request, struct response *response);
 /* What can be said of a request before its body has come: false when it is refused, or answered as

@@ -120,6 +120,7 @@ struct resources {
     struct map *by_suffix;    /* struct suffix: of full names, or such a name */
     struct resource **sorted; /* by name */
     size_t count;
+    uint64_t changes; /* so often was one put, or removed */
 };
 
 void resources_init(struct resources *r);

@@ -17,9 +17,8 @@ struct response {
     uint64_t serial;          /* what must be committed before this answer may leave; 0: nothing */
     enum err_code error;      /* ERR_NO_ERROR on success */
     struct span message;      /* of an error, without controls; absent on success */
-    /* The evaluation has given way to others, which is no answer: to be done again when this has
-     * ended. The request's own, which goes on, or a new one, which the caller frees. */
-    struct scan *scan;
+    bool was_long;            /* it took a noticeable part of the turn */
+    bool gives_way;           /* this is no answer: nothing has happened yet, see evaluation.h */
 };
 
 /* One response object is used again and again: a warm one does not allocate. */

@@ -19,12 +19,12 @@ struct accounts;
 struct arena;
 struct call;
 struct clients;
+struct evaluations;
 struct limits;
 struct loop;
 struct metrics;
 struct resource;
 struct resources;
-struct scans;
 struct store;
 struct turn;
 
@@ -74,7 +74,7 @@ struct rest {
     struct account *everybody; /* of requests without a key */
     struct clients *clients;
     struct resources *resources;
-    struct scans *scans;
+    struct evaluations *evaluations;
     struct span base_path;
     const char **cors_origins;
     /* Names and addresses without a port that clients may call this server by, besides the loopback

@@ -76,6 +76,16 @@ struct collection *store_collection(struct store *s, struct span resource);
 void store_each_collection(struct store *s, void (*visit)(struct collection *c, void *arg),
                            void *arg);
 
+struct entity;
+struct list;
+/* snapshot.h: those that are open. */
+struct list *store_snapshots(struct store *s);
+/* The collection's entity is in nothing any more and is freed: at once, or when no open snapshot is
+ * older than this serial, which took it away. */
+void store_entity_gone(struct store *s, struct entity *e, uint64_t serial);
+/* Frees those that no snapshot can have found. */
+void store_free_gone(struct store *s);
+
 /* A digest of the state that does not depend on order: two stores of the same content give the same
  * numbers. */
 struct store_digest {

@@ -6,6 +6,7 @@
  * results show one moment. */
 #include "admin/builtin.h"
 #include "admin/service.h"
+#include "base/budget.h"
 #include "base/json.h"
 #include "query/query.h"
 #include "query/uri.h"
@@ -98,6 +99,7 @@ static struct err *run(struct aggregation *g, const struct local_request *local)
                    (long long)g->call->rest->limits->aggregated_requests);
     TRY(check_kind(g->call, local->target));
     request_run(g->call->rest, &request, &g->inner);
+    TRY(budget_check());
     call_shows(g->call, g->inner.serial);
     if (g->inner.status >= 400)
         return ERR(g->inner.error, "%.*s", SPAN_FMT(g->inner.message));

@@ -15,9 +15,9 @@
 #include "journal/journal.h"
 #include "query/shape.h"
 #include "rest/clients.h"
+#include "rest/evaluation.h"
 #include "rest/metrics.h"
 #include "rest/response.h"
-#include "rest/scan.h"
 #include "rest/schema.h"
 #include "store/collection.h"
 #include "store/store.h"
@@ -99,7 +99,7 @@ static void collect(struct service *s)
     collect_journal(s, m);
     collect_entities(s, m);
     collect_ledger(s, m);
-    m->scans = scans_count(s->rest.scans);
+    m->scans = evaluations_count(s->rest.evaluations);
     m->client_addresses = clients_count(s->rest.clients);
     m->resident_bytes = process_resident_bytes();
     m->heap_bytes = mem_bytes();

@@ -51,6 +51,11 @@ uint64_t clock_mono_ms(void)
     return clock_mono_ns() / 1000000;
 }
 
+uint64_t clock_cpu_ns(void)
+{
+    return (uint64_t)read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 void clock_fake(int64_t unix_ns, uint64_t mono_ns)
 {
     fake.on = true;

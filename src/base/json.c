@@ -2,6 +2,7 @@
  * node's `next` holds the index of the container around it, so the nodes themselves are the stack.
  * Reading values is in json_value.c, comparing them in json_compare.c, writing in json_write.c. */
 #include "base/json.h"
+#include "base/budget.h"
 
 #include "base/must.h"
 #include "base/text.h"
@@ -398,11 +399,14 @@ static void end_early(struct parser *s)
 static bool parse_document(struct parser *s, const char *p, struct wanted *wanted)
 {
     do {
+        const char *from = p;
+
         p = parse_value(s, p);
         if (p != NULL)
             p = parse_closings(s, p);
         if (p == NULL)
             return false;
+        budget_spend((size_t)(p - from));
         if (wanted != NULL && s->open == 0 && in_object(s) && have_all(s, wanted)) {
             end_early(s);
             return true;

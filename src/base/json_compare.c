@@ -1,6 +1,7 @@
 /* Comparing parsed values and looking for double names. All recursion here is as deep as the
  * document, which the parser has limited. Scratch memory is an arena that allocates only when
  * something is escaped or out of order. */
+#include "base/budget.h"
 #include "base/decimal.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -35,6 +36,7 @@ static int cmp_names(const void *a, const void *b)
     const struct json_name *x = a, *y = b;
     int order = cmp_keys(x, y);
 
+    budget_spend(16);
     return order != 0 ? order : cmp_u64(x->place, y->place);
 }
 
@@ -221,6 +223,7 @@ static bool equal_objects(struct json_value x, struct json_value y, struct arena
 
 static bool equal_values(struct json_value x, struct json_value y, struct arena *a)
 {
+    budget_spend(16 + json_text(x).n / 16);
     if (x.node->type != y.node->type || x.node->count != y.node->count)
         return false;
     switch ((enum json_type)x.node->type) {
@@ -255,12 +258,22 @@ bool json_equal(struct json_value a, struct json_value b)
 
 /* ---- hash ---- */
 
+/* What nobody who sends values can work out beforehand is mixed in from the first token on: the
+ * process's secret, in each hash_bytes. A hash that took as little as null or [] in without it
+ * would let collisions be looked for elsewhere, once for all servers. */
 struct hashing {
     struct arena scratch;
     struct buf number; /* canonical form of the number at hand */
 };
 
 static uint64_t hash_value(struct hashing *h, struct json_value v);
+
+static uint64_t hash_words(uint64_t a, uint64_t b, uint64_t c)
+{
+    const uint64_t words[] = {a, b, c};
+
+    return hash_bytes(span_of((const char *)words, sizeof(words)));
+}
 
 static uint64_t hash_number(struct hashing *h, struct json_value v)
 {
@@ -272,10 +285,10 @@ static uint64_t hash_number(struct hashing *h, struct json_value v)
 static uint64_t hash_array(struct hashing *h, struct json_value v)
 {
     const struct json_node *end = behind(v);
-    uint64_t hash = v.node->count;
+    uint64_t hash = 0;
 
     for (struct json_value i = first_child(v); i.node < end; i = next_child(i))
-        hash = hash_mix(hash, hash_value(h, i));
+        hash = hash_words(JSON_ARRAY, hash, hash_value(h, i));
     return hash;
 }
 
@@ -283,13 +296,13 @@ static uint64_t hash_array(struct hashing *h, struct json_value v)
 static uint64_t hash_object(struct hashing *h, struct json_value v)
 {
     const struct json_node *end = behind(v);
-    uint64_t sum = v.node->count;
+    uint64_t sum = 0;
 
     for (struct json_value i = first_child(v); i.node < end; i = next_child(i)) {
         uint64_t name = hash_bytes(json_string(i, &h->scratch));
 
         i = next_child(i);
-        sum += hash_mix(name, hash_value(h, i));
+        sum += hash_words(JSON_OBJECT, name, hash_value(h, i));
     }
     return sum;
 }
@@ -315,7 +328,10 @@ static uint64_t hash_content(struct hashing *h, struct json_value v)
 
 static uint64_t hash_value(struct hashing *h, struct json_value v)
 {
-    return hash_mix(hash_content(h, v), json_type(v) + 1);
+    uint64_t count = json_exists(v) ? v.node->count : 0;
+
+    budget_spend(32 + json_text(v).n / 4);
+    return hash_words(json_type(v), count, hash_content(h, v));
 }
 
 uint64_t json_hash(struct json_value v)

@@ -1,5 +1,6 @@
 /* Reading parsed values. Strings are unescaped piece by piece: a run of characters that stand for
  * themselves, or the one character of an escape sequence. */
+#include "base/budget.h"
 #include "base/json.h"
 
 #include "base/must.h"
@@ -127,6 +128,7 @@ struct span json_string(struct json_value v, struct arena *a)
     rest = without_quotes(v);
     if (!v.node->escaped)
         return rest;
+    budget_spend(rest.n);
     out = arena_alloc(a, rest.n); /* an escape sequence is longer than its character */
     while ((piece = take_piece(&rest, utf8)).n > 0) {
         memcpy(out + n, piece.p, piece.n);
@@ -187,6 +189,7 @@ static struct json_value find_member(struct json_value v, struct span name, bool
 
     if (json_type(v) != JSON_OBJECT)
         return absent;
+    budget_spend(2 * v.node->count);
     end = v.doc->nodes + v.node->next;
     for (const struct json_node *at = v.node + 1; at < end; at = v.doc->nodes + at[1].next) {
         struct json_value string = {v.doc, at}, value = {v.doc, at + 1};

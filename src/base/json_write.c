@@ -1,6 +1,7 @@
 /* Writing. A parsed value is written from its text: outside of scalars that consists of brackets,
  * commas, colons and blanks, so both forms go from scalar to scalar and through the gaps between
  * them, without recursion. */
+#include "base/budget.h"
 #include "base/json.h"
 #include "base/must.h"
 #include "base/text.h"
@@ -246,6 +247,7 @@ void json_add_indented(struct buf *b, struct json_value v, unsigned indent)
         return;
     }
     for (w = walk_through(v); walk_next(&w, &gap, &scalar); buf_add(b, scalar)) {
+        budget_spend(64 + scalar.n / 4);
         for (size_t i = 0; i < gap.n; i++)
             print_gap_char(&p, gap.p[i]);
         print_beginning(&p);

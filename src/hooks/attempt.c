@@ -13,18 +13,22 @@
 #include "hooks/attempt_inner.h"
 #include "hooks/body.h"
 #include "hooks/delivery_inner.h"
+#include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_host.h"
 #include "hooks/lane_settings.h"
 #include "hooks/retention.h"
 #include "io/timer.h"
+#include "rest/evaluation.h"
 #include "rest/metrics.h"
+#include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 
 #include <string.h>
 
 enum {
+    KEPT_RESPONSE_BYTES = 262144,
     IDLE_ATTEMPTS = 256,
     KEPT_BODY_BYTES = 4096,
     AGAIN_MS = 1000 /* when an outcome finds no room on the disk */
@@ -69,7 +73,9 @@ static void attempt_put(struct attempt *attempt)
     struct deliveries *d = attempt->deliveries;
 
     body_leave(attempt);
+    blob_unref(TAKE(attempt->asked_body));
     attempt->delivery = NULL;
+    event_chain_unref(TAKE(attempt->chain));
     lane_settings_put(TAKE(attempt->settings));
     lane_origin_leave(TAKE(attempt->origin));
     arena_reset(&attempt->arena);
@@ -79,15 +85,23 @@ static void attempt_put(struct attempt *attempt)
         attempt_free(attempt);
 }
 
+/* Its local request is just changing what is stored. */
+static bool is_answering(const struct attempt *attempt)
+{
+    return attempt->evaluation != NULL &&
+           evaluation_running(attempt->deliveries->hooks->rest) == attempt->evaluation;
+}
+
 void attempt_cancel(struct attempt *attempt)
 {
     struct deliveries *d = attempt->deliveries;
 
-    if (attempt->is_evaluating) {
+    if (attempt->is_evaluating || is_answering(attempt)) {
         attempt->is_cancelled = true;
-        body_leave(attempt); /* its event may go too; the evaluation has a reference of its own */
+        body_leave(attempt); /* its event may go too */
         return;
     }
+    evaluation_free(TAKE(attempt->evaluation));
     fetch_cancel(d->hooks->fetcher, &attempt->fetch);
     if (list_linked(&attempt->link))
         list_remove(&d->stopped_attempts, &attempt->link);
@@ -183,27 +197,71 @@ static void send_remote(struct attempt *attempt)
     fetch_start(attempt->deliveries->hooks->fetcher, fetch);
 }
 
-static void send_local(struct attempt *attempt)
+static void answered(struct attempt *attempt, const struct response *response)
 {
-    struct response *response = attempt->deliveries->response;
-    struct blob *body = attempt->body == NULL ? NULL : blob_ref(attempt->body);
-    uint64_t began_ns = clock_mono_ns();
+    attempt_answered_fn *take = TAKE(attempt->answered);
 
-    attempt->is_evaluating = true;
-    attempt_run_local(attempt, attempt->settings->webhook.method,
-                      attempt->settings->webhook.destination, attempt->headers,
-                      attempt->header_count, blob_span(body));
-    attempt->is_evaluating = false;
-    blob_unref(body);
-    if (attempt->is_cancelled) {
+    blob_unref(TAKE(attempt->asked_body));
+    if (attempt->is_cancelled)
         attempt_put(attempt);
+    else
+        take(attempt, response);
+}
+
+static void on_evaluated(void *context)
+{
+    struct attempt *attempt = context;
+    struct deliveries *d = attempt->deliveries;
+    struct evaluation *e = TAKE(attempt->evaluation);
+
+    answered(attempt, evaluation_response(e));
+    evaluation_free(e);
+    attempts_record(d);
+}
+
+void attempt_evaluate(struct attempt *attempt, const struct request *request,
+                      attempt_answered_fn *answered_fn)
+{
+    struct deliveries *d = attempt->deliveries;
+
+    attempt->asked_ns = clock_mono_ns();
+    attempt->answered = answered_fn;
+    attempt->is_evaluating = true;
+    request_run(d->hooks->rest, request, d->response);
+    attempt->is_evaluating = false;
+    if (d->response->gives_way) {
+        attempt->evaluation = evaluation_start(d->hooks->rest, request, on_evaluated, attempt);
         return;
     }
+    answered(attempt, d->response);
+    buf_shrink(&d->response->body, KEPT_RESPONSE_BYTES); /* what became a body is there twice */
+}
+
+static void take_local_answer(struct attempt *attempt, const struct response *response)
+{
     note_answer(attempt, response->status, -1, buf_span(&response->body),
-                (uint32_t)((clock_mono_ns() - began_ns) / 1000000));
+                (uint32_t)((clock_mono_ns() - attempt->asked_ns) / 1000000));
     if (response->error == ERR_INFINITE_LOOP)
         attempt->is_aborted = true;
-    attempt_stop(attempt, response->status >= 400 ? attempt_error_of_response(attempt) : SPAN(""));
+    attempt_stop(attempt,
+                 response->status >= 400 ? attempt_error_of_response(attempt, response) : SPAN(""));
+}
+
+static void send_local(struct attempt *attempt)
+{
+    if (attempt->body != NULL)
+        attempt->asked_body = blob_ref(attempt->body);
+    attempt_run_local(attempt, attempt->settings->webhook.method,
+                      attempt->settings->webhook.destination, attempt->headers,
+                      attempt->header_count, blob_span(attempt->body), take_local_answer);
+}
+
+/* Takes the error. */
+static void fail(struct attempt *attempt, struct err *e)
+{
+    attempt->is_aborted = err_code(e) == ERR_PAYLOAD_TOO_LARGE; /* as it would be next time */
+    attempt_stop(attempt, arena_copy(&attempt->arena, err_message(e)));
+    err_free(e);
 }
 
 /* HEAD has no body: none is signed, counted, or said to be of a type. */
@@ -213,17 +271,6 @@ static void drop_body(struct attempt *attempt)
     attempt->content_type = (struct span){NULL, 0};
 }
 
-static struct err *prepare(struct attempt *attempt, bool *out_ready)
-{
-    if (attempt->settings->webhook.has_custom)
-        attempt_take_custom_payload(attempt, out_ready);
-    else
-        TRY(attempt_take_payload(attempt, out_ready));
-    if (span_eq(attempt->settings->webhook.method, SPAN("HEAD")))
-        drop_body(attempt);
-    return *out_ready ? attempt_add_headers(attempt) : NULL;
-}
-
 /* Nothing was sent, and it counts as not made. */
 static void put_back(struct attempt *attempt)
 {
@@ -231,11 +278,49 @@ static void put_back(struct attempt *attempt)
     attempt_put(attempt);
 }
 
+/* The body is there. */
+static void send_body(struct attempt *attempt)
+{
+    struct err *e;
+
+    if (span_eq(attempt->settings->webhook.method, SPAN("HEAD")))
+        drop_body(attempt);
+    e = attempt_add_headers(attempt);
+    if (e != NULL)
+        fail(attempt, e);
+    else if (attempt->settings->webhook.is_local)
+        send_local(attempt);
+    else
+        send_remote(attempt);
+}
+
+static void take_custom_payload(struct attempt *attempt, const struct response *response)
+{
+    bool ready;
+
+    attempt_take_custom_payload(attempt, response, &ready);
+    if (ready)
+        send_body(attempt);
+    else if (attempt->has_no_room)
+        put_back(attempt);
+}
+
+static void take_payload(struct attempt *attempt)
+{
+    bool ready;
+    struct err *e = attempt_take_payload(attempt, &ready);
+
+    if (e != NULL)
+        fail(attempt, e);
+    else if (ready)
+        send_body(attempt);
+    else if (attempt->has_no_room)
+        put_back(attempt);
+}
+
 void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_origin *origin)
 {
     struct attempt *attempt = attempt_get(d);
-    struct err *e;
-    bool ready = false;
 
     attempt->delivery = delivery;
     attempt->settings = lane_settings_get(delivery->lane);
@@ -247,18 +332,10 @@ void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_
     attempt->outcome = (struct webhook_log_entry){.time_unix_ns = clock_unix_ns()};
     delivery_move(d, delivery, DELIVERY_IN_FLIGHT);
     delivery->attempt = attempt;
-    e = prepare(attempt, &ready);
-    if (e != NULL) {
-        attempt->is_aborted = err_code(e) == ERR_PAYLOAD_TOO_LARGE; /* as it would be next time */
-        attempt_stop(attempt, arena_copy(&attempt->arena, err_message(e)));
-        err_free(e);
-    } else if (attempt->has_no_room) {
-        put_back(attempt);
-    } else if (ready && attempt->settings->webhook.is_local) {
-        send_local(attempt);
-    } else if (ready) {
-        send_remote(attempt);
-    }
+    if (attempt->settings->webhook.has_custom)
+        attempt_ask_custom_payload(attempt, take_custom_payload);
+    else
+        take_payload(attempt);
 }
 
 /* The outcome. ----------------------------------------------------------------------------- */

@@ -10,6 +10,15 @@
 
 enum { ATTEMPT_HEADERS_MOST = 128 };
 
+struct attempt;
+struct evaluation;
+struct event_chain;
+struct request;
+struct response;
+
+/* What is done with the answer to a local request. */
+typedef void attempt_answered_fn(struct attempt *attempt, const struct response *response);
+
 struct attempt {
     struct list_link link; /* among those that are idle, or that have stopped */
     struct fetch fetch;
@@ -28,6 +37,11 @@ struct attempt {
     int64_t ended_unix_ns; /* when its outcome is recorded */
     struct webhook_log_entry outcome;
     struct retry_answer answer;
+    struct event_chain *chain;     /* that its local requests belong to, should the event go */
+    struct evaluation *evaluation; /* of a local request that gave way to others; or NULL */
+    attempt_answered_fn *answered; /* when it has ended */
+    uint64_t asked_ns;             /* when the local request began */
+    struct blob *asked_body;       /* its body, should the event go; or NULL */
     bool is_evaluating; /* a local request, which may delete the attempt's own delivery */
     bool is_cancelled;  /* meanwhile */
     bool is_aborted;    /* the custom payload request said so */
@@ -36,6 +50,9 @@ struct attempt {
 };
 
 /* attempt.c */
+/* Has the request evaluated; it lives as long as the attempt. */
+void attempt_evaluate(struct attempt *attempt, const struct request *request,
+                      attempt_answered_fn *answered);
 /* Ends without a fetch: recorded when the scheduler has done its work. */
 void attempt_stop(struct attempt *attempt, struct span why);
 /* The same, and the delivery is over. */
@@ -45,12 +62,17 @@ void attempt_abort(struct attempt *attempt, struct span why);
 /* The event's payload becomes the body. *out_ready false: it is not in memory yet, or the attempt
  * has stopped. */
 struct err *attempt_take_payload(struct attempt *attempt, bool *out_ready) MUST_USE;
-/* What the custom payload request answers becomes the body. */
-void attempt_take_custom_payload(struct attempt *attempt, bool *out_ready);
-/* Evaluates a request to ourselves: the answer is in deliveries->response. */
+/* What the custom payload request answers. */
+void attempt_ask_custom_payload(struct attempt *attempt, attempt_answered_fn *answered);
+/* Becomes the body. *out_ready false: the attempt has stopped. */
+void attempt_take_custom_payload(struct attempt *attempt, const struct response *response,
+                                 bool *out_ready);
+/* Evaluates a request to ourselves, and calls `answered` once: at once, unless it gives way to
+ * others. */
 void attempt_run_local(struct attempt *attempt, struct span method, struct span target,
-                       const struct fetch_header *headers, size_t count, struct span body);
-struct span attempt_error_of_response(struct attempt *attempt);
+                       const struct fetch_header *headers, size_t count, struct span body,
+                       attempt_answered_fn *answered);
+struct span attempt_error_of_response(struct attempt *attempt, const struct response *response);
 struct err *attempt_add_headers(struct attempt *attempt) MUST_USE;
 
 /* attempt_outcome.c */

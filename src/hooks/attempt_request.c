@@ -1,6 +1,7 @@
 /* What an attempt sends: the payload in the format that the webhook wants, or what its custom
  * payload request answers, and the header fields, signature included. */
 #include "base/blob.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/must.h"
 #include "hooks/attempt_inner.h"
@@ -8,6 +9,7 @@
 #include "hooks/delivery_inner.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/lane_inner.h"
 #include "hooks/lane_settings.h"
 #include "hooks/payload.h"
 #include "hooks/sign.h"
@@ -78,51 +80,65 @@ static void add_accept(struct attempt *attempt, struct request_header *headers, 
 }
 
 void attempt_run_local(struct attempt *attempt, struct span method, struct span target,
-                       const struct fetch_header *headers, size_t count, struct span body)
+                       const struct fetch_header *headers, size_t count, struct span body,
+                       attempt_answered_fn *answered)
 {
-    struct deliveries *d = attempt->deliveries;
+    struct request *request = ARENA_NEW(&attempt->arena, struct request);
     struct request_header *copies = ARENA_ARRAY(&attempt->arena, struct request_header, count + 2);
-    struct event_chain *chain = event_chain(attempt->delivery->event);
-    struct request request = {
+
+    event_chain_unref(attempt->chain);
+    attempt->chain = event_chain(attempt->delivery->event);
+    *request = (struct request){
         .method = method,
         .target = target,
         .headers = copies,
         .header_count = count,
         .body = body,
         .is_local = true,
+        .gives_way = true,
         .depth = (uint8_t)(attempt->delivery->event->depth + 1),
-        .chain = chain,
+        .chain = attempt->chain,
     };
 
     for (size_t i = 0; i < count; i++)
         copies[i] = (struct request_header){headers[i].name, headers[i].value};
-    if (span_eq(method, SPAN("GET")) && request_header(&request, SPAN("Accept")).p == NULL)
-        add_accept(attempt, copies, &request.header_count);
-    request_run(d->hooks->rest, &request, d->response);
-    event_chain_unref(chain); /* the event may be gone by now */
+    if (span_eq(method, SPAN("GET")) && request_header(request, SPAN("Accept")).p == NULL)
+        add_accept(attempt, copies, &request->header_count);
+    attempt_evaluate(attempt, request, answered);
 }
 
-struct span attempt_error_of_response(struct attempt *attempt)
+struct span attempt_error_of_response(struct attempt *attempt, const struct response *response)
 {
-    struct response *response = attempt->deliveries->response;
     struct span info = response->message;
 
     return arena_copy(&attempt->arena, info.p == NULL ? SPAN("unknown error") : info);
 }
 
-enum { KEPT_RESPONSE_BYTES = 262144 };
+enum { NO_ROOM_MS = 1000 };
 
-/* docs/specification.md, section 8. */
-void attempt_take_custom_payload(struct attempt *attempt, bool *out_ready)
+void attempt_ask_custom_payload(struct attempt *attempt, attempt_answered_fn *answered)
 {
     const struct webhook_settings *settings = &attempt->settings->webhook;
-    struct response *response = attempt->deliveries->response;
+
+    attempt_run_local(attempt, SPAN("GET"), settings->custom_uri, settings->custom_headers,
+                      settings->custom_header_count, settings->custom_body, answered);
+}
+
+/* docs/specification.md, section 8. */
+void attempt_take_custom_payload(struct attempt *attempt, const struct response *response,
+                                 bool *out_ready)
+{
+    const struct webhook_settings *settings = &attempt->settings->webhook;
 
     *out_ready = false;
-    attempt_run_local(attempt, SPAN("GET"), settings->custom_uri, settings->custom_headers,
-                      settings->custom_header_count, settings->custom_body);
+    /* No fault of the webhook's: it waits its turn, and a while in case nothing is given back. */
+    if (response->error == ERR_OVERLOADED) {
+        attempt->has_no_room = true;
+        lane_hold(attempt->delivery->lane, clock_unix_ns() + NO_ROOM_MS * INT64_C(1000000));
+        return;
+    }
     if (response->status >= 400) {
-        struct span message = attempt_error_of_response(attempt);
+        struct span message = attempt_error_of_response(attempt, response);
 
         if (settings->break_on_error) {
             attempt_abort(attempt, arena_printf(&attempt->arena,
@@ -142,7 +158,6 @@ void attempt_take_custom_payload(struct attempt *attempt, bool *out_ready)
     } else {
         attempt->content_type = arena_copy(&attempt->arena, response->content_type);
         *out_ready = take_made(attempt, buf_span(&response->body));
-        buf_shrink(&response->body, KEPT_RESPONSE_BYTES); /* or it is there twice for a while */
     }
 }
 

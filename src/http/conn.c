@@ -116,13 +116,14 @@ static void evaluate(struct http_server *s, const struct request *request)
     }
 }
 
-static void add_answer(struct conn *c, const struct asked *asked, bool keep_alive)
+static void add_answer(struct conn *c, const struct response *response, const struct asked *asked,
+                       bool keep_alive)
 {
     struct http_server *s = c->server;
 
     if (!keep_alive || s->is_draining)
         conn_close_when_sent(c, s->is_draining ? TCP_CLOSE_SHUTDOWN : TCP_CLOSE_DONE);
-    conn_add_reply(c, &s->response, asked);
+    conn_add_reply(c, response, asked);
 }
 
 static struct request request_of(struct conn *c, const struct h1_request *r, struct in6_addr *room)
@@ -151,10 +152,10 @@ static void answer(struct conn *c)
 
     asked.client = request.client;
     evaluate(s, &request);
-    if (s->response.scan != NULL)
+    if (s->response.gives_way)
         conn_hold(c, &request, &asked, r->keep_alive);
     else
-        add_answer(c, &asked, r->keep_alive);
+        add_answer(c, &s->response, &asked, r->keep_alive);
 }
 
 /* Of a request whose head has come and whose body has not: who may not ask, need not send it, and
@@ -337,7 +338,8 @@ static struct span take_requests(struct conn *c, struct span bytes)
         c->is_admitted = false;
         leave_incoming(c); /* what comes next has begun later */
         c->phase_since_ms = c->server->now_ns / 1000000;
-        budget--;
+        /* Who asks for much at once has others answered in between. */
+        budget = c->server->response.was_long ? 0 : budget - 1;
     }
     note_phase(c);
     note_incoming(c);
@@ -403,10 +405,11 @@ static void on_committed(struct turn_wait *wait)
     after_output(CONTAINER_OF(wait, struct conn, wait));
 }
 
-void conn_answer_held(struct conn *c, const struct asked *asked, bool keep_alive)
+void conn_answer_held(struct conn *c, const struct response *response, const struct asked *asked,
+                      bool keep_alive)
 {
     conn_equip(c);
-    add_answer(c, asked, keep_alive);
+    add_answer(c, response, asked, keep_alive);
     after_output(c);
 }
 

@@ -1,15 +1,16 @@
-/* A request whose evaluation gave way to others (service/scan.h) is held until its scan has ended,
- * and then evaluated again. It is a copy, because what it came in is read into anew; the copy
- * counts among what is held for want of a commit. */
+/* A request whose evaluation gave way to others is held while it is evaluated beside them
+ * (rest/evaluation.h). It is a copy, because what it came in is read into anew; the copy counts
+ * among what is held for want of a commit. */
 #include "http/conn_inner.h"
 
 #include "base/mem.h"
 #include "rest/clients.h"
-#include "rest/scan.h"
+#include "rest/evaluation.h"
 
 struct held {
     struct arena arena;
     struct request request;
+    struct evaluation *evaluation;
     struct asked asked;
     struct in6_addr address; /* of the client, if known */
     struct client *client;   /* that it counts for; NULL: nobody */
@@ -47,38 +48,19 @@ static void copy_request(struct held *h, const struct request *request)
 
 static void held_free(struct conn *c, struct held *h)
 {
-    scan_free(h->request.scan);
+    evaluation_free(h->evaluation);
     clients_end(c->server->rest->clients, h->client);
     c->server->held_bytes -= h->arena.used_bytes;
     arena_done(&h->arena);
     mem_free(h);
 }
 
-static void on_scanned(void *context);
-
-static void wait_for(struct conn *c, struct scan *scan)
-{
-    struct request *r = &c->held->request;
-
-    if (r->scan != scan)
-        scan_free(r->scan);
-    r->scan = scan;
-    scan_start(scan, on_scanned, c);
-}
-
-static void on_scanned(void *context)
+static void on_evaluated(void *context)
 {
     struct conn *c = context;
-    struct response *response = &c->server->response;
-    struct held *h = c->held;
+    struct held *h = TAKE(c->held);
 
-    request_run(c->server->rest, &h->request, response);
-    if (response->scan != NULL) {
-        wait_for(c, response->scan);
-        return;
-    }
-    c->held = NULL;
-    conn_answer_held(c, &h->asked, h->keep_alive);
+    conn_answer_held(c, evaluation_response(h->evaluation), &h->asked, h->keep_alive);
     held_free(c, h);
 }
 
@@ -97,7 +79,7 @@ void conn_hold(struct conn *c, const struct request *request, const struct asked
     h->client = clients_begin(s->rest->clients, h->request.client);
     s->held_bytes += h->arena.used_bytes;
     c->held = h;
-    wait_for(c, s->response.scan);
+    h->evaluation = evaluation_start(s->rest, &h->request, on_evaluated, c);
 }
 
 void conn_drop_held(struct conn *c)

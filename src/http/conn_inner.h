@@ -87,11 +87,12 @@ void conn_look_within(struct conn *c, uint64_t ms);
 void conn_equip(struct conn *c);
 /* Appends an answer; what can leave at once may do so. */
 void conn_add_reply(struct conn *c, const struct response *response, const struct asked *asked);
-/* Holds the request that gave way to others, for the scan in the server's response. */
+/* Holds the request that gave way to others, and has it evaluated beside them. */
 void conn_hold(struct conn *c, const struct request *request, const struct asked *asked,
                bool keep_alive);
-/* Its answer is in the server's response, and the connection goes on with what came behind it. */
-void conn_answer_held(struct conn *c, const struct asked *asked, bool keep_alive);
+/* Its answer is there, and the connection goes on with what came behind it. */
+void conn_answer_held(struct conn *c, const struct response *response, const struct asked *asked,
+                      bool keep_alive);
 /* It need not be answered any more. */
 void conn_drop_held(struct conn *c);
 /* Sends what may leave, and waits for what may not yet; finishes the connection that was to be

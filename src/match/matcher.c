@@ -19,6 +19,7 @@
  * grow by slices. */
 #include "match/matcher.h"
 
+#include "base/budget.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/must.h"
@@ -231,7 +232,7 @@ static void look_at(struct match *match, struct matcher_entry *e)
 
 static void on_list(void *context, void *first)
 {
-    for (struct matcher_entry *e = first; e != NULL; e = e->next)
+    for (struct matcher_entry *e = first; e != NULL && budget_ask(16); e = e->next)
         look_at(context, e);
 }
 
@@ -260,7 +261,7 @@ void matcher_match(struct matcher *m, struct json_value payload, struct arena *a
     on_list(&match, m->always);
     if (json_type(payload) != JSON_ARRAY && json_exists(payload))
         match_entity(&match, payload);
-    for (struct json_value entity = json_first(payload); json_exists(entity);
+    for (struct json_value entity = json_first(payload); json_exists(entity) && budget_ask(64);
          entity = json_next(payload, entity))
         match_entity(&match, entity);
 }

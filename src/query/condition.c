@@ -1,6 +1,7 @@
 /* Conditions are parsed against the shape of the resource, so that a wrong name, operator or value
  * is an error before anything is looked at. All must hold; they are tested in the order given. */
 #include "query/condition.h"
+#include "base/budget.h"
 #include "base/json.h"
 
 static bool is_ordering(enum uri_op op)
@@ -58,12 +59,13 @@ bool condition_holds(const struct condition *c, struct json_value entity, struct
     if (c->path.has_any)
         return path_each(&c->path, entity, a, is_met, &c) != (c->op == URI_NE);
     value = path_read(&c->path, entity, a);
+    budget_spend(value.text.n / 8);
     return literal_holds(&value, c->op, &c->literal);
 }
 
 bool conditions_hold(const struct conditions *c, struct json_value entity, struct arena *a)
 {
-    for (size_t i = 0; i < c->count; i++)
+    for (size_t i = 0; i < c->count && budget_ask(32); i++)
         if (!condition_holds(&c->items[i], entity, a))
             return false;
     return true;

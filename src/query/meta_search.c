@@ -1,37 +1,42 @@
-/* Searching with PCRE2. Backtracking can take time without end, and even an expression that stays
- * below the library's match limit at each offset of a text can take quadratic time over all of
- * them. So work is counted where it is done: the expression is compiled with a callout before each
- * of its items, and a callout costs one step plus the distance the matcher moved since the last.
- * A search has a budget of steps, to which each text adds a multiple of its length: looking for
- * something in much data is fine, grinding on a little of it is not. PCRE2's own limits stay as
- * bounds for a single attempt and for memory. */
+/* Searching with PCRE2. What an expression costs on a text can be anything: backtracking has no
+ * end, and a single step, such as a class of many ranges that is repeated, goes over a whole text
+ * before anybody is asked. So it runs where the clock can interrupt it anywhere (base/budget.h), in
+ * memory of its own, and no callouts are compiled in. PCRE2's limits stay, as a bound for memory
+ * and for who has no budget. */
 #include "meta_search.h"
 
+#include "base/budget.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/must.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#define META_REGEX_KIND 0x7265676du
+#include <stddef.h>
 
 enum {
     PATTERN_BYTES = 1000,
-    STEPS = 50000000, /* about half a second */
-    STEPS_PER_BYTE = 8,
-    MATCH_LIMIT = 1000000,
+    MATCH_LIMIT = 100000000,
     DEPTH_LIMIT = 100000,
     HEAP_LIMIT_KIB = 16384,
 };
 
+/* A block of what a match allocates: all are freed together when a match has been left. */
+struct block {
+    struct list_link link;
+    _Alignas(max_align_t) char data[];
+};
+
 struct meta_regex {
-    unsigned kind;
     pcre2_code *code;
+    struct list blocks; /* struct block: of the following */
+    pcre2_general_context *memory;
     pcre2_match_data *data;
     pcre2_match_context *limits;
-    int64_t steps_left;
-    size_t position; /* where the last callout was */
+    struct span text; /* of the match at hand */
+    int result;
 };
 
 /* ---- form ---- */
@@ -88,16 +93,6 @@ struct err *meta_search_read(struct span name, struct span value, struct meta_se
 
 /* ---- expressions ---- */
 
-static int on_callout(pcre2_callout_block *block, void *arg)
-{
-    struct meta_regex *regex = MUST_BE(struct meta_regex, META_REGEX_KIND, arg);
-    size_t at = block->current_position;
-
-    regex->steps_left -= 1 + (int64_t)(MAX(at, regex->position) - MIN(at, regex->position));
-    regex->position = at;
-    return regex->steps_left > 0 ? 0 : PCRE2_ERROR_MATCHLIMIT;
-}
-
 static struct err *bad_expression(struct span text, int code, size_t offset)
 {
     PCRE2_UCHAR reason[256];
@@ -116,26 +111,69 @@ static struct err *compile(struct span text, uint32_t options, pcre2_code **out_
         return ERR(ERR_INVALID_META_SYNTAX,
                    "The text to look for is %zu bytes long, at most %d are allowed.", text.n,
                    PATTERN_BYTES);
-    *out_code = pcre2_compile((PCRE2_SPTR)text.p, text.n, options | PCRE2_UTF | PCRE2_AUTO_CALLOUT,
-                              &code, &offset, NULL);
+    *out_code =
+        pcre2_compile((PCRE2_SPTR)text.p, text.n, options | PCRE2_UTF, &code, &offset, NULL);
     return *out_code != NULL ? NULL : bad_expression(text, code, offset);
+}
+
+/* ---- memory ---- */
+
+static void *block_new(size_t n, void *regex)
+{
+    struct meta_regex *r = regex;
+    struct block *block;
+
+    budget_uninterrupted();
+    block = mem_alloc(sizeof(*block) + n);
+    block->link = (struct list_link){NULL, NULL};
+    list_push_back(&r->blocks, &block->link);
+    budget_interruptible();
+    return block->data;
+}
+
+static void block_free(void *data, void *regex)
+{
+    struct meta_regex *r = regex;
+    struct block *block;
+
+    if (data == NULL)
+        return;
+    budget_uninterrupted();
+    block = CONTAINER_OF(data, struct block, data);
+    list_remove(&r->blocks, &block->link);
+    mem_free(block);
+    budget_interruptible();
+}
+
+static void make_contexts(struct meta_regex *r)
+{
+    r->memory = pcre2_general_context_create(block_new, block_free, r);
+    r->data = pcre2_match_data_create(1, r->memory);
+    r->limits = pcre2_match_context_create(r->memory);
+    MUST(r->memory != NULL && r->data != NULL && r->limits != NULL);
+    pcre2_set_match_limit(r->limits, MATCH_LIMIT);
+    pcre2_set_depth_limit(r->limits, DEPTH_LIMIT);
+    pcre2_set_heap_limit(r->limits, HEAP_LIMIT_KIB);
+}
+
+/* Whatever state they are in. */
+static void drop_contexts(struct meta_regex *r)
+{
+    struct list_link *at;
+
+    while ((at = list_pop_front(&r->blocks)) != NULL)
+        mem_free(CONTAINER_OF(at, struct block, link));
+    r->data = NULL;
 }
 
 static struct meta_regex *regex_new(pcre2_code *code)
 {
-    struct meta_regex *regex = NEW(struct meta_regex);
+    struct meta_regex *r = NEW(struct meta_regex);
 
-    regex->kind = META_REGEX_KIND;
-    regex->code = code;
-    regex->steps_left = STEPS;
-    regex->data = pcre2_match_data_create(1, NULL);
-    regex->limits = pcre2_match_context_create(NULL);
-    MUST(regex->data != NULL && regex->limits != NULL); /* out of memory ends the process */
-    pcre2_set_match_limit(regex->limits, MATCH_LIMIT);
-    pcre2_set_depth_limit(regex->limits, DEPTH_LIMIT);
-    pcre2_set_heap_limit(regex->limits, HEAP_LIMIT_KIB);
-    pcre2_set_callout(regex->limits, on_callout, regex);
-    return regex;
+    r->code = code;
+    list_init(&r->blocks);
+    make_contexts(r);
+    return r;
 }
 
 struct err *meta_search_compile(struct meta_search *s, bool is_expression)
@@ -156,8 +194,7 @@ void meta_search_done(struct meta_search *s)
 
     if (regex == NULL)
         return;
-    pcre2_match_context_free(regex->limits);
-    pcre2_match_data_free(regex->data);
+    drop_contexts(regex);
     pcre2_code_free(regex->code);
     mem_free(regex);
 }
@@ -171,24 +208,33 @@ static struct err *gave_up(struct span text, int code)
                SPAN_FMT(text), (const char *)reason);
 }
 
+static void match(void *regex)
+{
+    struct meta_regex *r = regex;
+
+    r->result = pcre2_match(r->code, (PCRE2_SPTR)(r->text.n > 0 ? r->text.p : ""), r->text.n, 0, 0,
+                            r->data, r->limits);
+}
+
 struct err *meta_search_holds(const struct meta_search *s, struct span text, bool *out_holds)
 {
     struct meta_regex *regex = s->regex;
-    int64_t budget;
-    int result;
 
+    budget_spend(256 + text.n / 4);
     if (regex == NULL) {
         *out_holds = span_find(text, s->text) != SIZE_MAX;
         return NULL;
     }
-    budget = regex->steps_left;
-    regex->steps_left += STEPS_PER_BYTE * (int64_t)text.n;
-    regex->position = 0;
-    result = pcre2_match(regex->code, (PCRE2_SPTR)(text.n > 0 ? text.p : ""), text.n, 0, 0,
-                         regex->data, regex->limits);
-    regex->steps_left = MIN(regex->steps_left, budget);
-    if (result < 0 && result != PCRE2_ERROR_NOMATCH)
-        return gave_up(s->text, result);
-    *out_holds = result >= 0;
+    if (regex->data == NULL)
+        make_contexts(regex);
+    regex->text = text;
+    *out_holds = false;
+    if (!budget_run_pure(match, regex)) {
+        drop_contexts(regex);
+        return NULL; /* of which nothing comes */
+    }
+    if (regex->result < 0 && regex->result != PCRE2_ERROR_NOMATCH)
+        return gave_up(s->text, regex->result);
+    *out_holds = regex->result >= 0;
     return NULL;
 }

@@ -2,6 +2,7 @@
  * declared anything goes. Reading walks a document the same way. */
 #include "query/path.h"
 
+#include "base/budget.h"
 #include "base/decimal.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -348,6 +349,7 @@ static bool compute_part(enum path_part part, struct json_value v, struct arena 
     if (json_type(v) != JSON_STRING)
         return false;
     text = json_string(v, a);
+    budget_spend(text.n / 4);
     if (part == PATH_LENGTH) {
         *out_number = (int64_t)text_scalar_count(text);
         return true;
@@ -429,7 +431,8 @@ static bool visit_from(const struct visit *v, size_t step, struct json_value at)
             at = absent;
             break;
         }
-        for (struct json_value e = json_first(at); json_exists(e); e = json_next(at, e))
+        for (struct json_value e = json_first(at); json_exists(e) && budget_ask(32);
+             e = json_next(at, e))
             if (visit_from(v, step + 1, e))
                 return true;
         return false;

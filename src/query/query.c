@@ -5,11 +5,14 @@
  * that is not selected can be sorted by. */
 #include "query_parts.h"
 
+#include "base/budget.h"
 #include "base/json.h"
 #include "base/mem.h"
 
 /* Entities of the store: what came in was held to tighter limits. */
 static const struct json_limits json_limits = {.depth = JSON_DEPTH_MOST, .members = UINT32_MAX};
+
+enum { ITEM_UNITS = 64 };
 
 struct run {
     const struct query *query;
@@ -219,7 +222,8 @@ static struct err *offer_all(struct run *r)
 {
     struct query_item item = {.object = NULL};
 
-    while (query_keep_wants(&r->keep) && r->source->next(r->source, &item))
+    while (budget_ask(ITEM_UNITS) && query_keep_wants(&r->keep) &&
+           r->source->next(r->source, &item))
         TRY(consider(r, &item));
     return NULL;
 }
@@ -230,7 +234,7 @@ static struct err *run_all(struct run *r, struct arena *a, struct query_result *
 
     TRY(offer_all(r));
     query_keep_result(&r->keep, a, &result);
-    for (size_t i = 0; i < result.count; i++)
+    for (size_t i = 0; i < result.count && budget_ask(ITEM_UNITS); i++)
         TRY(finish_item(r, &result.items[i], a));
     *out_result = result;
     return NULL;
@@ -252,7 +256,7 @@ static void take_all(struct query_source *source, struct arena *a, struct query_
     struct query_item item = {.object = NULL};
     size_t size = 0;
 
-    while (source->next(source, &item)) {
+    while (budget_ask(16) && source->next(source, &item)) {
         if (source->render != NULL)
             item.json = source->render(source, &item, a);
         if (result.count == size) {

@@ -2,12 +2,18 @@
  * for accidents: reading such an item again, to compare, is work that only duplicates cause. */
 #include "query_parts.h"
 
+#include "base/budget.h"
+#include "base/err.h"
 #include "base/json.h"
+
+/* So many different items of one hash are no accident, and more are not compared. */
+enum { CHAIN_MOST = 64 };
 
 /* An item that was taken. */
 struct seen {
     uint64_t hash;
     struct seen *next; /* of the same hash */
+    unsigned length;   /* of the chain that begins here */
     struct query_item item;
 };
 
@@ -54,13 +60,16 @@ struct err *query_distinct_add(struct query_distinct *d, const struct query_item
     struct seen *first = map_find(&d->seen, key_of(&hash)), *added;
     bool equal = false;
 
-    for (const struct seen *s = first; s != NULL && !equal; s = s->next)
+    for (const struct seen *s = first; s != NULL && !equal && budget_ask(64); s = s->next)
         TRY(is_equal(d, &s->item, root, &equal));
     *out_is_new = !equal;
     if (equal)
         return NULL;
+    if (first != NULL && first->length == CHAIN_MOST)
+        return ERR(ERR_REQUEST_TOO_COSTLY,
+                   "distinct: more than %d different entities have one hash", CHAIN_MOST);
     added = ARENA_NEW(&d->memory, struct seen);
-    *added = (struct seen){hash, first, *item};
+    *added = (struct seen){hash, first, first == NULL ? 1 : first->length + 1, *item};
     map_put(&d->seen, added);
     return NULL;
 }

@@ -2,6 +2,7 @@
  * for the last n, a heap of as many as there can be in the end, so that memory follows the result
  * and not the source. Sort keys are read once, and copied only for what is kept. */
 
+#include "base/budget.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "query/path.h"
@@ -64,6 +65,8 @@ uint64_t query_keep_enough(const struct query_keep *k)
 
 static int cmp_kept(const struct query_kept *a, const struct query_kept *b, const struct meta *meta)
 {
+    if (!budget_ask(meta->order_count > 0 ? 16 + a->keys[0].text.n / 16 : 16))
+        return 0;
     for (size_t i = 0; i < meta->order_count; i++) {
         int order = value_key_cmp(&a->keys[i], &b->keys[i]);
 

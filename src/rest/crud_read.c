@@ -1,13 +1,16 @@
 /* GET, HEAD and REPORT: from the resource's source through the query to the answer. */
+#include "base/budget.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/must.h"
+#include "base/uuid.h"
 #include "query/meta.h"
 #include "query/query.h"
 #include "query/uri.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/crud_inner.h"
+#include "rest/evaluation.h"
 #include "rest/formats.h"
 #include "rest/request.h"
 #include "rest/response.h"
@@ -15,18 +18,26 @@
 #include "rest/scan.h"
 #include "rest/schema.h"
 #include "store/collection.h"
+#include "store/index.h"
+#include "store/snapshot.h"
 
 #include <string.h>
 
+enum { BUCKET_MOST = 20000 };
+
+/* Where the entities come from: on the loop's stack, where all happens in one turn, a walk over
+ * what is stored. On a fiber the same as it was at one moment: one entity, those that an index
+ * leads to, or all; or, for a change, those that a scan has found. */
 struct collection_source {
     struct query_source source;
     struct collection_walk walk;
-    const struct call *call;
-    uint64_t left;     /* of the walk, if it may give way: so many are given */
-    struct scan *scan; /* whose result is given instead of the walk; or NULL */
-    struct scan_result found;
-    size_t found_given;
-    bool is_cut; /* more was asked for than it gives in this turn */
+    struct call *call;
+    int64_t left;              /* so many are given before it gives way */
+    struct snapshot *snapshot; /* NULL: `walk` is walked */
+    struct snapshot_walk all;
+    struct entity **found; /* NULL: `all` is walked */
+    size_t found_count, found_given;
+    bool found_hold; /* those have passed the query's filter */
 };
 
 bool crud_renders(const struct call *call)
@@ -81,40 +92,63 @@ struct span crud_entity(const struct rest *rest, const struct resource *resource
     return crud_visible(rest, resource, json, a);
 }
 
-static bool next_entity(struct query_source *source, struct query_item *out_item)
+/* As the request sees it, whatever has become of it. */
+static const struct entity *seen(const struct call *call, const struct entity *e)
 {
-    struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
-    struct entity *e = collection_walk_next(&s->walk);
+    const struct evaluation *evaluation = evaluation_running(call->rest);
 
+    return evaluation != NULL && evaluation->has_snapshot
+               ? snapshot_entity(&evaluation->snapshot, e)
+               : e;
+}
+
+static bool gave(struct collection_source *s, struct entity *e, struct query_item *out_item)
+{
     if (e == NULL)
         return false;
-    *out_item = (struct query_item){.json = entity_json(e), .object = e};
+    *out_item = (struct query_item){
+        .json = entity_json(seen(s->call, e)), .object = e, .holds = s->found_hold};
     return true;
 }
 
-/* What is looked for may be among the first ones. */
-static bool next_of_first(struct query_source *source, struct query_item *out_item)
+static bool next_entity(struct query_source *source, struct query_item *out_item)
 {
     struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
 
-    s->is_cut = s->left == 0 && s->walk.next != NULL;
-    if (s->left == 0)
-        return false;
-    s->left--;
-    return next_entity(source, out_item);
+    return gave(s, collection_walk_next(&s->walk), out_item);
 }
 
 static bool next_found(struct query_source *source, struct query_item *out_item)
 {
     struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
-    struct entity *e;
 
-    s->is_cut = s->found_given == s->found.count && !s->found.is_whole;
-    if (s->found_given == s->found.count)
+    if (s->found_given == s->found_count)
         return false;
-    e = s->found.entities[s->found_given++];
-    *out_item = (struct query_item){.json = entity_json(e), .object = e, .holds = true};
-    return true;
+    return gave(s, s->found[s->found_given++], out_item);
+}
+
+static bool next_of_all(struct query_source *source, struct query_item *out_item)
+{
+    struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+
+    return gave(s, snapshot_walk_next(&s->all), out_item);
+}
+
+/* It gives way after so many, besides the clock. */
+static bool counts_down(struct collection_source *s)
+{
+    if (s->left-- > 0)
+        return true;
+    s->left = s->call->rest->limits->scan_entities;
+    return budget_give_way();
+}
+
+static bool next_counted(struct query_source *source, struct query_item *out_item)
+{
+    struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+
+    return counts_down(s) &&
+           (s->snapshot != NULL ? next_of_all(source, out_item) : next_entity(source, out_item));
 }
 
 /* Masking comes before the conditions, so that nobody can guess a secret by asking for it. */
@@ -123,50 +157,131 @@ static struct span render_entity(struct query_source *source, const struct query
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
 
-    return crud_entity(s->call->rest, s->call->resource, item->object, a);
+    return crud_entity(s->call->rest, s->call->resource, seen(s->call, item->object), a);
 }
 
 static struct span hidden_value(struct query_source *source, const struct query_item *item,
                                 const struct property *property, struct arena *a)
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+    const struct entity *live = item->object;
     struct buf b;
     struct span text;
 
+    /* What is computed belongs to the entity as it is now, if it is still there. */
+    if (evaluation_running(s->call->rest) != NULL) {
+        const struct entity *e = item->object;
+
+        live = collection_find(s->call->resource->collection, &e->id);
+    }
+    if (live == NULL)
+        return SPAN("null");
     buf_init(&b, BUF_NO_CAP);
-    s->call->resource->ops->hidden(s->call, item->object, property, &b);
+    s->call->resource->ops->hidden(s->call, live, property, &b);
     text = arena_copy(a, buf_span(&b));
     buf_done(&b);
     return text;
 }
 
-/* Is it a walk over all of many, to look for some? Not where what is looked for may be hidden, and
- * change without the entity. */
-static bool is_scannable(const struct call *call, const struct collection_walk *walk,
-                         bool objects_only)
+/* Is it a walk over all of many, to look for some? */
+static bool is_scannable(const struct collection_source *s, bool objects_only)
 {
-    size_t most = (size_t)call->rest->limits->scan_entities;
+    const struct call *call = s->call;
+    const struct collection_walk *walk = &s->walk;
 
     return call->request->gives_way && !walk->single && walk->bucket == NULL &&
-           collection_count(walk->collection) > most &&
-           (call->resource->ops->hidden == NULL || call->query->meta.add_count == 0) &&
+           collection_count(walk->collection) > (size_t)call->rest->limits->scan_entities &&
            query_can_filter(call->query, objects_only);
 }
 
-/* Unless what is looked for may be among the first ones, nothing is looked at twice. */
-static struct err *open_scannable(struct collection_source *s)
+/* What an index leads to, if that is known of the moment and can be noted at once. */
+static bool note_bucket(struct collection_source *s)
 {
-    const struct call *call = s->call;
-    struct scan *scan = call->request->scan;
-    bool ends_early = query_enough(call->query) < UINT64_MAX;
+    struct collection_walk *walk = &s->walk;
 
-    if (scan != NULL && scan_fits(scan, call)) {
-        s->scan = scan;
-        s->source.next = next_found;
-        return scan_take_result(scan, call->arena, &s->found);
+    if (!snapshot_is_current(s->snapshot, walk->collection))
+        return false;
+    if (walk->single)
+        return true; /* none has that value */
+    if (walk->bucket == NULL || index_bucket_count(walk->bucket) > BUCKET_MOST)
+        return false;
+    s->found = ARENA_ARRAY(s->call->arena, struct entity *, index_bucket_count(walk->bucket));
+    while (walk->next != NULL)
+        s->found[s->found_count++] = collection_walk_next(walk);
+    return true;
+}
+
+/* `Id=` names one, or none. */
+static void note_single(struct collection_source *s)
+{
+    const struct literal *id = conditions_equal_to(&s->call->query->conditions, SPAN("Id"));
+    struct entity *e = NULL;
+    struct uuid uuid;
+
+    if (id->kind == LITERAL_STRING && uuid_parse_own(id->text, &uuid))
+        e = snapshot_find(s->snapshot, s->walk.collection, &uuid);
+    s->found = ARENA_ARRAY(s->call->arena, struct entity *, 1);
+    if (e != NULL)
+        s->found[s->found_count++] = e;
+}
+
+static bool names_id(const struct call *call)
+{
+    return conditions_equal_to(&call->query->conditions, SPAN("Id")) != NULL;
+}
+
+/* As it was at the request's moment. */
+static void open_snapshot(struct collection_source *s)
+{
+    s->source.next = next_found;
+    if (names_id(s->call)) {
+        note_single(s);
+        return;
     }
-    s->left = ends_early ? (uint64_t)call->rest->limits->scan_entities : 0;
-    s->source.next = next_of_first;
+    s->source.holds = false;
+    if (note_bucket(s))
+        return;
+    s->left = s->call->rest->limits->scan_entities;
+    snapshot_walk(s->snapshot, s->walk.collection, &s->all);
+    s->source.next = query_can_filter(s->call->query, false) ? next_counted : next_of_all;
+}
+
+static struct err *open_scan(struct collection_source *s, bool objects_only)
+{
+    struct scan_result result;
+
+    TRY(scan_run(s->call, objects_only, &result));
+    s->found = result.entities;
+    s->found_count = result.count;
+    s->found_hold = true;
+    s->source.next = next_found;
+    return NULL;
+}
+
+/* Unless what is looked for may be among the first ones, nothing is looked at twice. */
+static void open_counted(struct collection_source *s)
+{
+    bool ends_early = query_enough(s->call->query) < UINT64_MAX;
+
+    s->left = ends_early ? s->call->rest->limits->scan_entities : 0;
+    s->source.next = next_counted;
+}
+
+static struct err *open_walk(struct collection_source *s, bool objects_only)
+{
+    struct evaluation *evaluation = evaluation_running(s->call->rest);
+
+    s->source.next = next_entity;
+    if (evaluation != NULL && evaluation->has_snapshot) {
+        s->snapshot = &evaluation->snapshot;
+        open_snapshot(s);
+    } else if (evaluation != NULL && query_can_filter(s->call->query, objects_only)) {
+        return open_scan(s, objects_only);
+    } else if (evaluation != NULL) {
+        return evaluation_begin_change(s->call);
+    } else if (is_scannable(s, objects_only)) {
+        open_counted(s);
+    }
     return NULL;
 }
 
@@ -175,7 +290,6 @@ static struct err *open_collection(struct call *call, bool objects_only)
     struct collection_source *s = ARENA_NEW(call->arena, struct collection_source);
 
     MUST(call->resource->collection != NULL);
-    s->source.next = next_entity;
     if (crud_renders(call))
         s->source.render = render_entity;
     if (call->resource->ops->hidden != NULL)
@@ -183,14 +297,12 @@ static struct err *open_collection(struct call *call, bool objects_only)
     s->call = call;
     collection_walk(call->resource->collection, &call->query->conditions, &s->walk);
     s->source.holds = s->walk.holds;
-    if (is_scannable(call, &s->walk, objects_only))
-        TRY(open_scannable(s));
     call->source = &s->source;
     if (s->walk.single && s->walk.next != NULL)
         call_shows(call, s->walk.next->version);
     else
         call_shows(call, collection_version(call->resource->collection));
-    return NULL;
+    return open_walk(s, objects_only);
 }
 
 static struct err *open_source(struct call *call, bool objects_only)
@@ -199,30 +311,40 @@ static struct err *open_source(struct call *call, bool objects_only)
                                              : open_collection(call, objects_only);
 }
 
-/* When the query has run. */
-static struct err *check_cut(struct call *call, bool objects_only)
+static void close_source(struct call *call)
 {
-    const struct collection_source *s =
-        CONTAINER_OF_CONST(call->source, struct collection_source, source);
+    if (call->resource->ops->open == NULL && call->source != NULL)
+        snapshot_walk_drop(&CONTAINER_OF(call->source, struct collection_source, source)->all);
+}
 
-    if (call->resource->ops->open != NULL || !s->is_cut)
-        return NULL;
-    call->response->scan = s->scan != NULL ? s->scan : scan_new(call, objects_only);
-    return ERR(ERR_GIVES_WAY, "there is more to look at than is good for one turn");
+/* A change that looked for entities of a collection, and found them, begins. */
+static struct err *begin_change(struct call *call, bool objects_only)
+{
+    return objects_only && call->resource->ops->open == NULL &&
+                   evaluation_running(call->rest) == NULL
+               ? evaluation_begin_change(call)
+               : NULL;
 }
 
 struct err *crud_select(struct call *call, bool objects_only, struct query_result *out_result)
 {
-    TRY(open_source(call, objects_only));
-    TRY(query_run(call->query, call->source, objects_only, call->arena, out_result));
-    return check_cut(call, objects_only);
+    struct err *e = open_source(call, objects_only);
+
+    if (e == NULL)
+        e = query_run(call->query, call->source, objects_only, call->arena, out_result);
+    close_source(call);
+    TRY(e);
+    return begin_change(call, objects_only);
 }
 
 static struct err *count_selected(struct call *call, size_t *out_count)
 {
-    TRY(open_source(call, false));
-    TRY(query_count(call->query, call->source, out_count));
-    return check_cut(call, false);
+    struct err *e = open_source(call, false);
+
+    if (e == NULL)
+        e = query_count(call->query, call->source, out_count);
+    close_source(call);
+    return e;
 }
 
 /* The number of entities that are found, when none of them need be looked at for that. */
@@ -296,7 +418,7 @@ static struct err *answer_report(struct call *call)
 /* An entity looks different too when its resource is declared otherwise. */
 static uint64_t version_of(const struct call *call, const struct entity *e)
 {
-    return MAX(e->version, call->resource->shape_since);
+    return MAX(seen(call, e)->version, call->resource->shape_since);
 }
 
 /* The version in quotes, and behind it how it is shown. */
@@ -459,5 +581,6 @@ struct err *crud_read(struct call *call)
     if (call->method == METHOD_REPORT)
         return answer_report(call);
     TRY(crud_select(call, false, &result));
+    TRY(budget_check());
     return crud_answer_items(call, &result);
 }

@@ -1,5 +1,6 @@
 #include "rest/formats.h"
 
+#include "base/budget.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "store/entity.h"
@@ -113,7 +114,7 @@ static void table_init(struct table *t, const struct span *items, size_t count,
     *t = (struct table){.guards_formulas = guards_formulas, .arena = a};
     map_init(&t->by_name, column_key);
     arena_init(&t->scratch);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && budget_ask(64); i++) {
         arena_reset(&t->scratch);
         note_columns(t, entity_parse(items[i], &t->scratch));
     }
@@ -176,6 +177,8 @@ static void add_row(struct buf *b, struct table *t, struct span item)
          m = json_next_member(row, m)) {
         const struct column *column = map_find(&t->by_name, json_string(m.name, &t->scratch));
 
+        if (column == NULL) /* it was told to stop before all columns were noted */
+            continue;
         cells[column->place] = m.value;
     }
     for (size_t i = 0; i < t->count; i++) {
@@ -200,7 +203,7 @@ static void add_csv(struct buf *b, const struct span *items, size_t count, bool 
         add_field(b, t.columns[i]->name, guards_formulas);
     }
     buf_add_str(b, "\r\n");
-    for (size_t i = 0; i < count && !buf_over(b); i++)
+    for (size_t i = 0; i < count && !buf_over(b) && budget_ask(64 + 8 * t.count); i++)
         add_row(b, &t, items[i]);
     table_done(&t);
 }
@@ -209,6 +212,7 @@ static void add_csv(struct buf *b, const struct span *items, size_t count, bool 
 
 static char *put(char *at, struct span item)
 {
+    budget_spend(8 + item.n / 4);
     memcpy(at, item.p, item.n);
     return at + item.n;
 }
@@ -236,11 +240,14 @@ static void add_array(struct buf *b, const struct span *items, size_t count)
 
 static void add_lines(struct buf *b, const struct span *items, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && budget_ask(16 + items[i].n / 4); i++) {
         buf_add(b, items[i]);
         buf_add_char(b, '\n');
     }
 }
+
+/* A byte's parsing and writing. */
+enum { INDENT_UNITS = 8 };
 
 static void add_indented(struct buf *b, const struct span *items, size_t count, unsigned indent,
                          struct arena *a)
@@ -249,7 +256,8 @@ static void add_indented(struct buf *b, const struct span *items, size_t count, 
 
     buf_init(&compact, BUF_NO_CAP);
     add_array(&compact, items, count);
-    json_add_indented(b, entity_parse(buf_span(&compact), a), indent);
+    if (budget_may_begin(INDENT_UNITS * compact.n))
+        json_add_indented(b, entity_parse(buf_span(&compact), a), indent);
     buf_done(&compact);
 }
 

@@ -19,6 +19,11 @@ static enum metric_status find_status(int status)
     return (size_t)status < ARRAY_LEN(places) ? places[status] : METRIC_STATUS_OTHER;
 }
 
+void metrics_note_turn(struct metrics *m, uint64_t ns)
+{
+    m->longest_turn_ns = MAX(m->longest_turn_ns, ns);
+}
+
 void metrics_count_answer(struct metrics *m, enum method method, int status, enum err_code error)
 {
     m->requests[MIN((int)method, METRIC_METHOD_OTHER)][find_status(status)]++;

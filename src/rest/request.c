@@ -3,6 +3,7 @@
  * work. The first error ends it and becomes the answer. */
 #include "rest/request.h"
 
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -17,6 +18,7 @@
 #include "rest/cors.h"
 #include "rest/crud.h"
 #include "rest/error_log.h"
+#include "rest/evaluation.h"
 #include "rest/metrics.h"
 #include "rest/probe.h"
 #include "rest/resource.h"
@@ -49,6 +51,14 @@ static void use_key(struct call *call)
         api_key_note_use(rest->api_keys, call->key);
 }
 
+/* Of the request itself, not of one that it is made of. */
+static struct evaluation *own_evaluation(const struct call *call)
+{
+    struct evaluation *e = evaluation_running(call->rest);
+
+    return e != NULL && e->request == call->request ? e : NULL;
+}
+
 /* Those that the service makes itself are a part of what somebody asked for, or have limits of
  * their own; one that gave way has been counted. */
 static struct err *check_rate(const struct call *call)
@@ -58,7 +68,7 @@ static struct err *check_rate(const struct call *call)
     unsigned wait_s;
     struct err *e;
 
-    if (most == 0 || call->request->is_local || call->request->scan != NULL)
+    if (most == 0 || call->request->is_local || own_evaluation(call) != NULL)
         return NULL;
     wait_s = account_take_request(call->account, most, loop_now_ms(rest->loop));
     if (wait_s == 0)
@@ -218,6 +228,18 @@ static struct err *check_answer(const struct call *call)
                call->method == METHOD_GET ? "" : ", or for none with Prefer: return=minimal");
 }
 
+static bool changes(enum method method)
+{
+    return method == METHOD_POST || method == METHOD_PATCH || method == METHOD_PUT ||
+           method == METHOD_DELETE;
+}
+
+/* For what it changes, in a collection: crud_select begins the change then. */
+static bool looks_first(const struct call *call, bool is_own)
+{
+    return !is_own && call->method != METHOD_POST && call->resource->ops->open == NULL;
+}
+
 typedef struct err *method_fn(struct call *call);
 
 static struct err *execute(struct call *call)
@@ -245,6 +267,8 @@ static struct err *execute(struct call *call)
     default:
         break;
     }
+    if (changes(call->method) && !looks_first(call, own != NULL))
+        TRY(evaluation_begin_change(call));
     return own != NULL ? own(call) : generic[call->method](call);
 }
 
@@ -371,8 +395,46 @@ static void add_vary(struct call *call)
                                              : SPAN("Accept, Origin"));
 }
 
+/* What the budget says comes before what came of it. */
+static struct err *evaluate_and_check(struct call *call)
+{
+    unsigned holds = budget_now.current->holds;
+    struct err *e = evaluate(call), *stopped;
+
+    budget_now.current->holds = holds;
+    evaluation_check_resources(own_evaluation(call));
+    stopped = budget_check();
+    if (stopped == NULL)
+        return e;
+    err_free(e);
+    return stopped;
+}
+
+/* On a budget of its own, unless it is part of something that has one. */
+static struct err *evaluate_within(struct call *call)
+{
+    struct budget budget;
+    struct err *e;
+
+    if (budget_now.current != NULL)
+        return evaluate_and_check(call);
+    budget_init(&budget, (uint64_t)call->rest->limits->request_cpu_ms * 1000000);
+    budget.may_begin_anew = call->request->gives_way;
+    budget_enter(&budget);
+    e = evaluate_and_check(call);
+    budget_leave(&budget);
+    call->response->was_long = budget.longest_ns > 0;
+    if (budget.longest_ns > 0)
+        metrics_note_turn(call->rest->metrics, budget.longest_ns);
+    return e;
+}
+
+/* An answer is made whatever it costs: the error of one that was stopped too. */
 static void answer(struct call *call, const struct err *e)
 {
+    struct budget_now now = budget_now;
+
+    budget_now = (struct budget_now){INT64_MAX, NULL};
     if (e != NULL)
         answer_error(call, e);
     else
@@ -380,6 +442,7 @@ static void answer(struct call *call, const struct err *e)
     if (!call->request->is_local)
         add_vary(call);
     cors_add_headers(call);
+    budget_now = now;
 }
 
 bool request_admit(struct rest *rest, const struct request *request, struct response *response)
@@ -427,10 +490,11 @@ void request_run(struct rest *rest, const struct request *request, struct respon
     response_reset(response);
     response_bound(response, (size_t)room_most(rest->limits, 0, rest->limits->answer_bytes));
     change_init(&change, rest->turn, call.arena);
-    e = evaluate(&call);
+    e = evaluate_within(&call);
     change_done(&change);
     query_done(&query);
-    if (e == NULL || err_code(e) != ERR_GIVES_WAY)
+    response->gives_way = e != NULL && err_code(e) == ERR_GIVES_WAY;
+    if (!response->gives_way)
         answer(&call, e);
     access_key_unref(rest->access, call.key);
     err_free(e);
@@ -440,6 +504,7 @@ struct err *call_apply(struct call *call)
 {
     uint64_t serial;
 
+    TRY(budget_check());
     TRY(check_answer(call)); /* what is answered with an error must not happen */
     TRY(turn_apply(call->rest->turn, call->change, &serial));
     call_shows(call, serial);

@@ -4,6 +4,7 @@
 #include "rest/resource.h"
 
 #include "base/blob.h"
+#include "base/fiber.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
@@ -192,6 +193,11 @@ struct resource *resources_add_builtin(struct resources *r, struct store *store,
     return resource;
 }
 
+static void free_retired(void *resource)
+{
+    resource_free(resource);
+}
+
 /* What others hold on to stays, everything that was declared is the new one's. */
 static void replace(struct resource *old, struct resource *made)
 {
@@ -204,15 +210,15 @@ static void replace(struct resource *old, struct resource *made)
     old->matcher = was.matcher;
     if (old->content == NULL && span_eq(old->file, was.file))
         old->content = TAKE(was.content);
-    blob_unref(was.content);
-    arena_done(&was.arena);
-    mem_free(made);
+    *made = (struct resource){.arena = was.arena, .content = was.content};
+    fiber_retire(free_retired, made);
 }
 
 struct resource *resources_put(struct resources *r, struct resource *made)
 {
     struct resource *old = find_named(r, made->folded);
 
+    r->changes++;
     if (old != NULL) {
         replace(old, made);
         return old;
@@ -228,7 +234,8 @@ void resources_remove(struct resources *r, struct resource *resource)
     MUST(list_empty(&resource->referrers->selectors) && list_empty(&resource->referrers->targets));
     remove_sorted(r->sorted, &r->count, resource);
     each_suffix(r, resource, remove_suffix);
-    resource_free(resource);
+    r->changes++;
+    fiber_retire(free_retired, resource);
 }
 
 bool resource_is_visible(const struct resource *resource, const struct access_key *key)

@@ -83,7 +83,7 @@ void response_reset(struct response *r)
     r->serial = 0;
     r->error = ERR_NO_ERROR;
     r->message = (struct span){NULL, 0};
-    r->scan = NULL;
+    r->gives_way = r->was_long = false;
     buf_shrink(&r->body, KEPT_BODY_BYTES);
     arena_reset(&r->arena);
 }

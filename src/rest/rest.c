@@ -1,13 +1,14 @@
 /* What requests are evaluated with, set up and taken down in reverse. */
 #include "rest/rest.h"
 
+#include "base/fiber.h"
 #include "base/mem.h"
 #include "rest/access.h"
 #include "rest/account.h"
 #include "rest/api_key.h"
 #include "rest/clients.h"
+#include "rest/evaluation.h"
 #include "rest/resource.h"
-#include "rest/scan.h"
 #include "store/store.h"
 
 void rest_init(struct rest *rest, const struct rest_options *options)
@@ -22,7 +23,7 @@ void rest_init(struct rest *rest, const struct rest_options *options)
         .accounts = accounts_new(),
         .clients = clients_new(options->loop, options->limits),
         .resources = NEW(struct resources),
-        .scans = NEW(struct scans),
+        .evaluations = NEW(struct evaluations),
         .base_path = options->base_path,
         .cors_origins = options->cors_origins,
         .hosts = options->hosts,
@@ -32,7 +33,7 @@ void rest_init(struct rest *rest, const struct rest_options *options)
     rest->access->accounts = rest->accounts;
     rest->everybody = account_ref(rest->accounts, span_of(NULL, 0), span_of(NULL, 0));
     resources_init(rest->resources);
-    scans_init(rest->scans, rest->loop);
+    evaluations_init(rest->evaluations, rest->loop);
     rest->api_keys = api_keys_new(rest);
 }
 
@@ -44,7 +45,8 @@ void rest_done(struct rest *rest)
     access_done(rest->access);
     account_unref(rest->accounts, rest->everybody);
     accounts_free(rest->accounts);
-    mem_free(rest->scans);
+    mem_free(rest->evaluations);
+    fiber_forget_stacks();
     mem_free(rest->resources);
     mem_free(rest->access);
 }

@@ -1,32 +1,33 @@
 /* A scan goes over the entities in order of insertion, and notes each that the query's filter lets
  * pass, in the version that it has: one that changes or goes is found no more. An entity that
- * changes behind the scan is noted as late, by a look at the store's newer records before each
- * slice, and is tested when the others have been. So when nothing late is left, each entity behind
- * the scan has been tested as it is, and those noted in their versions are what a walk would find.
+ * changes behind the scan is noted as late, by a look at the store's newer records whenever it has
+ * given way, and is tested when the others have been. So when nothing late is left, each entity
+ * behind the scan has been tested as it is, and those noted in their versions are what a walk would
+ * find.
  *
- * It ends beside any writers. Each time that they have added as many tests as it began with, its
- * slices double, until one does more than all that writers add before the next. What changes often
- * is noted often, but tested only as it is. */
+ * It ends beside writers: each time that they have added as many tests as it began with, it does
+ * twice as many before it gives way, within what the clock allows. What changes often is noted
+ * often, but tested only as it is. Who changes more than can be tested in the time of a turn, all
+ * the time, has the request end at RequestCpuMs. */
 #include "rest/scan.h"
 
-#include "base/clock.h"
+#include "base/blob.h"
+#include "base/budget.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/must.h"
 #include "query/query.h"
 #include "rest/call.h"
 #include "rest/crud_inner.h"
-#include "rest/metrics.h"
+#include "rest/evaluation.h"
 #include "rest/rest.h"
 #include "store/collection.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
-    SLICE_NS = 500000,
-    DOUBLINGS_MOST = 16,
-    ENTITY_BYTES = 512,   /* what an entity costs besides its text, as if it were text */
-    CLOCK_BYTES = 1 << 14 /* of both, after which the clock is looked at */
+    ENTITY_UNITS = 128, /* what an entity costs besides its test */
+    DOUBLINGS_MOST = 16
 };
 
 /* An entity in one of its versions. */
@@ -41,26 +42,19 @@ struct notes {
 };
 
 struct scan {
-    struct list_link link; /* in the service's queue, while it is under way */
-    struct rest *rest;
-    struct arena arena;
-    struct span resource_name;
+    struct call *call;
     struct collection *collection;
-    const struct resource *resource; /* within a slice */
-    uint64_t declared_at;            /* which version of the resource it is about */
-    struct query query;
+    const struct uuid *only; /* the one that is looked for; NULL: any */
     struct query_source source;
     struct query_filter *filter;
-    struct collection_walk walk; /* kept: the scan has begun */
-    size_t begun_with;           /* so many tests ahead */
+    struct collection_walk walk;
     struct notes found, late;
-    uint64_t enough;    /* of those found */
     size_t late_tested; /* of those late, the first ones */
-    uint64_t added;     /* to what there is to test, since it began */
     uint64_t newest;    /* serial: what changed until then is noted */
-    struct err *failed;
-    void (*on_done)(void *context);
-    void *context;
+    unsigned turns;     /* budget_turns then */
+    int64_t left;       /* so many may be looked at before it gives way */
+    size_t begun_with;  /* so many tests ahead */
+    size_t added;       /* since then */
 };
 
 /* Notes. ------------------------------------------------------------------------------------ */
@@ -86,12 +80,21 @@ static struct entity *find_noted(const struct scan *s, const struct note *note)
 static void note_newer(struct entity *e, void *scan)
 {
     struct scan *s = scan;
-    bool is_ahead = s->walk.next != NULL && e->object_no >= s->walk.next->object_no;
 
-    if (!is_ahead)
+    if (s->only != NULL && memcmp(s->only, &e->id, sizeof(e->id)) != 0)
+        return;
+    s->added++;
+    if (s->walk.next == NULL || e->object_no < s->walk.next->object_no)
         add_note(&s->late, e);
-    if (!is_ahead || e->object_no > s->newest)
-        s->added++;
+}
+
+/* What changed while others had their turns. */
+static void look_behind(struct scan *s)
+{
+    if (s->turns == budget_turns())
+        return;
+    s->turns = budget_turns();
+    s->newest = collection_visit_newer(s->collection, s->newest, note_newer, s);
 }
 
 /* Testing. ---------------------------------------------------------------------------------- */
@@ -102,200 +105,66 @@ static struct span render(struct query_source *source, const struct query_item *
 {
     const struct scan *s = CONTAINER_OF(source, struct scan, source);
 
-    return crud_entity(s->rest, s->resource, item->object, a);
+    return crud_entity(s->call->rest, s->call->resource, item->object, a);
 }
 
-static void test(struct scan *s, struct entity *e)
+/* It may change, or go, while it is tested. */
+static struct err *test(struct scan *s, const struct entity *e)
 {
-    const struct query_item item = {.json = entity_json(e), .object = e};
+    struct entity pinned = {
+        .id = e->id, .object_no = e->object_no, .version = e->version, .json = blob_ref(e->json)};
+    const struct query_item item = {.json = entity_json(&pinned), .object = &pinned};
     bool passes = false;
+    struct err *failed = query_filter_passes(s->filter, &item, &passes);
 
-    s->failed = query_filter_passes(s->filter, &item, &passes);
-    if (passes)
-        add_note(&s->found, e);
+    if (failed == NULL && passes)
+        add_note(&s->found, &pinned);
+    blob_unref(pinned.json);
+    return failed;
 }
 
-static bool has_walked(const struct scan *s)
+/* NULL: it is gone, or another by now. */
+static struct entity *next(struct scan *s)
 {
-    return s->walk.next == NULL || s->found.count >= s->enough;
+    struct entity *e;
+
+    if (s->walk.next != NULL)
+        return collection_walk_next(&s->walk);
+    e = find_noted(s, &s->late.items[s->late_tested++]);
+    if (s->late_tested == s->late.count)
+        s->late_tested = s->late.count = 0;
+    return e;
 }
 
 static bool is_done(const struct scan *s)
 {
-    return s->failed != NULL || (has_walked(s) && s->late_tested == s->late.count);
+    return s->walk.next == NULL && s->late_tested == s->late.count;
 }
 
-/* Returns what it cost. */
-static size_t test_next(struct scan *s)
+static bool may_go_on(struct scan *s)
 {
-    struct entity *e = has_walked(s) ? find_noted(s, &s->late.items[s->late_tested++])
-                                     : collection_walk_next(&s->walk);
-
-    if (s->late_tested == s->late.count)
-        s->late_tested = s->late.count = 0;
-    if (e == NULL)
-        return ENTITY_BYTES;
-    test(s, e);
-    return ENTITY_BYTES + entity_json(e).n;
+    if (--s->left > 0)
+        return budget_ask(ENTITY_UNITS);
+    s->left = s->call->rest->limits->scan_entities
+              << MIN(s->added / s->begun_with, (size_t)DOUBLINGS_MOST);
+    return budget_give_way();
 }
 
-/* Slices. ----------------------------------------------------------------------------------- */
-
-static uint64_t declared_at(const struct resource *r)
+static struct err *run(struct scan *s)
 {
-    return r->declaration == NULL ? 0 : r->declaration->version;
-}
+    while (!is_done(s)) {
+        struct entity *e = next(s);
 
-/* What the query was read by is there only as long as the resource is the same. */
-static bool find_resource(struct scan *s)
-{
-    const struct resource *r = resource_named(s->rest->resources, s->resource_name);
-
-    s->resource = r;
-    return r != NULL && r->collection == s->collection && declared_at(r) == s->declared_at;
-}
-
-/* Returns whether that was the last one. */
-static bool run_slice(struct scan *s)
-{
-    unsigned shift = (unsigned)MIN(s->added / s->begun_with, DOUBLINGS_MOST);
-    uint64_t end_ns = clock_mono_ns() + ((uint64_t)SLICE_NS << shift);
-    int64_t left = s->rest->limits->scan_entities << shift;
-    size_t bytes = 0;
-
-    s->rest->metrics->scan_slices++;
-    if (!find_resource(s))
-        return true;
-    s->newest = collection_visit_newer(s->collection, s->newest, note_newer, s);
-    while (left-- > 0 && !is_done(s)) {
-        bytes += test_next(s);
-        if (bytes < CLOCK_BYTES)
-            continue;
-        if (clock_mono_ns() >= end_ns)
-            break;
-        bytes = 0;
+        if (e != NULL)
+            TRY(test(s, e));
+        if (!may_go_on(s))
+            return budget_check();
+        look_behind(s);
     }
-    return is_done(s);
-}
-
-static bool has_begun(const struct scan *s)
-{
-    return list_linked(&s->walk.kept);
-}
-
-static void begin(struct scan *s)
-{
-    size_t least = (size_t)s->rest->limits->scan_entities;
-
-    collection_keep_walk(s->collection, &s->walk);
-    s->newest = collection_visit_newer(s->collection, UINT64_MAX, NULL, NULL);
-    s->begun_with = MAX(collection_count(s->collection), least);
-}
-
-/* Those that have begun take turns among the first SCANS_MOST, others wait behind them. */
-static void queue(struct scan *s)
-{
-    struct scans *all = s->rest->scans;
-    struct list_link *at = has_begun(s) ? list_first(&all->queue) : NULL;
-
-    for (unsigned i = 1; at != NULL && i < SCANS_MOST; i++)
-        at = list_next(&all->queue, at);
-    if (at == NULL)
-        list_push_back(&all->queue, &s->link);
-    else
-        list_insert_before(&all->queue, at, &s->link);
-    loop_post(all->loop, &all->task);
-}
-
-static void on_turn(struct loop_task *task)
-{
-    struct scans *all = CONTAINER_OF(task, struct scans, task);
-    struct scan *s = CONTAINER_OF(list_pop_front(&all->queue), struct scan, link);
-
-    if (!list_empty(&all->queue))
-        loop_post(all->loop, task);
-    if (!has_begun(s))
-        begin(s);
-    if (run_slice(s))
-        s->on_done(s->context);
-    else
-        queue(s);
-}
-
-void scans_init(struct scans *s, struct loop *loop)
-{
-    s->loop = loop;
-    list_init(&s->queue);
-    s->task.run = on_turn;
-}
-
-size_t scans_count(const struct scans *s)
-{
-    return list_count(&s->queue);
-}
-
-/* Life. ------------------------------------------------------------------------------------- */
-
-/* What the call has understood, understood once more, from a copy. */
-static void read_query(struct scan *s, const struct call *call)
-{
-    struct uri uri;
-    struct err *e;
-
-    uri_copy(call->uri, &s->arena, &uri);
-    e = query_parse(&uri, call->resource->shape, &s->arena, &s->query);
-    MUST(e == NULL);
-}
-
-struct scan *scan_new(const struct call *call, bool objects_only)
-{
-    struct scan *s = NEW(struct scan);
-
-    s->rest = call->rest;
-    arena_init(&s->arena);
-    s->resource_name = arena_copy(&s->arena, call->resource->name);
-    s->collection = call->resource->collection;
-    s->declared_at = declared_at(call->resource);
-    s->source.render = crud_renders(call) ? render : NULL;
-    read_query(s, call);
-    s->filter = query_filter_new(&s->query, &s->source, objects_only);
-    s->enough = query_enough(&s->query);
-    return s;
-}
-
-void scan_start(struct scan *s, void (*on_done)(void *context), void *context)
-{
-    s->on_done = on_done;
-    s->context = context;
-    s->enough = MAX(s->enough, 4 * s->found.count);
-    queue(s);
-}
-
-void scan_free(struct scan *s)
-{
-    if (s == NULL)
-        return;
-    if (list_linked(&s->link))
-        list_remove(&s->rest->scans->queue, &s->link);
-    if (list_empty(&s->rest->scans->queue))
-        loop_unpost(s->rest->scans->loop, &s->rest->scans->task);
-    collection_drop_walk(&s->walk);
-    mem_free(s->found.items);
-    mem_free(s->late.items);
-    query_filter_free(s->filter);
-    query_done(&s->query);
-    err_free(s->failed);
-    arena_done(&s->arena);
-    mem_free(s);
+    return NULL;
 }
 
 /* What it comes to. ------------------------------------------------------------------------- */
-
-bool scan_fits(const struct scan *s, const struct call *call)
-{
-    return call->resource->collection == s->collection &&
-           declared_at(call->resource) == s->declared_at;
-}
 
 static int cmp_entities(const void *a, const void *b)
 {
@@ -305,11 +174,12 @@ static int cmp_entities(const void *a, const void *b)
 }
 
 /* Late ones are out of order. */
-static void list_found(const struct scan *s, struct arena *a, struct scan_result *result)
+static void list_found(const struct scan *s, struct scan_result *result)
 {
     bool is_sorted = true;
 
-    result->entities = ARENA_ARRAY(a, struct entity *, s->found.count);
+    result->count = 0;
+    result->entities = ARENA_ARRAY(s->call->arena, struct entity *, s->found.count);
     for (size_t i = 0; i < s->found.count; i++) {
         struct entity *e = find_noted(s, &s->found.items[i]);
 
@@ -323,15 +193,55 @@ static void list_found(const struct scan *s, struct arena *a, struct scan_result
         qsort(result->entities, result->count, sizeof(*result->entities), cmp_entities);
 }
 
-struct err *scan_take_result(struct scan *s, struct arena *a, struct scan_result *out_result)
+/* One that is named is as one that is late. */
+static void look_for_one(struct scan *s, const struct literal *id)
 {
-    bool is_current = collection_version(s->collection) <= s->newest;
+    struct uuid *only = ARENA_NEW(s->call->arena, struct uuid);
+    const struct entity *e = NULL;
 
-    TRY(TAKE(s->failed));
-    *out_result = (struct scan_result){.entities = NULL};
-    if (!is_current || !is_done(s))
-        return NULL;
-    list_found(s, a, out_result);
-    out_result->is_whole = s->walk.next == NULL;
-    return NULL;
+    if (id->kind == LITERAL_STRING && uuid_parse_own(id->text, only))
+        e = collection_find(s->collection, only);
+    s->only = only;
+    s->walk.next = NULL;
+    if (e != NULL)
+        add_note(&s->late, e);
+}
+
+static void init(struct scan *s, struct call *call, bool objects_only)
+{
+    const struct literal *id = conditions_equal_to(&call->query->conditions, SPAN("Id"));
+
+    *s = (struct scan){.call = call, .collection = call->resource->collection};
+    s->source.render = crud_renders(call) ? render : NULL;
+    s->filter = query_filter_new(call->query, &s->source, objects_only);
+    s->left = call->rest->limits->scan_entities;
+    s->begun_with = MAX(collection_count(s->collection), (size_t)s->left);
+    s->turns = budget_turns();
+    collection_keep_walk(s->collection, &s->walk);
+    s->newest = collection_visit_newer(s->collection, UINT64_MAX, NULL, NULL);
+    if (id != NULL)
+        look_for_one(s, id);
+}
+
+static void done(struct scan *s)
+{
+    collection_drop_walk(&s->walk);
+    mem_free(s->found.items);
+    mem_free(s->late.items);
+    query_filter_free(s->filter);
+}
+
+struct err *scan_run(struct call *call, bool objects_only, struct scan_result *out_result)
+{
+    struct scan s;
+    struct err *e = NULL;
+
+    init(&s, call, objects_only);
+    TRY_GOTO(e, run(&s), ended);
+    TRY_GOTO(e, evaluation_begin_change(call), ended);
+    list_found(&s, out_result);
+
+ended:
+    done(&s);
+    return e;
 }

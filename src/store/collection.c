@@ -11,6 +11,7 @@
 #include "store/collection_inner.h"
 #include "store/index.h"
 #include "store/record.h"
+#include "store/snapshot.h"
 #include "store/store.h"
 
 struct collection {
@@ -112,13 +113,19 @@ static void drop_indexes(struct collection *c)
     c->index_count = 0;
 }
 
-static void entity_free(struct collection *c, struct entity *e)
+/* It is in nothing any more. */
+static void let_go(struct collection *c, struct entity *e)
 {
     c->bytes -= entity_bytes(e);
     unindex_entity(c, e);
     store_forget(c->store, &e->stored);
     list_remove(&c->entities, &e->order);
-    blob_unref(e->json);
+    blob_unref(TAKE(e->json));
+}
+
+static void free_at_end(struct collection *c, struct entity *e)
+{
+    let_go(c, e);
     mem_free(e);
 }
 
@@ -128,7 +135,7 @@ void collection_free(struct collection *c)
         return;
     MUST(list_empty(&c->kept_walks));
     LIST_EACH(&c->entities, at)
-        entity_free(c, entity_at(at));
+        free_at_end(c, entity_at(at));
     drop_indexes(c);
     map_done(&c->by_id);
     mem_free(c->unmapped);
@@ -240,6 +247,7 @@ void collection_put(struct collection *c, const struct record_entity *record,
         e = insert(c, record);
     } else {
         c->bytes -= entity_bytes(e);
+        snapshots_save(store_snapshots(c->store), e);
         old_json = TAKE(e->json);
     }
     c->version = MAX(c->version, record->version);
@@ -278,8 +286,10 @@ void collection_remove(struct collection *c, const struct uuid *id,
         return;
     if (c->is_loaded && c->observer != NULL)
         c->observer->gone(c->observer_context, e);
+    snapshots_save(store_snapshots(c->store), e);
     step_off(c, e);
-    entity_free(c, e);
+    let_go(c, e);
+    store_entity_gone(c->store, e, origin->serial);
 }
 
 struct err *collection_move(void *store, struct stored *stored, struct change *change)

@@ -10,7 +10,9 @@
 #include "base/text.h"
 #include "store/collection.h"
 #include "store/collection_inner.h"
+#include "store/entity.h"
 #include "store/record.h"
+#include "store/snapshot.h"
 
 #include <string.h>
 
@@ -34,7 +36,9 @@ struct store {
     /* The one that was last asked for. A replay, or a client that inserts many, names one resource
      * again and again: without this a replay of a million entities takes half as much again. */
     struct collection *recent;
-    struct buf folded; /* scratch: a name to be found */
+    struct buf folded;     /* scratch: a name to be found */
+    struct list snapshots; /* struct snapshot, oldest first */
+    struct list gone;      /* struct entity, by `order`, that snapshots may still point to */
     bool is_loaded;
 };
 
@@ -100,6 +104,8 @@ struct store *store_new(void)
 
     list_init(&s->live);
     list_init(&s->in_order);
+    list_init(&s->snapshots);
+    list_init(&s->gone);
     map_init_own(&s->collections, collection_key);
     buf_init(&s->folded, UINT16_MAX);
     store_register(s, &entity_kind, s);
@@ -116,6 +122,7 @@ void store_free(struct store *s)
         collection_free(collection_at(at));
     }
     MUST(list_empty(&s->live));
+    MUST(list_empty(&s->snapshots) && list_empty(&s->gone));
     map_done(&s->collections);
     buf_done(&s->folded);
     mem_free(s);
@@ -266,6 +273,40 @@ void store_each_collection(struct store *s, void (*visit)(struct collection *c, 
 {
     LIST_EACH(&s->in_order, at)
         visit(collection_at(at), arg);
+}
+
+struct list *store_snapshots(struct store *s)
+{
+    return &s->snapshots;
+}
+
+/* The version says that it is in no snapshot as it is, `stored` what took it away. */
+void store_entity_gone(struct store *s, struct entity *e, uint64_t serial)
+{
+    if (list_empty(&s->snapshots)) {
+        mem_free(e);
+        return;
+    }
+    e->version = UINT64_MAX;
+    e->stored.serial = serial;
+    list_push_back(&s->gone, &e->order);
+}
+
+void store_free_gone(struct store *s)
+{
+    const struct list_link *oldest = list_first(&s->snapshots);
+    uint64_t serial =
+        oldest == NULL ? UINT64_MAX : CONTAINER_OF_CONST(oldest, struct snapshot, link)->serial;
+    struct list_link *at;
+
+    while ((at = list_first(&s->gone)) != NULL) {
+        struct entity *e = CONTAINER_OF(at, struct entity, order);
+
+        if (e->stored.serial > serial)
+            return;
+        list_remove(&s->gone, at);
+        mem_free(e);
+    }
 }
 
 static uint64_t mix(uint64_t h, uint64_t word)

@@ -130,7 +130,7 @@ class Bodies(harness.ServerCase):
         request = receiver.take()
         self.assertEqual(request.path, "/message")
         self.assertEqual(request.headers["Content-Type"], "text/plain")
-        self.assertIn(b"match limit exceeded", request.body)
+        self.assertIn(b"RequestCpuMs", request.body)
         self.assertTrue(receiver.nothing())
         self.assertEqual(len(self.get("/Svc.Admin.Delivery/State=Aborted").json()), 1)
 

@@ -1,7 +1,7 @@
 /* Connections, between sockets and requests that are made up here: io/tcp, request_run and the
  * turn's waiting are replaced at link time. The first bytes of the input say how the others are
  * cut, how the kernel, the disk and the loop get along meanwhile, and whether a proxy says first
- * whose the connections are. Some requests give way, and their scans are made up too. Two
+ * whose the connections are. Some requests give way, and what becomes of them is made up too. Two
  * connections that share a server get the same bytes in different pieces: both answer what one
  * answers that gets them whole. No answer leaves before what it says is committed, all that was
  * asked for is answered, and everything ends. */
@@ -12,11 +12,11 @@
 #include "fuzzing.h"
 #include "http/server.h"
 #include "rest/clients.h"
+#include "rest/evaluation.h"
 #include "rest/metrics.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
-#include "rest/scan.h"
 #include "store/turn.h"
 #include "store/turn_wait.h"
 
@@ -51,7 +51,8 @@ static struct {
     tcp_accept_fn *on_accept;
     void *accept_context;
     size_t requests;
-    size_t scans;
+    size_t evaluations;
+    bool is_beside; /* others: a request that gave way */
 } world;
 
 static struct turn_wait *wait_at(const struct heap_node *node)
@@ -214,67 +215,66 @@ static uint64_t hash(uint64_t h, struct span text)
     return h;
 }
 
-/* Takes some turns, and may begin again. */
-struct scan {
+struct made {
+    struct evaluation evaluation;
     struct loop_task task;
-    unsigned turns, repeats;
-    void (*on_done)(void *context);
-    void *context;
+    unsigned turns;
 };
 
-static void on_scan(struct loop_task *task)
+static void on_made(struct loop_task *task)
 {
-    struct scan *scan = CONTAINER_OF(task, struct scan, task);
+    struct made *made = CONTAINER_OF(task, struct made, task);
+    struct evaluation *e = &made->evaluation;
 
-    if (scan->turns-- > 0)
-        loop_post(&world.loop, &scan->task);
-    else
-        scan->on_done(scan->context);
-}
-
-void scan_start(struct scan *scan, void (*on_done)(void *context), void *context)
-{
-    MUST(!loop_posted(&scan->task));
-    scan->turns = 2;
-    scan->on_done = on_done;
-    scan->context = context;
-    loop_post(&world.loop, &scan->task);
-}
-
-void scan_free(struct scan *scan)
-{
-    if (scan == NULL)
+    if (made->turns-- > 0) {
+        loop_post(&world.loop, task);
         return;
-    loop_unpost(&world.loop, &scan->task);
-    world.scans--;
-    mem_free(scan);
+    }
+    world.is_beside = true;
+    request_run(e->rest, e->request, &e->response);
+    world.is_beside = false;
+    e->on_done(e->context);
 }
 
-static struct scan *make_scan(unsigned repeats)
+struct evaluation *evaluation_start(struct rest *rest, const struct request *request,
+                                    void (*on_done)(void *context), void *context)
 {
-    struct scan *scan = NEW(struct scan);
+    struct made *made = NEW(struct made);
 
-    world.scans++;
-    scan->task.run = on_scan;
-    scan->repeats = repeats;
-    return scan;
+    world.evaluations++;
+    made->evaluation = (struct evaluation){
+        .rest = rest, .request = request, .on_done = on_done, .context = context};
+    response_init(&made->evaluation.response, BUF_NO_CAP);
+    made->turns = 2;
+    made->task.run = on_made;
+    loop_post(&world.loop, &made->task);
+    return &made->evaluation;
 }
 
-/* An `s` in the target makes it give way: once, and then once more with the same scan and once with
- * another. */
+struct response *evaluation_response(struct evaluation *e)
+{
+    return &e->response;
+}
+
+void evaluation_free(struct evaluation *e)
+{
+    struct made *made;
+
+    if (e == NULL)
+        return;
+    made = CONTAINER_OF(e, struct made, evaluation);
+    loop_unpost(&world.loop, &made->task);
+    world.evaluations--;
+    response_done(&e->response);
+    mem_free(made);
+}
+
+/* An `s` in the target makes it give way, once. */
 static bool gives_way(const struct request *request, struct response *response)
 {
-    struct scan *scan = request->scan;
-
-    if (!request->gives_way || span_find_char(request->target, 's', 0) == request->target.n)
-        return false;
-    if (scan == NULL)
-        response->scan = make_scan(0);
-    else if (scan->repeats == 1)
-        response->scan = make_scan(2);
-    else if (scan->repeats++ == 0)
-        response->scan = scan;
-    return response->scan != NULL;
+    response->gives_way = request->gives_way && !world.is_beside &&
+                          span_find_char(request->target, 's', 0) < request->target.n;
+    return response->gives_way;
 }
 
 /* What was asked is in the answer, and nothing that a client could take for the end of one. A `w`
@@ -468,7 +468,7 @@ static void finish(struct run *r)
     while (!r->server_is_gone)
         turn_loop();
     MUST(world.turn.waits.count == 0 && clients_count(world.rest->clients) == 0);
-    MUST(world.scans == 0);
+    MUST(world.evaluations == 0);
 }
 
 static void run(struct run *r, struct span bytes)

@@ -2,6 +2,7 @@
 
 #include "testing.h"
 
+#include "base/hash.h"
 #include "base/rng.h"
 
 /* ---- double names ---- */
@@ -170,6 +171,30 @@ START_TEST(equal_values_have_equal_hashes)
         for (size_t k = 1; k < 5 && groups[i][k] != NULL; k++)
             ck_assert_msg(json_hash(value_of(groups[i][0])) == json_hash(value_of(groups[i][k])),
                           "%s and %s", groups[i][0], groups[i][k]);
+}
+END_TEST
+
+/* Made for the hash without the secret, which once took these values in as they are: all four had
+ * two hashes between them then. */
+START_TEST(no_collision_is_known_without_the_secret)
+{
+    static const char *const first = "[[true,false,null,null,[],null,true,null,[],false,true],"
+                                     "[false,false,true,null,[],false,null,false,null,false,null]]";
+    static const char *const second = "[[true,false,true,[],true,[],true,null,null,[],false],"
+                                      "[false,true,true,[],[],null,null,true,false,false,false]]";
+
+    ck_assert_uint_ne(json_hash(value_of(first)), json_hash(value_of(second)));
+    hash_set_key(1, 2);
+    {
+        uint64_t simple[] = {json_hash(value_of("null")), json_hash(value_of("true")),
+                             json_hash(value_of("[]")), json_hash(value_of("{}"))};
+
+        hash_set_key(3, 4);
+        ck_assert_uint_ne(json_hash(value_of("null")), simple[0]);
+        ck_assert_uint_ne(json_hash(value_of("true")), simple[1]);
+        ck_assert_uint_ne(json_hash(value_of("[]")), simple[2]);
+        ck_assert_uint_ne(json_hash(value_of("{}")), simple[3]);
+    }
 }
 END_TEST
 
@@ -399,6 +424,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, double_names_are_found_among_many);
     tcase_add_test(tc, equality_is_that_of_values);
     tcase_add_test(tc, equal_values_have_equal_hashes);
+    tcase_add_test(tc, no_collision_is_known_without_the_secret);
     tcase_add_test(tc, an_absent_value_equals_null);
     tcase_add_test(tc, large_objects_are_compared_in_any_order);
     tcase_add_test(tc, deep_values_are_compared);

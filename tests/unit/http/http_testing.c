@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "io/tcp_passed.h"
-#include "rest/scan.h"
+#include "rest/evaluation.h"
 #include "store/collection.h"
 
 #include <arpa/inet.h>
@@ -54,7 +54,7 @@ size_t count_messages(void)
 
 size_t count_scans(void)
 {
-    return scans_count(service->rest.scans);
+    return evaluations_count(service->rest.evaluations);
 }
 
 static void make_service_and_server(void)

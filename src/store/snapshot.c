@@ -1,0 +1,222 @@
+/* Versions tell: what is stored is in a snapshot as it is, if its version is not younger; else it
+ * is among what was saved, or has come later. A walk merges the two by the entities' numbers. What
+ * is saved comes in the order of changes, and is sorted when a walk has to look at it. */
+#include "store/snapshot.h"
+
+#include "base/blob.h"
+#include "base/budget.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "store/entity.h"
+#include "store/store.h"
+
+#include <stdlib.h>
+
+/* What was saved of one collection. */
+struct part {
+    struct list_link link;
+    struct collection *collection;
+    struct entity **items;
+    size_t count, size;
+    size_t sorted; /* the first so many are, by number */
+};
+
+static struct span saved_key(const void *item)
+{
+    return uuid_key(&((const struct entity *)item)->id);
+}
+
+void snapshot_open(struct snapshot *snapshot, struct store *s, uint64_t serial)
+{
+    *snapshot = (struct snapshot){.store = s, .serial = serial};
+    map_init_own(&snapshot->saved, saved_key);
+    list_init(&snapshot->parts);
+    list_push_back(store_snapshots(s), &snapshot->link);
+}
+
+static void free_part(struct part *part)
+{
+    for (size_t i = 0; i < part->count; i++) {
+        blob_unref(part->items[i]->json);
+        mem_free(part->items[i]);
+    }
+    mem_free(part->items);
+    mem_free(part);
+}
+
+void snapshot_close(struct snapshot *snapshot)
+{
+    struct list_link *at;
+
+    if (snapshot->store == NULL)
+        return;
+    list_remove(store_snapshots(snapshot->store), &snapshot->link);
+    map_done(&snapshot->saved);
+    while ((at = list_pop_front(&snapshot->parts)) != NULL)
+        free_part(CONTAINER_OF(at, struct part, link));
+    store_free_gone(snapshot->store);
+    snapshot->store = NULL;
+}
+
+static struct part *find_part(const struct snapshot *snapshot, const struct collection *c)
+{
+    LIST_EACH(&snapshot->parts, at) {
+        struct part *part = CONTAINER_OF(at, struct part, link);
+
+        if (part->collection == c)
+            return part;
+    }
+    return NULL;
+}
+
+/* Put in front: who changes one entity of a collection changes more of it. */
+static struct part *get_part(struct snapshot *snapshot, struct collection *c)
+{
+    struct part *part = find_part(snapshot, c);
+
+    if (part == NULL) {
+        part = NEW(struct part);
+        part->collection = c;
+    } else {
+        list_remove(&snapshot->parts, &part->link);
+    }
+    list_push_front(&snapshot->parts, &part->link);
+    return part;
+}
+
+static void save(struct snapshot *snapshot, const struct entity *e)
+{
+    struct part *part = get_part(snapshot, e->collection);
+    struct entity *saved = NEW(struct entity);
+
+    saved->collection = e->collection;
+    saved->id = e->id;
+    saved->object_no = e->object_no;
+    saved->version = e->version;
+    saved->json = blob_ref(e->json);
+    if (part->count == part->size) {
+        part->size = MAX(16, 2 * part->size);
+        part->items = mem_resize(part->items, part->size * sizeof(struct entity *));
+    }
+    part->items[part->count++] = saved;
+    map_add(&snapshot->saved, saved);
+}
+
+void snapshots_save(struct list *snapshots, const struct entity *e)
+{
+    LIST_EACH(snapshots, at) {
+        struct snapshot *snapshot = CONTAINER_OF(at, struct snapshot, link);
+
+        if (e->version <= snapshot->serial)
+            save(snapshot, e);
+    }
+}
+
+bool snapshot_is_current(const struct snapshot *snapshot, const struct collection *c)
+{
+    return collection_version(c) <= snapshot->serial;
+}
+
+static struct entity *find_saved(const struct snapshot *snapshot, const struct uuid *id)
+{
+    return map_find(&snapshot->saved, uuid_key(id));
+}
+
+struct entity *snapshot_find(struct snapshot *snapshot, struct collection *c, const struct uuid *id)
+{
+    struct entity *e = collection_find(c, id);
+
+    if (e != NULL && e->version <= snapshot->serial)
+        return e;
+    e = find_saved(snapshot, id);
+    return e != NULL && e->collection == c ? e : NULL;
+}
+
+/* One that is gone has a version that is younger than any. */
+const struct entity *snapshot_entity(const struct snapshot *snapshot, const struct entity *e)
+{
+    const struct entity *saved = e->version <= snapshot->serial ? e : find_saved(snapshot, &e->id);
+
+    MUST(saved != NULL);
+    return saved;
+}
+
+/* ---- walks ---- */
+
+void snapshot_walk(struct snapshot *snapshot, struct collection *c, struct snapshot_walk *out_walk)
+{
+    out_walk->snapshot = snapshot;
+    out_walk->given = 0;
+    collection_keep_walk(c, &out_walk->live);
+}
+
+void snapshot_walk_drop(struct snapshot_walk *walk)
+{
+    if (walk->snapshot != NULL)
+        collection_drop_walk(&walk->live);
+}
+
+static int cmp_numbers(const void *a, const void *b)
+{
+    const struct entity *x = *(struct entity *const *)a, *y = *(struct entity *const *)b;
+
+    return (x->object_no > y->object_no) - (x->object_no < y->object_no);
+}
+
+static void sort(struct part *part)
+{
+    if (part->sorted < part->count)
+        qsort(part->items, part->count, sizeof(struct entity *), cmp_numbers);
+    part->sorted = part->count;
+}
+
+/* The first that was saved with a number above this one. */
+static struct entity *saved_after(struct part *part, uint64_t number)
+{
+    size_t from = 0, to = part->count;
+
+    sort(part);
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (part->items[middle]->object_no <= number)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < part->count ? part->items[from] : NULL;
+}
+
+/* What has changed since is passed over, which may be much. */
+static struct entity *live_next(struct snapshot_walk *walk)
+{
+    uint64_t serial = walk->snapshot->serial;
+
+    while (walk->live.next != NULL && walk->live.next->version > serial) {
+        if (walk->live.next->object_no > serial) {
+            walk->live.next = NULL; /* from here on all have come later */
+            break;
+        }
+        collection_walk_next(&walk->live);
+        if (!budget_ask(16))
+            return NULL;
+    }
+    return walk->live.next;
+}
+
+struct entity *snapshot_walk_next(struct snapshot_walk *walk)
+{
+    struct entity *live = live_next(walk), *saved = NULL;
+    struct part *part = find_part(walk->snapshot, walk->live.collection);
+
+    if (part != NULL)
+        saved = saved_after(part, walk->given);
+    if (saved != NULL && (live == NULL || saved->object_no < live->object_no)) {
+        walk->given = saved->object_no;
+        return saved;
+    }
+    if (live == NULL)
+        return NULL;
+    walk->given = live->object_no;
+    return collection_walk_next(&walk->live);
+}
