@@ -388,6 +388,63 @@ bool access_allows(const struct access_key *key, struct span resource, enum meth
     return access_methods(key, resource, METHOD_BIT(method)) != 0;
 }
 
+bool access_reads_all(const struct access_key *key)
+{
+    /* No resource has this name, and only `*` covers it. */
+    return access_allows(key, SPAN("*"), METHOD_GET);
+}
+
+/* ---- apart from the others ---- */
+
+static struct access_entry copy_entry(const struct access_entry *entry, struct arena *a)
+{
+    struct access_entry copy = *entry;
+
+    copy.resources = ARENA_ARRAY(a, struct span, entry->resource_count);
+    for (size_t i = 0; i < entry->resource_count; i++)
+        copy.resources[i] = arena_copy(a, entry->resources[i]);
+    return copy;
+}
+
+const struct access_key *access_copy(const struct access_key *key, struct arena *a)
+{
+    struct access_key *copy;
+
+    if (key == NULL)
+        return NULL;
+    copy = ARENA_NEW(a, struct access_key);
+    copy->name = arena_copy(a, key->name);
+    copy->tenant = arena_copy(a, key->tenant);
+    copy->entries = ARENA_ARRAY(a, struct access_entry, key->entry_count);
+    copy->entry_count = key->entry_count;
+    for (size_t i = 0; i < key->entry_count; i++)
+        copy->entries[i] = copy_entry(&key->entries[i], a);
+    return copy;
+}
+
+static bool is_same_entry(const struct access_entry *entry, const struct access_entry *other)
+{
+    bool is_same =
+        entry->methods == other->methods && entry->resource_count == other->resource_count;
+
+    for (size_t i = 0; is_same && i < entry->resource_count; i++)
+        is_same = span_eq(entry->resources[i], other->resources[i]);
+    return is_same;
+}
+
+bool access_is_same(const struct access_key *key, const struct access_key *other)
+{
+    bool is_same;
+
+    if (key == NULL || other == NULL)
+        return key == other;
+    is_same = span_eq(key->name, other->name) && span_eq(key->tenant, other->tenant) &&
+              key->entry_count == other->entry_count;
+    for (size_t i = 0; is_same && i < key->entry_count; i++)
+        is_same = is_same_entry(&key->entries[i], &other->entries[i]);
+    return is_same;
+}
+
 /* A pattern covers another one as it covers a name: `*` all of them, `shop.*` itself. */
 struct span access_lacks(const struct access_key *key, const struct access_key *granted)
 {

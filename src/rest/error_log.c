@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "query/shape.h"
 #include "query/uri.h"
+#include "rest/access.h"
 #include "rest/call.h"
 #include "rest/mask.h"
 #include "rest/request.h"
@@ -42,10 +43,15 @@ static const struct property properties[] = {
     READ_ONLY_PROPERTY("Uri", TYPE_STRING, 0, "URI of the request in normal form"),
     READ_ONLY_PROPERTY("Headers", TYPE_STRING, 0, "Request headers, secrets masked"),
     READ_ONLY_PROPERTY("Body", TYPE_STRING, 0, "Body of the request"),
+    READ_ONLY_PROPERTY("KeyName", TYPE_STRING, PROPERTY_UNSHOWN,
+                       "Name of the request's API key; shown when add asks for it"),
+    READ_ONLY_PROPERTY("Tenant", TYPE_STRING, PROPERTY_UNSHOWN | PROPERTY_INDEXED,
+                       "Tenant of the request's API key; shown when add asks for it"),
     OBJECT_NO_PROPERTY,
 };
 
-const struct shape error_log_shape = {properties, ARRAY_LEN(properties), false};
+const struct shape error_log_shape = {
+    .properties = properties, .count = ARRAY_LEN(properties), .hides = true};
 
 bool error_log_keeps(enum err_code code)
 {
@@ -197,7 +203,8 @@ static void add_trace(struct buf *b, const struct err *e)
 static void add_entity(struct buf *b, const struct call *call, const struct err *e,
                        struct span message, const struct uuid *id, uint64_t object_no)
 {
-    struct span resource = call->error_resource;
+    struct span resource = call->error_resource, none = {NULL, 0};
+    const struct access_key *key = call->key;
 
     buf_add_char(b, '{');
     member_add_uuid(b, SPAN("Id"), id);
@@ -210,6 +217,8 @@ static void add_entity(struct buf *b, const struct call *call, const struct err 
     add_uri(b, call);
     add_headers(b, call);
     add_body(b, call);
+    member_add_text_or_null(b, SPAN("KeyName"), key == NULL ? none : key->name);
+    member_add_text_or_null(b, SPAN("Tenant"), key == NULL ? none : key->tenant);
     member_add_u64(b, SPAN("ObjectNo"), object_no);
     buf_add_char(b, '}');
 }

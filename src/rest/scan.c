@@ -14,10 +14,12 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "query/query.h"
+#include "rest/access.h"
 #include "rest/call.h"
 #include "rest/crud_inner.h"
 #include "rest/metrics.h"
 #include "rest/rest.h"
+#include "rest/tenant.h"
 #include "store/collection.h"
 
 #include <stdlib.h>
@@ -48,6 +50,7 @@ struct scan {
     struct collection *collection;
     const struct resource *resource; /* within a slice */
     uint64_t declared_at;            /* which version of the resource it is about */
+    const struct access_key *key;    /* a copy: keys may change meanwhile */
     struct query query;
     struct query_source source;
     struct query_filter *filter;
@@ -101,8 +104,9 @@ static struct span render(struct query_source *source, const struct query_item *
                           struct arena *a)
 {
     const struct scan *s = CONTAINER_OF(source, struct scan, source);
+    struct span text = crud_entity(s->rest, s->resource, item->object, a);
 
-    return crud_entity(s->rest, s->resource, item->object, a);
+    return crud_limits(s->resource, s->key) ? crud_limited(s->resource, s->key, text, a) : text;
 }
 
 static void test(struct scan *s, struct entity *e)
@@ -245,6 +249,9 @@ static void read_query(struct scan *s, const struct call *call)
     uri_copy(call->uri, &s->arena, &uri);
     e = query_parse(&uri, call->resource->shape, &s->arena, &s->query);
     MUST(e == NULL);
+    if (tenant_of(call).n > 0)
+        tenant_add_condition(&s->query.conditions, call->resource->shape, s->key->tenant,
+                             &s->arena);
 }
 
 struct scan *scan_new(const struct call *call, bool objects_only)
@@ -256,6 +263,7 @@ struct scan *scan_new(const struct call *call, bool objects_only)
     s->resource_name = arena_copy(&s->arena, call->resource->name);
     s->collection = call->resource->collection;
     s->declared_at = declared_at(call->resource);
+    s->key = access_copy(call->key, &s->arena);
     s->source.render = crud_renders(call) ? render : NULL;
     read_query(s, call);
     s->filter = query_filter_new(&s->query, &s->source, objects_only);
@@ -294,7 +302,7 @@ void scan_free(struct scan *s)
 bool scan_fits(const struct scan *s, const struct call *call)
 {
     return call->resource->collection == s->collection &&
-           declared_at(call->resource) == s->declared_at;
+           declared_at(call->resource) == s->declared_at && access_is_same(call->key, s->key);
 }
 
 static int cmp_entities(const void *a, const void *b)
