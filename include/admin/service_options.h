@@ -13,9 +13,11 @@ struct service_options {
     struct retention_limits retention;
     const char *base_path;         /* "/" or "/x" */
     const char **cors_origins;     /* NULL-terminated; NULL: none */
+    const char **hosts;            /* as in struct rest */
     const char **secret_headers;   /* Limits.SecretHeaders, likewise */
     uint32_t delivery_in_flight;   /* attempts under way in all */
     unsigned connections_per_host; /* attempts under way to one; 0: HOOKS_CONNECTIONS_PER_HOST */
+    uint64_t body_bytes_in_flight; /* of attempts under way; 0: HOOKS_BODY_BYTES */
     struct fetch_options fetch;
     struct resolve_options resolve;
     struct egress_rules egress; /* moved into the service */

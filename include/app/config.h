@@ -30,11 +30,13 @@ struct config {
     bool require_api_key;
     struct ip_ranges trusted_proxies;      /* owned */
     const char **cors_origins;             /* NULL-terminated, or NULL */
+    const char **hosts;                    /* NULL-terminated */
     const char **secret_headers;           /* NULL-terminated, or NULL */
     struct json_value api_keys, resources; /* arrays of objects */
     struct limits limits;
     struct retention_limits retention;
     int64_t connect_seconds, max_in_flight, max_connections_per_host;
+    int64_t body_bytes_in_flight;
     struct egress_rules egress; /* owned */
     const char *proxy, *ca_file;
     const char *hosts_file, *name_servers; /* as in struct resolve_options */
@@ -47,11 +49,13 @@ struct config_arguments {
     const char *file, *data_directory; /* NULL: not given */
     const char *listen[CONFIG_MAX_LISTENERS];
     size_t listen_count;
+    bool is_again; /* a server runs, which must not wait for a file that is none */
 };
 
 /* Reads the file, with defaults for what it leaves out, then the arguments, and checks the whole:
- * keys are required on every address that is neither loopback nor a UNIX socket. The message begins
- * with the file's name, then the member's path. *c is to be done, also after an error. */
+ * keys are required on every address that is neither loopback nor a UNIX socket. A file that others
+ * may write, or that is another user's, is refused. The message begins with the file's name, then
+ * the member's path. *c is to be done, also after an error. */
 struct err *config_read(struct config *c, const struct config_arguments *arguments) MUST_USE;
 void config_done(struct config *c);
 /* One more address; the error is of the kind that config_read tells. */

@@ -101,6 +101,9 @@ uint64_t json_hash(struct json_value v);
 
 /* Writing. */
 void json_add_string(struct buf *b, struct span text); /* quoted and escaped; bad UTF-8 as U+FFFD */
+/* The longest prefix that json_add_string writes in at most `most` bytes, without its quotes, cut
+ * on a character boundary; *out_bytes: in how many. */
+struct span json_cut_string(struct span text, size_t most, size_t *out_bytes);
 /* "name": with a comma before it unless it follows '{' or '['. */
 void json_add_name(struct buf *b, struct span name);
 /* The same for a name that is known to need no escape. */

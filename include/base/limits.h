@@ -46,10 +46,11 @@
       "conditions, or meta-conditions, in a target")                                               \
     X(pipelined_requests, "PipelinedRequests", 64, 1, 10000, "requests",                           \
       "answers a connection may be owed before it is read again")                                  \
-    X(output_bytes, "OutputBytes", 4194304, 65536, 1073741824, "bytes",                            \
-      "answers held for a client that does not read")                                              \
+    X(connection_unread_bytes, "ConnectionUnreadBytes", 262144, 4096, 1073741824, "bytes",         \
+      "answers that a client has not read, past which no further request of its connection is "    \
+      "read; one answer may be larger")                                                            \
     X(incoming_bytes, "IncomingBytes", 268435456, 65536, INT64_MAX, "bytes",                       \
-      "requests of all clients that have not come whole; past that, the first begun is refused")   \
+      "requests of all clients that have not come whole; past that, the largest is refused")       \
     X(unread_bytes, "UnreadBytes", 268435456, 65536, INT64_MAX, "bytes",                           \
       "those of all clients; past that, who has read nothing for longest is closed; past as much " \
       "that waits for the disk, or for a scan, requests are answered 503")                         \

@@ -23,6 +23,7 @@
 
 struct egress_rules;
 struct fetcher;
+struct ip_ends;
 
 struct fetch_options {
     unsigned connect_timeout_ms; /* 0: 5000 */
@@ -127,6 +128,8 @@ void fetch_start(struct fetcher *fetcher, struct fetch *f);
 void fetch_cancel(struct fetcher *fetcher, struct fetch *f);
 /* Started and not done. */
 size_t fetch_active(const struct fetcher *f);
+/* Was the connection, of which this process has the other end too, made by the fetcher? */
+bool fetch_is_own(const struct fetcher *f, const struct ip_ends *ends);
 /* The part of a URL in front of its path: hosts are told apart by it. */
 struct span fetch_url_origin(struct span url);
 const char *fetch_error_text(enum fetch_error error);

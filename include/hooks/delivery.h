@@ -4,7 +4,7 @@
  *            +---------- retry time, or PATCH ----------+
  *            v                                          |
  *   PENDING ---> IN_FLIGHT ---> WAITING ----------------+
- *      ^             |---> DELIVERED
+ *      ^             |---> DELIVERED      (and back to PENDING: there is no room for its body)
  *      |             |---> DEAD      (schedule used up, or 410)
  *      |             `---> ABORTED   (custom payload: BreakOnError, BreakOnNoContent; loop;
  *      |                              too large)
@@ -75,6 +75,8 @@ void deliveries_free(struct deliveries *d);
 void deliveries_start(struct deliveries *d);
 void deliveries_stop(struct deliveries *d);
 size_t deliveries_in_flight(const struct deliveries *d);
+/* Of the bodies of attempts under way, each once: what BodyBytesInFlight bounds. */
+uint64_t deliveries_body_bytes(const struct deliveries *d);
 
 /* For event records being applied: one more delivery, PENDING. */
 void delivery_create(struct deliveries *d, const struct uuid *webhook_id, struct event *event,

@@ -30,9 +30,10 @@ struct event {
     char *owned;
     struct event_chain *chain;   /* NULL: it is the first of its own, if there is to be one */
     struct payload_slot payload; /* a JSON array of entities, or the bytes of a binary payload */
-    uint32_t webhooks;           /* that it matched when it was raised */
-    uint32_t deliveries;         /* that refer to it */
-    uint8_t depth;               /* how many events caused one another before it */
+    uint64_t payload_bytes;
+    uint32_t webhooks;   /* that it matched when it was raised */
+    uint32_t deliveries; /* that refer to it */
+    uint8_t depth;       /* how many events caused one another before it */
     bool is_binary;
     bool is_kept;  /* visible in Svc.Event */
     bool is_known; /* false while a replayed delivery refers to an event not read yet */
@@ -69,6 +70,9 @@ struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, st
                         struct event_raised *out_raised) MUST_USE;
 
 size_t events_count(const struct events *e); /* kept */
+/* Of those that are kept: payloads, in memory or in the journal, and what is known of each. */
+uint64_t events_bytes(const struct events *e);
+size_t event_bytes(const struct event *event);
 struct event *events_find(const struct events *e, const struct uuid *id);
 struct event *events_find_no(const struct events *e, uint64_t object_no);
 struct event *events_first(const struct events *e);

@@ -21,7 +21,7 @@ struct store;
 struct turn;
 struct webhooks;
 
-enum { HOOKS_CONNECTIONS_PER_HOST = 32 };
+enum { HOOKS_CONNECTIONS_PER_HOST = 32, HOOKS_BODY_BYTES = 64 << 20 };
 
 struct hooks_options {
     struct rest *rest;       /* evaluates requests to local destinations */
@@ -30,6 +30,7 @@ struct hooks_options {
     const struct retention_limits *retention;
     uint32_t in_flight_most;       /* attempts under way in all */
     unsigned connections_per_host; /* attempts under way to one; 0: HOOKS_CONNECTIONS_PER_HOST */
+    uint64_t body_bytes_most;      /* of attempts under way; 0: HOOKS_BODY_BYTES */
 };
 
 struct hooks {
@@ -45,6 +46,7 @@ struct hooks {
     const struct retention_limits *retention_limits;
     uint32_t in_flight_most;
     unsigned connections_per_host;
+    uint64_t body_bytes_most;
     struct events *events;
     struct once *once;
     struct webhooks *webhooks;

@@ -16,6 +16,7 @@
  *   .-------------.                                                            |
  *   | UNCOMMITTED |--.     the event that is next is not on disk yet           |
  *   | READING  (t)|--|     its payload is not in memory: it is being read back |
+ *   | CROWDED  (t)|--|     bodies under way leave no room for its body
  *   | READY       |<-'-.   it stands in the scheduler's ring                   |
  *   | UNPROVED    |----|   it has ended no attempt; its like have their slots, | it may not,
  *   | SLOW        |----|   its last attempt took long; or its account's have   | after all
@@ -55,6 +56,7 @@ struct uuid;
     X(LANE_THROTTLED, "Throttled", LANE_LOOK)                                                      \
     X(LANE_UNCOMMITTED, "Uncommitted", LANE_LOOK)                                                  \
     X(LANE_READING, "Reading", LANE_LOOK)                                                          \
+    X(LANE_CROWDED, "Crowded", LANE_LOOK)                                                          \
     X(LANE_UNPROVED, "Unproved", LANE_LOOK | SM_TO(LANE_STARTING))                                 \
     X(LANE_SLOW, "Slow", LANE_LOOK | SM_TO(LANE_STARTING))                                         \
     X(LANE_SATED, "Sated", LANE_LOOK | SM_TO(LANE_STARTING))                                       \
@@ -91,6 +93,7 @@ extern const struct sm_table lane_machine;
     X(LANE_AT_HOST, LANE_PARKED)                                                                   \
     X(LANE_AS_UNPROVED, LANE_UNPROVED)                                                             \
     X(LANE_AS_SLOW, LANE_SLOW)                                                                     \
+    X(LANE_AT_BODY_BYTES, LANE_CROWDED)                                                            \
     X(LANE_UNPROVED_AT_HALF, LANE_UNPROVED) /* its account has its half of these */                \
     X(LANE_SLOW_AT_HALF, LANE_SLOW)                                                                \
     X(LANE_AT_HALF, LANE_SATED) /* or of all slots */                                              \
@@ -143,6 +146,7 @@ struct lane_facts lane_facts(const struct lane *lane);
 struct lane *lane_find(const struct deliveries *d, const struct uuid *webhook_id);
 struct lane *lane_first(const struct deliveries *d);
 struct lane *lane_next(const struct deliveries *d, const struct lane *lane);
+const struct uuid *lane_webhook_id(const struct lane *lane);
 struct delivery *lane_first_delivery(const struct lane *lane);
 struct delivery *lane_next_delivery(const struct lane *lane, const struct delivery *delivery);
 /* The webhook's tenant; empty: it has none, or is deleted. */

@@ -13,8 +13,8 @@
  * for those that have made none: however many hang or are slow, those that answer promptly are not
  * held up.
  *
- * Accounts: where there are several, each may have half of what there is for a pace, and an eighth
- * stays free for whoever comes next when one has more because nobody else wants any. */
+ * Accounts: where there are several, each may have half of what there is for a pace, and when one
+ * has more, because nobody else wants any, an eighth stays free for whoever comes next. */
 #ifndef HOOKS_PACING_H
 #define HOOKS_PACING_H
 

@@ -12,6 +12,7 @@ struct span;
 struct blob;
 
 struct event;
+struct share;
 struct hooks;
 
 /* An event's part in it. */
@@ -19,6 +20,9 @@ struct payload_slot {
     struct list_link link;      /* in `idle` or `needed`, while it is held */
     struct blob *blob;          /* NULL: in the journal only */
     struct journal_place place; /* of the event's record */
+    struct blob *sent;          /* by attempts under way; NULL: by none */
+    struct share *share;        /* of the first of these */
+    uint32_t attempts;          /* these */
     uint32_t pending;           /* deliveries that have not ended */
 };
 
@@ -38,11 +42,25 @@ void payload_remove(struct payloads *p, struct event *event);
 void payload_needed(struct payloads *p, struct event *event);
 void payload_unneeded(struct payloads *p, struct event *event);
 
+/* There is less room than before: lets go of what need not be held. */
+void payloads_shrink(struct payloads *p);
+/* Of those that are held. */
+uint64_t payloads_bytes(const struct payloads *p);
+
 bool payload_is_loaded(const struct event *event);
 /* False: it is not in memory, the disk was asked for it, try again soon. True: payload_get will not
  * wait, or there is an error that it will tell. */
 bool payload_ready(struct payloads *p, struct event *event);
 /* A new reference. Waits for the disk when it has to. Errors of journal_read. */
 struct err *payload_get(struct payloads *p, struct event *event, struct blob **out_blob) MUST_USE;
+
+/* The same for an attempt, until payload_sent: all of one event have the same bytes, which count
+ * for the share of the first. */
+struct err *payload_send(struct payloads *p, struct event *event, struct share *share,
+                         struct blob **out_blob) MUST_USE;
+void payload_sent(struct payloads *p, struct event *event);
+bool payload_is_sent(const struct event *event);
+/* Of those that are sent. */
+uint64_t payloads_sent_bytes(const struct payloads *p);
 
 #endif

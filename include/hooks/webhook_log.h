@@ -20,9 +20,12 @@ struct webhook_log_entry {
     struct span error; /* in words; empty: none */
     size_t body_bytes; /* sent */
     uint32_t duration_ms, dns_ms, connect_ms, tls_ms, first_byte_ms;
-    struct span response_body; /* the first 4 KiB */
+    struct span response_body; /* kept as far as WEBHOOK_LOG_BODY_BYTES go */
     struct span tenant;        /* the webhook's; empty: none */
 };
+
+/* Of a body, as it is written: with what is escaped. */
+enum { WEBHOOK_LOG_BODY_BYTES = 4096 };
 
 /* Adds the entry to a change. */
 void webhook_log_add(struct change *change, const struct webhook_log_entry *entry);

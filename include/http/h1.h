@@ -51,6 +51,8 @@ void h1_free(struct h1 *p); /* NULL is allowed */
  * they are until h1_next(). However the bytes are cut into pieces, the outcome is the same. */
 enum h1_result h1_feed(struct h1 *p, struct span bytes, size_t *out_taken);
 const struct h1_request *h1_request(const struct h1 *p);
+/* All of a request but its body, which is awaited: in H1_BODY, until the next h1_feed. */
+const struct h1_request *h1_awaiting(const struct h1 *p);
 const struct h1_failure *h1_failure(const struct h1 *p);
 /* Drops the request and begins with the next one; memory beyond a small reserve is given back. */
 void h1_next(struct h1 *p);

@@ -6,6 +6,7 @@
 
 #include "io/tcp.h"
 
+struct fetcher;
 struct rest;
 struct http_server;
 
@@ -13,6 +14,8 @@ struct http_server;
 struct http_server *http_server_new(struct loop *loop, struct rest *rest);
 /* Of requests that come from these, X-Forwarded-For says whose they are. Borrowed. */
 void http_server_trust(struct http_server *s, const struct ip_ranges *proxies);
+/* Connections that the fetcher has made are no proxy's, whatever their address. Borrowed. */
+void http_server_distrust(struct http_server *s, const struct fetcher *own);
 /* Takes the address; see tcp_bind. */
 struct err *http_server_bind(struct http_server *s, const struct tcp_address *address,
                              struct tcp_passed *passed) MUST_USE;

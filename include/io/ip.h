@@ -32,6 +32,18 @@ bool ip_of_sockaddr(const struct sockaddr *address, struct in6_addr *out_ip);
 /* Returns `out_text`. */
 const char *ip_text(const struct in6_addr *ip, char out_text[INET6_ADDRSTRLEN]);
 
+/* A connection, as the process at its one end knows it; ports in host order. Has no padding, so
+ * that equal ones are equal bytes. */
+struct ip_ends {
+    struct in6_addr local, remote;
+    uint16_t local_port, remote_port;
+};
+
+/* Of a socket that is connected; false for one that is not, or is of another family. */
+bool ip_ends_of(int fd, struct ip_ends *out_ends);
+/* As the process at the other end knows it. */
+struct ip_ends ip_ends_reversed(const struct ip_ends *ends);
+
 bool ip_range_contains(const struct ip_range *range, const struct in6_addr *ip);
 
 /* `10.0.0.0/8`, `fd00::/8`, or a single address. ERR_UNKNOWN names what is wrong, also with an

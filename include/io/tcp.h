@@ -109,6 +109,8 @@ void tcp_close(struct tcp_conn *conn, enum tcp_close_reason reason);
 const char *tcp_peer(const struct tcp_conn *conn);
 /* The same as an address; false for a UNIX socket. */
 bool tcp_peer_ip(const struct tcp_conn *conn, struct in6_addr *out_ip);
+/* Both ends of the connection itself, whatever tcp_set_peer said; false for a UNIX socket. */
+bool tcp_ends(const struct tcp_conn *conn, struct ip_ends *out_ends);
 /* The peer is a proxy, which says that it is there for this address: tcp_peer from now on. */
 void tcp_set_peer(struct tcp_conn *conn, const struct in6_addr *ip);
 

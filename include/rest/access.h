@@ -39,8 +39,8 @@ struct access_key {
     int64_t expires_unix_ns; /* refused from then on; or ACCESS_FOREVER */
     struct account *account; /* NULL while the access belongs to no service */
     struct list_link configured;
-    struct api_key *stored; /* its entity's; NULL: it is not listed */
-    uint64_t used_until_ms; /* loop clock: no use before is noted anew */
+    struct api_key *stored;    /* its entity's; NULL: it is not listed */
+    int64_t used_until_unix_s; /* no use before is noted anew */
     uint32_t refs;
 };
 

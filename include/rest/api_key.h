@@ -44,7 +44,7 @@ void api_keys_read_anew(struct api_keys *k);
 struct err *api_keys_tell(struct api_keys *k, struct span name, struct arena *a,
                           uint64_t *out_serial) MUST_USE;
 
-/* Notes the hour of a use; to be called with used_until_ms in the past. It is written later,
+/* Notes the hour of a use; to be called with used_until_unix_s in the past. It is written later,
  * together with those of others. */
 void api_key_note_use(struct api_keys *k, struct access_key *key);
 /* Writes what is noted now, before it is looked at, or the process ends. */

@@ -46,8 +46,8 @@ void clients_end(struct clients *c, struct client *client);
  */
 struct in6_addr clients_of_key(struct span tenant, struct span name);
 /* Failed sign-ins are taken from a bucket of FailedSignInsPerMinute, which fills again within a
- * minute. Returns for how many seconds there is none left; 0: it may try. The log names who has
- * emptied it. */
+ * minute, and for IPv6 from one of ten times as many that all addresses of a /48 share. Returns for
+ * how many seconds there is none left; 0: it may try. The log names who has emptied it. */
 unsigned clients_sign_in_wait_s(const struct clients *c, const struct in6_addr *ip);
 void clients_sign_in_failed(struct clients *c, const struct in6_addr *ip);
 

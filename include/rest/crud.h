@@ -28,9 +28,10 @@ struct err *crud_select(struct call *call, bool objects_only,
 struct err *crud_answer_items(struct call *call, const struct query_result *result) MUST_USE;
 /* Where the one that was inserted is found: its JSON begins with Id. */
 void crud_add_location(struct call *call, struct span json);
-/* Writes a body of the given JSON array items for a change: honours Prefer: return=minimal, sets
- * Svc-info from verb and count: `2 entities inserted into 'X'`. To be called before call_apply,
- * which refuses a change whose answer is too large. */
+/* Writes a body of the given JSON array items for a change: honours Prefer: return=minimal, as
+ * which it answers a key that may not GET the resource, too; sets Svc-info from verb and count: `2
+ * entities inserted into 'X'`. To be called before call_apply, which refuses a change whose answer
+ * is too large. */
 void crud_answer_changed(struct call *call, int status, const char *verb, const struct span *items,
                          size_t count);
 /* PATCH and DELETE of several without unsafe=true: ERR_AMBIGUOUS_MATCH with the count. */

@@ -18,5 +18,8 @@ void formats_add_array(struct buf *b, struct span payload_array, enum format for
  * JSON text, null as an empty field. */
 void formats_add_list(struct buf *b, const struct span *items, size_t count, enum format format,
                       unsigned indent, struct arena *a);
+/* The same as CSV for a spreadsheet: a `'` stands before what it would take for a formula, strings
+ * and names that begin with `=`, `+`, `-`, `@`, tab or CR. */
+void formats_add_sheet(struct buf *b, const struct span *items, size_t count, struct arena *a);
 
 #endif

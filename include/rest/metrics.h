@@ -73,6 +73,8 @@
       "Entities stored; of 200 resources at most, the others together as _other")                  \
     X(resident_bytes, count, "gauge", "svc_resident_bytes", "", "Memory that is resident")         \
     X(heap_bytes, count, "gauge", "svc_heap_bytes", "", "Heap in use: what MemoryBytes bounds")    \
+    X(ledger, by_holder, "gauge", "svc_ledger_bytes", "kind",                                      \
+      "Bytes held for others, of those that give way when MemoryBytes is near, or are bounded")    \
     X(cpu_ns, seconds, "counter", "svc_cpu_seconds_total", "",                                     \
       "Processor time used, user and system")                                                      \
     X(started_ns, seconds, "gauge", "svc_start_time_seconds", "",                                  \
@@ -148,6 +150,23 @@ enum metric_limit {
         METRIC_LIMIT_COUNT
 };
 
+/* Who holds bytes for others. */
+#define METRIC_HOLDERS(X)                                                                          \
+    X(METRIC_INCOMING, "Incoming")      /* requests that have not come whole */                    \
+    X(METRIC_UNREAD, "Unread")          /* answers that clients have not taken */                  \
+    X(METRIC_BODIES, "Bodies")          /* of attempts under way */                                \
+    X(METRIC_PAYLOADS, "Payloads")      /* of events, in memory */                                 \
+    X(METRIC_ERROR_LOG, "Error")        /* Svc.Admin.Error */                                      \
+    X(METRIC_ATTEMPT_LOG, "WebhookLog") /* Svc.Admin.WebhookLog */                                 \
+    X(METRIC_EVENTS, "Event")           /* Svc.Event, in memory or in the journal */
+
+enum metric_holder {
+#define METRIC_HOLDER_AS_ENUM(symbol, name) symbol,
+    METRIC_HOLDERS(METRIC_HOLDER_AS_ENUM)
+#undef METRIC_HOLDER_AS_ENUM
+        METRIC_HOLDER_COUNT
+};
+
 #define METRIC_RESULTS(X)                                                                          \
     X(METRIC_SUCCESS, "success")                                                                   \
     X(METRIC_REJECTED, "rejected")                                                                 \
@@ -177,6 +196,7 @@ enum { METRIC_CLOSE_REASON_COUNT = 32 }; /* tcp's are fewer */
 #define METRIC_AS_by_close_reason(member) uint64_t member[METRIC_CLOSE_REASON_COUNT];
 #define METRIC_AS_by_outcome(member) uint64_t member[METRIC_OUTCOME_COUNT];
 #define METRIC_AS_by_result(member) uint64_t member[METRIC_RESULT_COUNT];
+#define METRIC_AS_by_holder(member) uint64_t member[METRIC_HOLDER_COUNT];
 #define METRIC_AS_by_state(member) uint64_t member[METRIC_DELIVERY_STATE_COUNT];
 #define METRIC_AS_entities(member) uint64_t member; /* of all resources */
 #define METRIC_AS_build(member) uint64_t member;    /* 1 */

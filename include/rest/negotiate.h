@@ -17,8 +17,13 @@ struct negotiated {
 
 /* `accept`: the field's value, several fields joined by commas; the absent span: anything.
  * q-values, wildcards and specificity as in RFC 9110 section 12.5.1; among equals the table's
- * order. ERR_NOT_ACCEPTABLE lists what there is; a malformed field is treated as such too. */
+ * order. Who prefers HTML, as browsers do, gets JSON with an indentation. ERR_NOT_ACCEPTABLE lists
+ * what there is; a malformed field is treated as such too. */
 struct err *negotiate_accept(struct span accept, struct negotiated *out_negotiated) MUST_USE;
+/* Is text/html named among what is acceptable? False for a malformed field. */
+bool negotiate_names_html(struct span accept);
+/* ERR_UNSUPPORTED_CONTENT unless the field is absent or says `identity`. */
+struct err *negotiate_content_encoding(struct span content_encoding) MUST_USE;
 /* The format of a request body. The absent span is JSON. ERR_UNSUPPORTED_CONTENT names the type and
  * lists what can be read; a charset parameter other than utf-8 is unsupported. */
 struct err *negotiate_content_type(struct span content_type, bool ndjson_allowed,

@@ -19,6 +19,7 @@ struct request_header {
 struct request {
     struct span method; /* as received */
     struct span target;
+    struct span host; /* `example.com:8080`; absent: the client did not say */
     const struct request_header *headers;
     size_t header_count;
     struct span body;
@@ -52,6 +53,9 @@ uint8_t request_depth(const struct request *r);
  * (docs/specification.md, section 5), and nothing else has changed. Check order:
  * docs/specification.md, section 4, last line. */
 void request_run(struct rest *rest, const struct request *request, struct response *response);
+/* What can be said of a request before its body has come: false when it is refused, or answered as
+ * it is, and the answer is in `response`. Nobody then needs its body. */
+bool request_admit(struct rest *rest, const struct request *request, struct response *response);
 /* The answer to bytes that are no request, or that the server refuses to evaluate: a problem
  * answer, not stored. */
 void request_refuse(struct response *response, int status, enum err_code code, struct span message,

@@ -149,7 +149,8 @@ void resource_free(struct resource *resource);
 struct err *resource_make(struct json_value declaration, struct arena *scratch,
                           struct resource *out) MUST_USE;
 
-/* ERR_UNKNOWN_RESOURCE `Svc could not locate any resource by '<name>'.`, ERR_AMBIGUOUS_RESOURCE
+/* The resource of that full name; else the built-in one, else the declared one that ends in it.
+ * ERR_UNKNOWN_RESOURCE `Svc could not locate any resource by '<name>'.`, ERR_AMBIGUOUS_RESOURCE
  * lists the candidates that `key` may see. */
 struct err *resource_find(const struct resources *r, struct span name, const struct access_key *key,
                           struct resource **out_resource) MUST_USE;
@@ -161,6 +162,8 @@ struct err *resource_parse_query(const struct resource *resource, const struct u
                                  struct arena *a, struct query *out_query) MUST_USE;
 /* By exact full name, any case; NULL when there is none. */
 struct resource *resource_named(const struct resources *r, struct span name);
+/* A built-in one that has this folded name, or ends in it after a dot; NULL when there is none. */
+const struct resource *resource_builtin_ending(const struct resources *r, struct span folded);
 /* The shape of an event resource's payloads: of its Payload's resource; dynamic when undeclared. */
 const struct shape *resource_payload_shape(const struct resources *r, const struct resource *event);
 

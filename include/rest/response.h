@@ -12,9 +12,11 @@ struct response {
     size_t header_count;
     struct span content_type; /* absent: no body */
     struct buf body;          /* complete also for HEAD, which sends its length only */
+    size_t most_body_bytes;   /* body.max is less while there is no room for so much */
     struct arena arena;       /* of this evaluation: everything temporary */
     uint64_t serial;          /* what must be committed before this answer may leave; 0: nothing */
     enum err_code error;      /* ERR_NO_ERROR on success */
+    struct span message;      /* of an error, without controls; absent on success */
     /* The evaluation has given way to others, which is no answer: to be done again when this has
      * ended. The request's own, which goes on, or a new one, which the caller frees. */
     struct scan *scan;
@@ -26,8 +28,12 @@ void response_done(struct response *r);
 /* Empties it for the next answer; keeps a reasonable amount of memory. */
 void response_reset(struct response *r);
 
+/* Of a body that has been reset: it may be as long as there is room, up to most_body_bytes. */
+void response_bound(struct response *r, size_t room_bytes);
+
 struct span response_header(const struct response *r, struct span name);
-/* Controls, CR and LF are replaced by blanks; `value` is copied into the arena. */
+/* Controls, CR and LF are replaced by blanks, bytes beyond ASCII percent-encoded; `value` is copied
+ * into the arena. */
 void response_add_header(struct response *r, struct span name, struct span value);
 /* The same for a value of our own making: it holds nothing of that, and is static or in the arena.
  */

@@ -37,6 +37,9 @@ struct rest_observer {
                                  struct span json);
     /* A record of an error is stored. */
     void (*error_stored)(void *context);
+    /* The heap is beyond MemoryBytes: gives back what can be spared, so that a request need not be
+     * refused. No change is under way. */
+    void (*make_room)(void *context);
     /* The resource is about to change or to go, or the entities that its payloads consist of. */
     void (*resource_changing)(void *context, struct resource *resource);
     /* A change of declarations is complete. *out_serial is what an answer must wait for. */
@@ -55,6 +58,7 @@ struct rest_options {
     struct metrics *metrics;   /* counts what happens */
     struct span base_path;     /* "/" or "/x" */
     const char **cors_origins; /* NULL-terminated; NULL: none */
+    const char **hosts;        /* see struct rest */
     struct mask mask;
 };
 
@@ -73,6 +77,12 @@ struct rest {
     struct scans *scans;
     struct span base_path;
     const char **cors_origins;
+    /* Names and addresses without a port that clients may call this server by, besides the loopback
+     * ones: NULL-terminated; NULL: any. */
+    const char **hosts;
+    /* Whether it takes requests; NULL: it does. */
+    bool (*is_ready)(const void *context);
+    const void *ready_context;
     struct mask mask;              /* what is secret */
     struct rest_observer observer; /* members may be NULL */
 };

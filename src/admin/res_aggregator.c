@@ -100,7 +100,7 @@ static struct err *run(struct aggregation *g, const struct local_request *local)
     request_run(g->call->rest, &request, &g->inner);
     call_shows(g->call, g->inner.serial);
     if (g->inner.status >= 400)
-        return ERR(g->inner.error, "%.*s", SPAN_FMT(response_header(&g->inner, SPAN("Svc-info"))));
+        return ERR(g->inner.error, "%.*s", SPAN_FMT(g->inner.message));
     return NULL;
 }
 

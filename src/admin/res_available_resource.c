@@ -29,13 +29,6 @@ struct line {
     unsigned methods;
 };
 
-static unsigned methods_of(const struct call *call, const struct resource *resource)
-{
-    if (resource == call->resource) /* which every key may use */
-        return resource->methods;
-    return access_methods(call->key, resource->name, resource->methods);
-}
-
 static void *next(struct rendered *r)
 {
     const struct resources *resources = r->call->rest->resources;
@@ -46,7 +39,7 @@ static void *next(struct rendered *r)
         line->resource = resources->sorted[(*place)++];
         if (!resource_is_visible(line->resource, r->call->key))
             continue;
-        line->methods = methods_of(r->call, line->resource);
+        line->methods = access_methods(r->call->key, line->resource->name, line->resource->methods);
         return line;
     }
     return NULL;

@@ -9,6 +9,7 @@
 #include "base/metric.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
+#include "hooks/retention.h"
 #include "io/process.h"
 #include "io/tcp.h"
 #include "journal/journal.h"
@@ -79,6 +80,17 @@ static void collect_entities(const struct service *s, struct metrics *m)
             m->store_entities += collection_count(s->rest.resources->sorted[i]->collection);
 }
 
+static void collect_ledger(const struct service *s, struct metrics *m)
+{
+    m->ledger[METRIC_INCOMING] = m->incoming_bytes;
+    m->ledger[METRIC_UNREAD] = m->unread_bytes;
+    m->ledger[METRIC_BODIES] = deliveries_body_bytes(s->hooks.deliveries);
+    m->ledger[METRIC_PAYLOADS] = payloads_bytes(events_payloads(s->hooks.events));
+    m->ledger[METRIC_ERROR_LOG] = retention_error_bytes(s->hooks.retention);
+    m->ledger[METRIC_ATTEMPT_LOG] = retention_log_bytes(s->hooks.retention);
+    m->ledger[METRIC_EVENTS] = events_bytes(s->hooks.events);
+}
+
 static void collect(struct service *s)
 {
     struct metrics *m = s->metrics;
@@ -86,6 +98,7 @@ static void collect(struct service *s)
     collect_deliveries(s, m);
     collect_journal(s, m);
     collect_entities(s, m);
+    collect_ledger(s, m);
     m->scans = scans_count(s->rest.scans);
     m->client_addresses = clients_count(s->rest.clients);
     m->resident_bytes = process_resident_bytes();
@@ -213,6 +226,17 @@ static void add_by_result(const struct text *t)
 #define METRIC_RESULT_AS_NAME(symbol, name) SPAN_INIT(name),
         METRIC_RESULTS(METRIC_RESULT_AS_NAME)
 #undef METRIC_RESULT_AS_NAME
+    };
+
+    add_by_names(t, names, ARRAY_LEN(names));
+}
+
+static void add_by_holder(const struct text *t)
+{
+    static const struct span names[] = {
+#define METRIC_HOLDER_AS_NAME(symbol, name) SPAN_INIT(name),
+        METRIC_HOLDERS(METRIC_HOLDER_AS_NAME)
+#undef METRIC_HOLDER_AS_NAME
     };
 
     add_by_names(t, names, ARRAY_LEN(names));

@@ -56,6 +56,14 @@ static void on_journal_failed(void *context, const char *why)
         s->on_failed(s->on_failed_context);
 }
 
+/* What is read and deleted is served from a full disk too. */
+static bool is_ready(const void *context)
+{
+    const struct service *s = context;
+
+    return !s->is_draining && s->failed == NULL;
+}
+
 static void make_rest(struct service *s, struct loop *loop, struct service_options *options)
 {
     rest_init(&s->rest, &(struct rest_options){
@@ -66,9 +74,12 @@ static void make_rest(struct service *s, struct loop *loop, struct service_optio
                             .metrics = s->metrics,
                             .base_path = span_str(options->base_path),
                             .cors_origins = options->cors_origins,
+                            .hosts = options->hosts,
                             .mask = {options->secret_headers},
                         });
     rest_set_access(&s->rest, &options->access);
+    s->rest.is_ready = is_ready;
+    s->rest.ready_context = s;
 }
 
 static struct err *make_hooks(struct service *s, const struct service_options *options)
@@ -84,6 +95,7 @@ static struct err *make_hooks(struct service *s, const struct service_options *o
                               .retention = &s->retention,
                               .in_flight_most = options->delivery_in_flight,
                               .connections_per_host = options->connections_per_host,
+                              .body_bytes_most = options->body_bytes_in_flight,
                           });
     return NULL;
 }

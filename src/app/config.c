@@ -76,12 +76,46 @@ static struct err *read_text(struct config *c, const struct option *o, struct js
     return NULL;
 }
 
+static bool is_name_char(char c)
+{
+    char folded = span_fold_char(c);
+
+    return (folded >= 'a' && folded <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+           c == '_';
+}
+
+static bool has_only_name_chars(struct span text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (!is_name_char(text.p[i]))
+            return false;
+    return text.n > 0;
+}
+
+/* Parts that no client and no proxy writes in another way. */
+static bool is_base_path(struct span path)
+{
+    struct span rest = span_sub(path, 1, path.n);
+
+    if (!span_starts(path, SPAN("/")))
+        return false;
+    if (rest.n == 0)
+        return true;
+    while (rest.p != NULL) {
+        struct span part = span_split(&rest, '/');
+
+        if (!has_only_name_chars(part) || span_eq(part, SPAN(".")) || span_eq(part, SPAN("..")))
+            return false;
+    }
+    return true;
+}
+
 static struct err *read_base_path(struct config *c, const struct option *o, struct json_value v)
 {
-    struct span path = json_string(v, &c->arena);
-
-    if (!span_starts(path, SPAN("/")) || (path.n > 1 && span_ends(path, SPAN("/"))))
-        return ERR(ERR_INVALID_ENTITY, "BasePath: must begin with '/' and not end with it");
+    if (!is_base_path(json_string(v, &c->arena)))
+        return ERR(ERR_INVALID_ENTITY,
+                   "BasePath: must begin with '/' and not end with it, and have parts of letters, "
+                   "digits, '-', '.' and '_' between slashes");
     return read_text(c, o, v);
 }
 
@@ -94,6 +128,57 @@ static struct err *read_texts(struct config *c, const struct option *o, struct j
     for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at))
         texts[count++] = arena_copy(&c->arena, json_string(at, &c->arena)).p;
     *(const char ***)target_of(c, o) = count > 0 ? texts : NULL;
+    return NULL;
+}
+
+/* What a browser writes into `Origin` (RFC 6454, section 6.2): no path, not even a slash. */
+static bool is_origin(struct span text)
+{
+    size_t colon = span_find_char(text, ':', 0);
+    struct span host = span_sub(text, colon + SPAN("://").n, text.n);
+
+    return has_only_name_chars(span_sub(text, 0, colon)) &&
+           span_starts(span_sub(text, colon, text.n), SPAN("://")) && host.n > 0 &&
+           span_holds_only(host, '!', '~', '/') && span_find_char(host, '@', 0) == host.n &&
+           span_find_char(host, '?', 0) == host.n && span_find_char(host, '#', 0) == host.n;
+}
+
+static struct err *read_origins(struct config *c, const struct option *o, struct json_value v)
+{
+    size_t place = 0;
+
+    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at), place++) {
+        struct span text = json_string(at, &c->arena);
+
+        if (!span_eq(text, SPAN("*")) && !is_origin(text))
+            return ERR(ERR_INVALID_ENTITY,
+                       "%.*s[%zu]: '%.*s' is no origin: a scheme and a host, as in "
+                       "https://app.example, with the port if it has one, and no path; or *",
+                       SPAN_FMT(o->property.name), place, SPAN_FMT(text));
+    }
+    return read_texts(c, o, v);
+}
+
+/* Ends with NULL, also when it is empty. */
+static struct err *read_hosts(struct config *c, const struct option *o, struct json_value v)
+{
+    static const char *none[] = {NULL};
+    const char ***hosts = target_of(c, o);
+    struct in6_addr ip;
+    size_t place = 0;
+
+    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at), place++) {
+        struct span text = json_string(at, &c->arena);
+
+        if (!has_only_name_chars(text) && !ip_parse(text, &ip))
+            return ERR(ERR_INVALID_ENTITY,
+                       "%.*s[%zu]: '%.*s' is neither a name nor an address; it has no port, and an "
+                       "IPv6 address no brackets",
+                       SPAN_FMT(o->property.name), place, SPAN_FMT(text));
+    }
+    TRY(read_texts(c, o, v));
+    if (*hosts == NULL)
+        *hosts = none;
     return NULL;
 }
 
@@ -238,7 +323,7 @@ static const struct option limit_options[] = {
 
 static const struct option retention_options[] = {
 #define RETENTION_AS_OPTION(member, text, value, unit)                                             \
-    INTEGER(text, retention.member, #value, 0, 1000000000),
+    INTEGER(text, retention.member, #value, 0, 1e15),
     RETENTIONS(RETENTION_AS_OPTION)};
 
 static const struct option egress_options[] = {
@@ -250,6 +335,7 @@ static const struct option egress_options[] = {
 static const struct option delivery_options[] = {
     INTEGER("ConnectSeconds", connect_seconds, "5", 1, 300),
     INTEGER("MaxInFlight", max_in_flight, "1024", 1, 100000),
+    INTEGER("BodyBytesInFlight", body_bytes_in_flight, "67108864", 65536, 1e15),
     INTEGER("MaxConnectionsPerHost", max_connections_per_host, "32", 1, 10000),
     SECTION("Egress", egress_options),
     TEXT("Proxy", proxy, "null"),
@@ -272,7 +358,8 @@ static const struct option top_options[] = {
     INTEGER("SegmentBytes", segment_bytes, DIGITS(JOURNAL_SEGMENT_BYTES), 65536, 1073741824),
     OPTION("RequireApiKey", TYPE_BOOLEAN, require_api_key, read_boolean, "false"),
     ARRAY("ApiKeys", api_keys, read_document, TYPE_OBJECT, "[]"),
-    ARRAY("AllowedCorsOrigins", cors_origins, read_texts, TYPE_STRING, "[]"),
+    ARRAY("AllowedCorsOrigins", cors_origins, read_origins, TYPE_STRING, "[]"),
+    ARRAY("Hosts", hosts, read_hosts, TYPE_STRING, "[]"),
     ARRAY("TrustedProxies", trusted_proxies, read_ranges, TYPE_STRING, "[\"127.0.0.0/8\",\"::1\"]"),
     ARRAY("Resources", resources, read_document, TYPE_OBJECT, "[]"),
     SECTION("Limits", limit_options),
@@ -295,21 +382,53 @@ static bool read_all(int fd, struct buf *b)
     return n >= 0;
 }
 
-/* out_mode: the file's permissions; a pipe has none that matter. */
-static struct err *read_file(const char *file, struct buf *b, mode_t *out_mode)
+/* Whoever may write it decides who may do what, and where what is sent goes. */
+static struct err *check_owner(const struct stat *status)
 {
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
-    struct stat status;
-    struct err *e = NULL;
+    if (!S_ISREG(status->st_mode))
+        return NULL;
+    if (status->st_uid != 0 && status->st_uid != geteuid())
+        return ERR(ERR_UNKNOWN, "it belongs to user %u, neither to root nor to who reads it",
+                   (unsigned)status->st_uid);
+    return NULL;
+}
 
-    if (fd < 0 || fstat(fd, &status) != 0 || !read_all(fd, b))
-        e = ERR(ERR_UNKNOWN, "%s", strerror(errno));
-    else if (buf_over(b))
-        e = ERR(ERR_UNKNOWN, "larger than %zu bytes", CONFIG_MAX_BYTES);
-    else
-        *out_mode = S_ISREG(status.st_mode) ? status.st_mode & 07777 : 0;
-    if (fd >= 0)
-        close(fd);
+/* A pipe may be read at the start, which waits for its end then. */
+static struct err *check_file(int fd, bool is_again, mode_t *out_mode)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) != 0)
+        return ERR(ERR_UNKNOWN, "%s", strerror(errno));
+    TRY(check_owner(&status));
+    *out_mode = S_ISREG(status.st_mode) ? status.st_mode & 07777 : 0;
+    if (S_ISREG(status.st_mode))
+        return NULL;
+    if (is_again || S_ISDIR(status.st_mode))
+        return ERR(ERR_UNKNOWN, "it is no file%s", is_again ? ", which could be read anew" : "");
+    return fcntl(fd, F_SETFL, 0) == 0 ? NULL : ERR(ERR_UNKNOWN, "%s", strerror(errno));
+}
+
+static struct err *read_open_file(int fd, bool is_again, struct buf *b, mode_t *out_mode)
+{
+    TRY(check_file(fd, is_again, out_mode));
+    if (!read_all(fd, b))
+        return ERR(ERR_UNKNOWN, "%s", strerror(errno));
+    if (buf_over(b))
+        return ERR(ERR_UNKNOWN, "larger than %zu bytes", CONFIG_MAX_BYTES);
+    return NULL;
+}
+
+/* out_mode: the file's permissions; a pipe has none that matter. */
+static struct err *read_file(const char *file, bool is_again, struct buf *b, mode_t *out_mode)
+{
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct err *e;
+
+    if (fd < 0)
+        return ERR(ERR_UNKNOWN, "%s", strerror(errno));
+    e = read_open_file(fd, is_again, b, out_mode);
+    close(fd);
     return e;
 }
 
@@ -342,9 +461,12 @@ static struct err *parse(struct config *c, struct span text)
 static struct err *check_mode(const struct config *c, mode_t mode)
 {
     bool has_password = c->proxy != NULL && strchr(c->proxy, '@') != NULL;
+    bool has_secrets = json_count(c->api_keys) > 0 || has_password;
 
-    if ((mode & (S_IROTH | S_IWOTH | S_IWGRP)) == 0 ||
-        (json_count(c->api_keys) == 0 && !has_password))
+    if (!has_secrets && (mode & S_IWOTH) != 0)
+        return ERR(ERR_UNKNOWN, "everybody may write it, its mode is %04o: chmod o-w %s",
+                   (unsigned)mode, c->file);
+    if ((mode & (S_IROTH | S_IWOTH | S_IWGRP)) == 0 || !has_secrets)
         return NULL;
     return ERR(ERR_UNKNOWN,
                "it holds keys or a password, so nobody but its owner may write it, and nobody but "
@@ -352,13 +474,13 @@ static struct err *check_mode(const struct config *c, mode_t mode)
                (unsigned)mode, c->file);
 }
 
-static struct err *read_configuration(struct config *c)
+static struct err *read_configuration(struct config *c, bool is_again)
 {
     mode_t mode;
 
     /* dirname writes into what it is given: a copy. */
     c->directory = dirname((char *)(uintptr_t)arena_copy(&c->arena, span_str(c->file)).p);
-    TRY(read_file(c->file, &c->text, &mode));
+    TRY(read_file(c->file, is_again, &c->text, &mode));
     blank_comments(&c->text);
     TRY(parse(c, buf_span(&c->text)));
     return check_mode(c, mode);
@@ -404,7 +526,7 @@ struct err *config_read(struct config *c, const struct config_arguments *argumen
     struct err *e;
 
     *c = (struct config){.file = arguments->file, .text.max = CONFIG_MAX_BYTES};
-    e = c->file != NULL ? read_configuration(c) : parse(c, SPAN("{}"));
+    e = c->file != NULL ? read_configuration(c, arguments->is_again) : parse(c, SPAN("{}"));
     if (e == NULL)
         TRY(apply_arguments(c, arguments));
     for (size_t i = 0; i < c->listener_count && e == NULL; i++)

@@ -6,6 +6,7 @@
 #include "app/activation.h"
 #include "app/notify.h"
 #include "app/privileges.h"
+#include "app/rights.h"
 #include "base/clock.h"
 #include "base/must.h"
 #include "hooks/delivery.h"
@@ -180,7 +181,9 @@ static struct err *take_over(struct server *s, struct config *c)
     struct err *e;
 
     TRY(config_access(c, &access));
-    e = access_check_beside(s->service->rest.access, &access);
+    e = rights_check(&access, s->service->rest.resources);
+    if (e == NULL)
+        e = access_check_beside(s->service->rest.access, &access);
     if (e == NULL)
         e = declarations_configure(&s->service->rest, c->resources, c->directory, false);
     if (e != NULL) {
@@ -194,12 +197,14 @@ static struct err *take_over(struct server *s, struct config *c)
 static void on_reload_signal(uv_signal_t *signal, int number)
 {
     struct server *s = signal->data;
+    struct config_arguments arguments = *s->arguments;
     struct config c;
     struct err *e;
 
     (void)number;
+    arguments.is_again = true;
     notify_state(&s->notify, NOTIFY_RELOADING, "reading the configuration");
-    e = config_read(&c, s->arguments);
+    e = config_read(&c, &arguments);
     if (e == NULL)
         e = in_file(&c, take_over(s, &c));
     config_done(&c);
@@ -267,9 +272,11 @@ static struct err *make_service(struct server *s)
         .retention = c->retention,
         .base_path = c->base_path,
         .cors_origins = c->cors_origins,
+        .hosts = c->hosts,
         .secret_headers = c->secret_headers,
         .delivery_in_flight = (uint32_t)c->max_in_flight,
         .connections_per_host = (unsigned)c->max_connections_per_host,
+        .body_bytes_in_flight = (uint64_t)c->body_bytes_in_flight,
         .fetch =
             {
                 .connect_timeout_ms = (unsigned)c->connect_seconds * 1000,
@@ -408,6 +415,7 @@ static void undo(struct server *s)
 static struct err *check(struct server *s)
 {
     TRY(in_file(s->config, privileges_check(s->config->user)));
+    rights_warn(s->service->rest.access, s->config->resources);
     return declare_resources(s, true);
 }
 
@@ -417,10 +425,12 @@ static struct err *set_up(struct server *s, bool check_only)
 {
     fit_connections(s->config);
     TRY(make_service(s));
+    TRY(in_file(s->config, rights_check(s->service->rest.access, s->service->rest.resources)));
     if (check_only)
         return check(s);
     s->http = http_server_new(&s->loop, &s->service->rest);
     http_server_trust(s->http, &s->config->trusted_proxies);
+    http_server_distrust(s->http, s->service->fetcher);
     TRY(take_passed(s));
     TRY(bind_all(s, false));
     TRY(drop_privileges(s->config));

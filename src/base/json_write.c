@@ -47,6 +47,40 @@ void json_add_string(struct buf *b, struct span text)
     buf_add_char(b, '"');
 }
 
+/* In how many bytes a special character is written. */
+static size_t special_bytes(char c)
+{
+    if (memchr(JSON_ESCAPE_MEANINGS, c, sizeof(JSON_ESCAPE_MEANINGS) - 1) != NULL)
+        return 2;
+    return (unsigned char)c < 0x20 ? strlen("\\u0000") : strlen("\xef\xbf\xbd");
+}
+
+struct span json_cut_string(struct span text, size_t most, size_t *out_bytes)
+{
+    const char *p = text.p, *end = text.n > 0 ? text.p + text.n : text.p;
+    size_t bytes = 0;
+
+    while (p < end) {
+        size_t n = (size_t)(json_skip_plain(p, end) - p), written = n;
+
+        if (n > most - bytes) {
+            p += most - bytes;
+            bytes = most;
+            break;
+        }
+        if (n == 0) {
+            n = MAX(text_utf8_bytes(span_of(p, (size_t)(end - p))), 1);
+            written = n > 1 ? n : special_bytes(*p);
+        }
+        if (written > most - bytes)
+            break;
+        p += n;
+        bytes += written;
+    }
+    *out_bytes = bytes;
+    return span_of(text.p, (size_t)(p - text.p));
+}
+
 static void add_comma(struct buf *b)
 {
     char last = (char)(b->n > 0 ? b->p[b->n - 1] : '{');

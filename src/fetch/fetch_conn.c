@@ -124,6 +124,7 @@ void fetch_conn_made(struct fetch_conn *c, struct fetch_socket *socket)
     c->text[0] = '\0';
     fetch_sockets_forget(c, socket);
     fetch_socket_watch(socket, UV_READABLE);
+    fetch_own_add(c);
     move(c, FETCH_CONN_BUSY);
 }
 
@@ -134,6 +135,7 @@ void fetch_conn_close(struct fetch_conn *c)
     if (c->transfer != NULL)
         TAKE(c->transfer)->conn = NULL;
     loop_unpost(f->loop, &c->again);
+    fetch_own_remove(c);
     fetch_connect_stop(c);
     c->socket = NULL;
     c->ssl = NULL;
@@ -214,6 +216,7 @@ void fetch_conns_init(struct fetcher *f)
     for (size_t i = 0; i < FETCH_CONN_STATE_COUNT; i++)
         list_init(&f->conns[i]);
     timer_init(&f->sweep, on_sweep);
+    fetch_own_init(f);
 }
 
 void fetch_conns_done(struct fetcher *f)
@@ -225,4 +228,5 @@ void fetch_conns_done(struct fetcher *f)
         fetch_conn_close(conn_at(list_first(idle)));
     while (!list_empty(spare))
         spare_free(conn_at(list_first(spare)));
+    fetch_own_done(f);
 }

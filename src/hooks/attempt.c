@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "fetch/fetch.h"
 #include "hooks/attempt_inner.h"
+#include "hooks/body.h"
 #include "hooks/delivery_inner.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_host.h"
@@ -67,8 +68,7 @@ static void attempt_put(struct attempt *attempt)
 {
     struct deliveries *d = attempt->deliveries;
 
-    blob_unref(attempt->body);
-    attempt->body = NULL;
+    body_leave(attempt);
     attempt->delivery = NULL;
     lane_settings_put(TAKE(attempt->settings));
     lane_origin_leave(TAKE(attempt->origin));
@@ -85,6 +85,7 @@ void attempt_cancel(struct attempt *attempt)
 
     if (attempt->is_evaluating) {
         attempt->is_cancelled = true;
+        body_leave(attempt); /* its event may go too; the evaluation has a reference of its own */
         return;
     }
     fetch_cancel(d->hooks->fetcher, &attempt->fetch);
@@ -185,13 +186,15 @@ static void send_remote(struct attempt *attempt)
 static void send_local(struct attempt *attempt)
 {
     struct response *response = attempt->deliveries->response;
+    struct blob *body = attempt->body == NULL ? NULL : blob_ref(attempt->body);
     uint64_t began_ns = clock_mono_ns();
 
     attempt->is_evaluating = true;
     attempt_run_local(attempt, attempt->settings->webhook.method,
                       attempt->settings->webhook.destination, attempt->headers,
-                      attempt->header_count, blob_span(attempt->body));
+                      attempt->header_count, blob_span(body));
     attempt->is_evaluating = false;
+    blob_unref(body);
     if (attempt->is_cancelled) {
         attempt_put(attempt);
         return;
@@ -206,8 +209,7 @@ static void send_local(struct attempt *attempt)
 /* HEAD has no body: none is signed, counted, or said to be of a type. */
 static void drop_body(struct attempt *attempt)
 {
-    blob_unref(attempt->body);
-    attempt->body = NULL;
+    body_leave(attempt);
     attempt->content_type = (struct span){NULL, 0};
 }
 
@@ -222,6 +224,13 @@ static struct err *prepare(struct attempt *attempt, bool *out_ready)
     return *out_ready ? attempt_add_headers(attempt) : NULL;
 }
 
+/* Nothing was sent, and it counts as not made. */
+static void put_back(struct attempt *attempt)
+{
+    delivery_move(attempt->deliveries, attempt->delivery, DELIVERY_PENDING);
+    attempt_put(attempt);
+}
+
 void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_origin *origin)
 {
     struct attempt *attempt = attempt_get(d);
@@ -233,7 +242,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_
     attempt->origin = origin;
     attempt->started_ns = clock_mono_ns();
     attempt->content_type = (struct span){NULL, 0};
-    attempt->is_aborted = attempt->is_cancelled = false;
+    attempt->is_aborted = attempt->is_cancelled = attempt->has_no_room = false;
     attempt->answer = (struct retry_answer){.retry_after_s = -1};
     attempt->outcome = (struct webhook_log_entry){.time_unix_ns = clock_unix_ns()};
     delivery_move(d, delivery, DELIVERY_IN_FLIGHT);
@@ -243,6 +252,8 @@ void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_
         attempt->is_aborted = err_code(e) == ERR_PAYLOAD_TOO_LARGE; /* as it would be next time */
         attempt_stop(attempt, arena_copy(&attempt->arena, err_message(e)));
         err_free(e);
+    } else if (attempt->has_no_room) {
+        put_back(attempt);
     } else if (ready && attempt->settings->webhook.is_local) {
         send_local(attempt);
     } else if (ready) {

@@ -20,6 +20,9 @@ struct attempt {
     struct fetch_header headers[ATTEMPT_HEADERS_MOST];
     size_t header_count;
     struct blob *body;
+    struct body *made;  /* whose bytes it has, when they were made for it */
+    bool sends_payload; /* they are its event's, as they are */
+    bool has_no_room;   /* for what was made: the delivery waits its turn */
     struct span content_type;
     uint64_t started_ns;
     int64_t ended_unix_ns; /* when its outcome is recorded */

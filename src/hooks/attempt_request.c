@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/must.h"
 #include "hooks/attempt_inner.h"
+#include "hooks/body.h"
 #include "hooks/delivery_inner.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
@@ -17,24 +18,29 @@
 
 #include <string.h>
 
-/* In another format: the attempt's body is replaced. CSV has a column for every member that there
+static bool take_made(struct attempt *attempt, struct span made)
+{
+    attempt->has_no_room = !body_take_made(attempt, made);
+    return !attempt->has_no_room;
+}
+
+/* In another format. CSV has a column for every member that there
  * is anywhere, so it may be many times as large. */
-static struct err *reformat(struct attempt *attempt, enum format format)
+static struct err *reformat(struct attempt *attempt, struct blob *json, enum format format,
+                            bool *out_ready)
 {
     size_t most = (size_t)attempt->deliveries->hooks->limits->answer_bytes;
-    struct blob *json = TAKE(attempt->body);
     struct err *e = NULL;
     struct buf b;
 
     buf_init(&b, most);
     formats_add_array(&b, blob_span(json), format, &attempt->arena);
-    blob_unref(json);
     if (buf_over(&b))
         e = ERR(ERR_PAYLOAD_TOO_LARGE,
                 "as %.*s the body would be larger than the limit AnswerBytes (%zu bytes)",
                 SPAN_FMT(format_media_type(format)), most);
     else
-        attempt->body = blob_new(buf_span(&b));
+        *out_ready = take_made(attempt, buf_span(&b));
     buf_done(&b);
     return e;
 }
@@ -43,18 +49,24 @@ struct err *attempt_take_payload(struct attempt *attempt, bool *out_ready)
 {
     struct event *event = attempt->delivery->event;
     enum format format;
+    struct blob *json;
+    struct err *e;
 
     *out_ready = true;
-    TRY(payload_get(events_payloads(attempt->deliveries->hooks->events), event, &attempt->body));
     if (event->is_binary) {
         attempt->content_type = event->content_type;
-        return NULL;
+        return body_take_payload(attempt);
     }
     TRY(negotiate_written_type(attempt->settings->webhook.content_type, &format));
     attempt->content_type = attempt->settings->webhook.content_type.p == NULL
                                 ? SPAN("application/json")
                                 : attempt->settings->webhook.content_type;
-    return format == FORMAT_JSON ? NULL : reformat(attempt, format);
+    if (format == FORMAT_JSON)
+        return body_take_payload(attempt);
+    TRY(payload_get(events_payloads(attempt->deliveries->hooks->events), event, &json));
+    e = reformat(attempt, json, format, out_ready);
+    blob_unref(json);
+    return e;
 }
 
 /* The webhook's Content-Type says in which format the local request is to answer. */
@@ -93,10 +105,12 @@ void attempt_run_local(struct attempt *attempt, struct span method, struct span 
 struct span attempt_error_of_response(struct attempt *attempt)
 {
     struct response *response = attempt->deliveries->response;
-    struct span info = response_header(response, SPAN("Svc-info"));
+    struct span info = response->message;
 
     return arena_copy(&attempt->arena, info.p == NULL ? SPAN("unknown error") : info);
 }
+
+enum { KEPT_RESPONSE_BYTES = 262144 };
 
 /* docs/specification.md, section 8. */
 void attempt_take_custom_payload(struct attempt *attempt, bool *out_ready)
@@ -118,18 +132,18 @@ void attempt_take_custom_payload(struct attempt *attempt, bool *out_ready)
             return;
         }
         attempt->content_type = SPAN("text/plain");
-        attempt->body = blob_new(message);
+        *out_ready = take_made(attempt, message);
     } else if (response->status == 204) {
         if (settings->break_on_no_content) {
             attempt_abort(attempt, SPAN("custom payload request has no content"));
             return;
         }
-        attempt->body = blob_new(SPAN(""));
+        *out_ready = take_made(attempt, SPAN(""));
     } else {
         attempt->content_type = arena_copy(&attempt->arena, response->content_type);
-        attempt->body = blob_new(buf_span(&response->body));
+        *out_ready = take_made(attempt, buf_span(&response->body));
+        buf_shrink(&response->body, KEPT_RESPONSE_BYTES); /* or it is there twice for a while */
     }
-    *out_ready = true;
 }
 
 /* Headers. --------------------------------------------------------------------------------- */

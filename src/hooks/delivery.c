@@ -8,6 +8,7 @@
 #include "base/must.h"
 #include "base/sm.h"
 #include "hooks/attempt.h"
+#include "hooks/body.h"
 #include "hooks/delivery_inner.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
@@ -38,7 +39,7 @@ const struct enumeration delivery_state_names = {"State", state_names, DELIVERY_
 static const struct sm_state states[DELIVERY_STATE_COUNT] = {
     [DELIVERY_PENDING] = {"Pending", SM_TO(DELIVERY_IN_FLIGHT) | SM_TO(DELIVERY_PENDING) |
                                          SM_TO(DELIVERY_DEAD)},
-    [DELIVERY_IN_FLIGHT] = {"InFlight", SM_TO(DELIVERY_WAITING) | ENDED},
+    [DELIVERY_IN_FLIGHT] = {"InFlight", SM_TO(DELIVERY_WAITING) | SM_TO(DELIVERY_PENDING) | ENDED},
     [DELIVERY_WAITING] = {"Waiting", SM_TO(DELIVERY_PENDING)},
     [DELIVERY_DELIVERED] = {"Delivered", SM_TO(DELIVERY_PENDING)},
     [DELIVERY_DEAD] = {"Dead", SM_TO(DELIVERY_PENDING)},
@@ -339,6 +340,7 @@ struct deliveries *deliveries_new(struct hooks *hooks)
     d->response = NEW(struct response);
     response_init(d->response, (size_t)hooks->limits->answer_bytes);
     lanes_init(d);
+    bodies_init(d);
     store_register(hooks->store, &delivery_kind, d);
     store_register(hooks->store, &delivery_gone_kind, d);
     store_register(hooks->store, &lane_kind, d);
@@ -351,6 +353,7 @@ void deliveries_free(struct deliveries *d)
         return;
     lanes_done(d);
     attempts_done(d);
+    bodies_done(d);
     MUST(map_count(&d->by_no) == 0);
     map_done(&d->by_no);
     response_done(d->response);
@@ -361,6 +364,11 @@ void deliveries_free(struct deliveries *d)
 size_t deliveries_in_flight(const struct deliveries *d)
 {
     return d->count[DELIVERY_IN_FLIGHT];
+}
+
+uint64_t deliveries_body_bytes(const struct deliveries *d)
+{
+    return bodies_bytes(d);
 }
 
 size_t deliveries_pending(const struct deliveries *d)

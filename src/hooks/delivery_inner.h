@@ -25,6 +25,9 @@ struct deliveries {
     struct map hosts;                       /* struct lane_host by address */
     struct list settings;                   /* struct lane_settings, the one used last at the end */
     size_t not_prompt_in_flight;            /* attempts of lanes that are slow or unproved */
+    struct map bodies;                      /* struct body by content: see body.h */
+    uint64_t made_bytes;                    /* of these */
+    struct loop_task offer;
     struct loop_task starter, reaper;
     bool is_starting;             /* the starter runs: it sees for itself what becomes ready */
     bool is_started;              /* see deliveries_start */
@@ -60,7 +63,6 @@ void lane_leave(struct lane *lane, struct delivery *delivery);
 struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id);
 /* Frees it when nothing keeps it. */
 void lane_release(struct lane *lane);
-const struct uuid *lane_webhook_id(const struct lane *lane);
 void lanes_init(struct deliveries *d);
 void lanes_done(struct deliveries *d);
 

@@ -49,6 +49,7 @@ struct events {
     struct map by_no; /* all */
     struct list kept; /* by object_no once loaded */
     struct map tenants;
+    uint64_t kept_bytes;
     uint64_t version;
     struct payloads *payloads;
     struct event_chain *raising; /* of what was raised last, which is applied next */
@@ -208,6 +209,7 @@ static void stop_keeping(struct events *e, struct event *event)
     if (!event->is_kept)
         return;
     event->is_kept = false;
+    e->kept_bytes -= event_bytes(event);
     list_remove(&e->kept, &event->order);
     if (event->tenant != NULL)
         list_remove(&event->tenant->kept, &event->of_tenant);
@@ -240,6 +242,7 @@ static void fill(struct events *e, struct event *event, const struct record_even
     event->depth = r->depth;
     event->is_binary = r->is_binary;
     event->webhooks = r->matched;
+    event->payload_bytes = r->payload.n;
     payload_add(e->payloads, event, r->payload, origin);
     event->owned = mem_alloc(r->resource.n + r->content_type.n);
     memcpy(event->owned, r->resource.p, r->resource.n);
@@ -251,6 +254,7 @@ static void fill(struct events *e, struct event *event, const struct record_even
     if (r->is_hidden)
         return;
     event->is_kept = true;
+    e->kept_bytes += event_bytes(event);
     list_push_back(&e->kept, &event->order);
     if (event->tenant != NULL)
         list_push_back(&event->tenant->kept, &event->of_tenant);
@@ -579,6 +583,16 @@ struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, st
 size_t events_count(const struct events *e)
 {
     return list_count(&e->kept);
+}
+
+uint64_t events_bytes(const struct events *e)
+{
+    return e->kept_bytes;
+}
+
+size_t event_bytes(const struct event *event)
+{
+    return sizeof(*event) + event->resource.n + event->content_type.n + event->payload_bytes;
 }
 
 struct event *events_find(const struct events *e, const struct uuid *id)

@@ -34,6 +34,8 @@ void hooks_init(struct hooks *hooks, const struct hooks_options *options)
         .in_flight_most = options->in_flight_most,
         .connections_per_host = options->connections_per_host != 0 ? options->connections_per_host
                                                                    : HOOKS_CONNECTIONS_PER_HOST,
+        .body_bytes_most =
+            options->body_bytes_most != 0 ? options->body_bytes_most : HOOKS_BODY_BYTES,
     };
     hooks->events = events_new(hooks);
     hooks->once = once_new(hooks->store, options->retention->idempotency_seconds);
@@ -101,6 +103,13 @@ static void on_error_stored(void *context)
     retention_wake(hooks->retention);
 }
 
+static void make_room(void *context)
+{
+    struct hooks *hooks = context;
+
+    retention_make_room(hooks->retention);
+}
+
 static void detach(void *context, struct resource *resource)
 {
     struct hooks *hooks = context;
@@ -131,8 +140,8 @@ static struct err *keys_changed(void *context, struct span name, struct arena *a
 void hooks_observe(struct hooks *hooks)
 {
     hooks->webhooks = webhooks_new(hooks);
-    hooks->rest->observer =
-        (struct rest_observer){hooks, raise_event, on_error_stored, detach, settle, keys_changed};
+    hooks->rest->observer = (struct rest_observer){hooks,  raise_event, on_error_stored, make_room,
+                                                   detach, settle,      keys_changed};
 }
 
 void hooks_start(struct hooks *hooks)

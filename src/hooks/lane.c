@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/sm.h"
 #include "hooks/attempt.h"
+#include "hooks/body.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_host.h"
@@ -21,9 +22,11 @@
 #include "hooks/share.h"
 #include "hooks/webhook.h"
 
-enum { STARTS_PER_TURN = 32, STARTS_NS = 2000000, READ_AGAIN_MS = 1 };
+enum { STARTS_PER_TURN = 32, STARTS_NS = 2000000, READ_AGAIN_MS = 1, CROWD_AGAIN_MS = 1000 };
 
-#define TIMED (SM_TO(LANE_WAITING) | SM_TO(LANE_HELD) | SM_TO(LANE_THROTTLED) | SM_TO(LANE_READING))
+#define TIMED                                                                                      \
+    (SM_TO(LANE_WAITING) | SM_TO(LANE_HELD) | SM_TO(LANE_THROTTLED) | SM_TO(LANE_READING) |        \
+     SM_TO(LANE_CROWDED))
 
 static const struct sm_state states[] = {
 #define LANE_AS_STATE(symbol, name, moves) [symbol] = {name, moves},
@@ -76,7 +79,8 @@ static struct lane_block blocked_by_account(const struct lane *lane)
 
 /* The admission: its host, what is left for receivers like it, its account's share (a request to
  * ourselves counts for none of these), all attempts. */
-static struct lane_block blocked_by_others(const struct lane *lane, uint64_t now_ms)
+static struct lane_block blocked_by_others(const struct lane *lane, const struct delivery *next,
+                                           uint64_t now_ms)
 {
     const struct deliveries *d = lane->deliveries;
 
@@ -86,6 +90,8 @@ static struct lane_block blocked_by_others(const struct lane *lane, uint64_t now
         return never(lane->pacing.pace == PACE_SLOW ? LANE_AS_SLOW : LANE_AS_UNPROVED);
     if (lane->origin != NULL && !share_admits(lane->share, lane->pacing.pace))
         return blocked_by_account(lane);
+    if (!body_has_room(lane, next))
+        return (struct lane_block){LANE_AT_BODY_BYTES, now_ms + CROWD_AGAIN_MS};
     if (d->count[DELIVERY_IN_FLIGHT] >= d->hooks->in_flight_most)
         return never(LANE_AT_ALL_SLOTS);
     return (struct lane_block){LANE_FREE, now_ms};
@@ -124,7 +130,7 @@ struct lane_block lane_blocked_by(const struct lane *lane)
         return never(LANE_NOT_ON_DISK);
     if (!payload_is_loaded(next->event))
         return (struct lane_block){LANE_NOT_READ, block.at_ms + READ_AGAIN_MS};
-    return blocked_by_others(lane, block.at_ms);
+    return blocked_by_others(lane, next, block.at_ms);
 }
 
 /* The same, and what can be done about it is: what is due is queued, a payload is asked for. One
@@ -137,7 +143,7 @@ static struct lane_block look(struct lane *lane)
     lane_promote(lane);
     block = lane_blocked_by(lane);
     if (block.reason == LANE_NOT_READ && payload_ready(payloads, lane_head(lane)->event))
-        return blocked_by_others(lane, lane_now_ms(lane));
+        return blocked_by_others(lane, lane_head(lane), lane_now_ms(lane));
     return block;
 }
 
@@ -297,8 +303,11 @@ static struct lane *next_lane(const struct deliveries *d)
     if (!d->is_started || d->count[DELIVERY_IN_FLIGHT] >= d->hooks->in_flight_most)
         return NULL;
     for (enum pace pace = PACE_UNPROVED; pace <= PACE_PROMPT; pace++) {
-        struct lane *lane = has_slot(d, pace) ? share_next(d->hooks->shares, pace) : NULL;
+        struct lane *lane;
 
+        if (list_empty(&d->hooks->shares->ring[pace]) || !has_slot(d, pace))
+            continue;
+        lane = share_next(d->hooks->shares, pace);
         if (lane != NULL)
             return lane;
     }

@@ -46,6 +46,8 @@ struct lane {
     uint32_t in_flight;
     struct pacing pacing;
     struct lane_origin *origin; /* of the destination; NULL: it is local */
+    bool makes_bodies;          /* each attempt its own, of a length that is not known before */
+    uint64_t made_bytes;        /* of the last one */
     struct share *share;        /* its account's; NULL during a replay */
     int64_t failing_since_unix_ns, hold_until_unix_ns;
     uint64_t hold_until_ms; /* loop clock */

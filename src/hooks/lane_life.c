@@ -12,6 +12,7 @@
 #include "hooks/webhook.h"
 #include "journal/journal.h"
 #include "rest/account.h"
+#include "rest/negotiate.h"
 #include "store/entity.h"
 #include "store/store.h"
 
@@ -40,6 +41,15 @@ static void set_origin(struct lane *lane, const struct webhook_settings *setting
         lane_move(lane, LANE_IDLE, LANE_NEVER);
     lane_origin_put(lane->origin);
     lane->origin = origin;
+}
+
+/* What is wrong with the type the attempt will tell. */
+static bool is_reformatted(const struct webhook_settings *settings)
+{
+    enum format format = FORMAT_JSON;
+
+    err_free(negotiate_written_type(settings->content_type, &format));
+    return format != FORMAT_JSON;
 }
 
 /* All that it has counts for another account, or for one at all, after a replay. */
@@ -72,6 +82,7 @@ static void configure(struct lane *lane)
     MUST(e == NULL); /* it was checked when it was written */
     lane->pacing.max_in_flight = settings.ordered ? 1 : settings.max_in_flight;
     lane->pacing.rate_per_second = settings.rate_per_second;
+    lane->makes_bodies = settings.has_custom || is_reformatted(&settings);
     set_origin(lane, &settings);
     set_share(lane, lane->webhook->share);
     lane_set_ordered(lane, settings.ordered);

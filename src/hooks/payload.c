@@ -4,9 +4,12 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "base/room.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/share.h"
 #include "journal/journal.h"
+#include "rest/account.h"
 #include "store/record.h"
 #include "store/store.h"
 #include "store/turn.h"
@@ -16,7 +19,7 @@ struct payloads {
     struct hooks *hooks;
     struct list idle;   /* no delivery waits for these */
     struct list needed; /* roughly in the order in which they will be: the last one last */
-    size_t bytes;
+    size_t bytes, sent_bytes;
     struct turn_wait commit; /* what is not on disk cannot be let go */
     struct buf scratch;
 };
@@ -33,7 +36,7 @@ static struct list *list_of(struct payloads *p, const struct event *event)
 
 static size_t most(const struct payloads *p)
 {
-    return (size_t)p->hooks->limits->payload_bytes;
+    return (size_t)room_most(p->hooks->limits, p->bytes, p->hooks->limits->payload_bytes);
 }
 
 static void keep(struct payloads *p, struct event *event, struct span payload)
@@ -162,16 +165,26 @@ static struct err *load(struct payloads *p, struct event *event, bool may_wait, 
     return NULL;
 }
 
+void payloads_shrink(struct payloads *p)
+{
+    evict(p, NULL);
+}
+
+uint64_t payloads_bytes(const struct payloads *p)
+{
+    return p->bytes;
+}
+
 bool payload_is_loaded(const struct event *event)
 {
-    return event->payload.blob != NULL;
+    return event->payload.blob != NULL || event->payload.sent != NULL;
 }
 
 bool payload_ready(struct payloads *p, struct event *event)
 {
     bool is_there = true;
 
-    if (event->payload.blob == NULL)
+    if (!payload_is_loaded(event))
         err_free(load(p, event, false, &is_there)); /* payload_get will tell */
     return is_there;
 }
@@ -180,8 +193,42 @@ struct err *payload_get(struct payloads *p, struct event *event, struct blob **o
 {
     bool is_there;
 
-    if (event->payload.blob == NULL)
+    if (!payload_is_loaded(event))
         TRY(load(p, event, true, &is_there));
-    *out_blob = blob_ref(event->payload.blob);
+    *out_blob = blob_ref(event->payload.sent != NULL ? event->payload.sent : event->payload.blob);
     return NULL;
+}
+
+struct err *payload_send(struct payloads *p, struct event *event, struct share *share,
+                         struct blob **out_blob)
+{
+    TRY(payload_get(p, event, out_blob));
+    if (event->payload.attempts++ == 0) {
+        event->payload.sent = blob_ref(*out_blob);
+        event->payload.share = share_ref(share);
+        share->account->bytes += (*out_blob)->n;
+        p->sent_bytes += (*out_blob)->n;
+    }
+    return NULL;
+}
+
+void payload_sent(struct payloads *p, struct event *event)
+{
+    MUST(event->payload.attempts > 0);
+    if (--event->payload.attempts > 0)
+        return;
+    p->sent_bytes -= event->payload.sent->n;
+    event->payload.share->account->bytes -= event->payload.sent->n;
+    share_unref(TAKE(event->payload.share));
+    blob_unref(TAKE(event->payload.sent));
+}
+
+bool payload_is_sent(const struct event *event)
+{
+    return event->payload.sent != NULL;
+}
+
+uint64_t payloads_sent_bytes(const struct payloads *p)
+{
+    return p->sent_bytes;
 }

@@ -1,8 +1,13 @@
+/* A table of rules, each with an age, a number and mostly a number of bytes; what is oldest goes
+ * first. Near MemoryBytes the log that takes most gives way too, down to LEAST_LOG_BYTES, so that
+ * what has happened last can still be looked up. */
 #include "hooks/retention.h"
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/room.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
@@ -22,6 +27,7 @@ enum {
     AGAIN_MS = 1,          /* while there is more to take out */
     FULL_DISK_MS = 1000,   /* when the deletions found no room */
     LATER_MS = 60 * 60000, /* ages are looked at at least this often */
+    LEAST_LOG_BYTES = 1 << 20,
 };
 
 #define SECOND_NS INT64_C(1000000000)
@@ -43,6 +49,12 @@ struct rule {
                         const void *previous); /* NULL: the first / none */
     int64_t (*time)(const void *object);
     void (*forget)(const void *object, struct change *change);
+    /* The limit in bytes, those of all, and of one. NULL: they are small and alike, so their number
+     * is enough. */
+    size_t bytes_offset;
+    uint64_t (*bytes)(const struct hooks *hooks);
+    size_t (*size)(const void *object);
+    bool makes_room; /* a log: gives way near MemoryBytes */
 };
 
 static const void *next_entity(const struct collection *c, const void *previous)
@@ -66,6 +78,31 @@ static void forget_entity(const void *object, struct change *change)
     const struct entity *e = object;
 
     change_delete_entity(change, collection_name(e->collection), &e->id);
+}
+
+static size_t entity_size(const void *object)
+{
+    return entity_bytes(object);
+}
+
+static uint64_t bytes_of_errors(const struct hooks *hooks)
+{
+    return collection_bytes(hooks->retention->errors);
+}
+
+static uint64_t bytes_of_log(const struct hooks *hooks)
+{
+    return collection_bytes(hooks->retention->log);
+}
+
+static uint64_t bytes_of_events(const struct hooks *hooks)
+{
+    return events_bytes(hooks->events);
+}
+
+static size_t event_size(const void *object)
+{
+    return event_bytes(object);
 }
 
 static size_t count_errors(const struct hooks *hooks)
@@ -154,16 +191,19 @@ static void forget_once(const void *object, struct change *change)
     once_forget(change, object);
 }
 
-#define LIMITED_BY(most, age, unit_ns)                                                             \
-    offsetof(struct retention_limits, most), offsetof(struct retention_limits, age), unit_ns
+#define LIMIT(member) offsetof(struct retention_limits, member)
 
 static const struct rule rules[] = {
-    {LIMITED_BY(errors, error_days, DAY_NS), count_errors, next_error, entity_time, forget_entity},
-    {LIMITED_BY(log_entries, log_days, DAY_NS), count_log, next_log, entity_time, forget_entity},
-    {LIMITED_BY(log_entries, log_days, DAY_NS), count_ended, next_ended, ended_time, forget_ended},
-    {LIMITED_BY(events, event_days, DAY_NS), count_events, next_event, event_time, forget_event},
-    {LIMITED_BY(idempotency_keys, idempotency_seconds, SECOND_NS), count_once, next_once, once_time,
-     forget_once},
+    {LIMIT(errors), LIMIT(error_days), DAY_NS, count_errors, next_error, entity_time, forget_entity,
+     LIMIT(error_bytes), bytes_of_errors, entity_size, true},
+    {LIMIT(log_entries), LIMIT(log_days), DAY_NS, count_log, next_log, entity_time, forget_entity,
+     LIMIT(log_bytes), bytes_of_log, entity_size, true},
+    {LIMIT(log_entries), LIMIT(log_days), DAY_NS, count_ended, next_ended, ended_time, forget_ended,
+     0, NULL, NULL, false},
+    {LIMIT(events), LIMIT(event_days), DAY_NS, count_events, next_event, event_time, forget_event,
+     LIMIT(event_bytes), bytes_of_events, event_size, false},
+    {LIMIT(idempotency_keys), LIMIT(idempotency_seconds), SECOND_NS, count_once, next_once,
+     once_time, forget_once, 0, NULL, NULL, false},
 };
 
 static int64_t limit_at(const struct hooks *hooks, size_t offset)
@@ -180,17 +220,50 @@ static int64_t due_at(const struct hooks *hooks, const struct rule *rule, const 
     return oldest == NULL ? INT64_MAX : rule->time(oldest) + age * unit_ns;
 }
 
+static uint64_t bytes_of(const struct hooks *hooks, const struct rule *rule)
+{
+    return rule->bytes == NULL ? 0 : rule->bytes(hooks);
+}
+
+/* The log that is to give way, because the heap is near to MemoryBytes: the one that takes most.
+ * NULL: none has to, or none can. */
+static const struct rule *log_to_shorten(const struct hooks *hooks)
+{
+    const struct rule *largest = NULL;
+
+    if (room_short(hooks->limits) == 0)
+        return NULL;
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+        if (rules[i].makes_room && bytes_of(hooks, &rules[i]) > LEAST_LOG_BYTES &&
+            (largest == NULL || bytes_of(hooks, &rules[i]) > bytes_of(hooks, largest)))
+            largest = &rules[i];
+    return largest;
+}
+
+/* The most bytes that the rule leaves now. */
+static uint64_t most_bytes(const struct hooks *hooks, const struct rule *rule)
+{
+    uint64_t own = rule->bytes == NULL ? UINT64_MAX : (uint64_t)limit_at(hooks, rule->bytes_offset);
+    uint64_t bytes = bytes_of(hooks, rule), missing = room_short(hooks->limits);
+
+    if (rule != log_to_shorten(hooks))
+        return own;
+    return MIN(own, MAX(bytes - MIN(bytes, missing), LEAST_LOG_BYTES));
+}
+
 /* Adds the deletion of what has to go, a slice at most. */
 static size_t expire(const struct hooks *hooks, const struct rule *rule, struct change *change)
 {
     int64_t most = limit_at(hooks, rule->most_offset);
     int64_t count = (int64_t)rule->count(hooks);
+    uint64_t bytes_most = most_bytes(hooks, rule), bytes = bytes_of(hooks, rule);
     size_t taken = 0;
 
     for (const void *object = rule->next(hooks, NULL); object != NULL && taken < SLICE;
          object = rule->next(hooks, object)) {
-        if (count <= most && due_at(hooks, rule, object) > clock_unix_ns())
+        if (count <= most && bytes <= bytes_most && due_at(hooks, rule, object) > clock_unix_ns())
             break;
+        bytes -= rule->size == NULL ? 0 : rule->size(object);
         rule->forget(object, change);
         count--;
         taken++;
@@ -235,24 +308,38 @@ static struct err *take_out(struct hooks *hooks, struct arena *a, uint64_t *out_
     e = turn_apply(hooks->turn, &change, &serial);
     change_done(&change);
     if (e == NULL)
-        *out_ms = more ? AGAIN_MS : ms_until_next(hooks);
+        *out_ms = more || log_to_shorten(hooks) != NULL ? AGAIN_MS : ms_until_next(hooks);
     return e;
+}
+
+/* What the journal has too is let go before anything is lost. */
+static void shed_payloads(const struct hooks *hooks)
+{
+    if (room_short(hooks->limits) > 0)
+        payloads_shrink(events_payloads(hooks->events));
+}
+
+static void take_out_or_warn(struct retention *r, uint64_t *ms)
+{
+    struct arena a;
+    struct err *e;
+
+    arena_init(&a);
+    shed_payloads(r->hooks);
+    e = take_out(r->hooks, &a, ms);
+    if (e != NULL) {
+        log_warn("retention", "nothing is taken out now: %.*s", SPAN_FMT(err_message(e)));
+        err_free(e);
+    }
+    arena_done(&a);
 }
 
 static void on_time(struct timer *timer)
 {
     struct retention *r = CONTAINER_OF(timer, struct retention, timer);
     uint64_t ms = FULL_DISK_MS;
-    struct arena a;
-    struct err *e;
 
-    arena_init(&a);
-    e = take_out(r->hooks, &a, &ms);
-    if (e != NULL) {
-        log_warn("retention", "nothing is taken out now: %.*s", SPAN_FMT(err_message(e)));
-        err_free(e);
-    }
-    arena_done(&a);
+    take_out_or_warn(r, &ms);
     /* What is stored meanwhile puts nothing off. */
     r->is_soon = !is_empty(r->hooks) && ms <= SOON_MS;
     if (!is_empty(r->hooks))
@@ -267,6 +354,24 @@ void retention_wake(struct retention *r)
         return;
     r->is_soon = true;
     timer_start(r->hooks->loop, &r->timer, SOON_MS);
+}
+
+void retention_make_room(struct retention *r)
+{
+    uint64_t ms = FULL_DISK_MS;
+
+    take_out_or_warn(r, &ms);
+    retention_wake(r);
+}
+
+uint64_t retention_error_bytes(const struct retention *r)
+{
+    return collection_bytes(r->errors);
+}
+
+uint64_t retention_log_bytes(const struct retention *r)
+{
+    return collection_bytes(r->log);
 }
 
 bool retention_idle(const struct retention *r)

@@ -109,25 +109,38 @@ static void note_wants(struct share *share)
     wake(share->shares);
 }
 
-/* Is a part of the slots free, and does nobody else want any? */
-static bool may_have_more(const struct share *share)
+/* Is there, and will there be, no other account at all? Everybody's is always there. */
+static bool is_the_only_one(const struct share *share)
 {
-    const struct hooks *hooks = share->shares->hooks;
-    size_t most = hooks->in_flight_most;
+    return accounts_count(share->shares->hooks->rest->accounts) == 1;
+}
 
-    return share->shares->wanting <= share->is_wanting &&
-           deliveries_in_flight(hooks->deliveries) + pacing_spare(most) < most;
+static bool has_half(const struct share *share, enum pace pace, size_t most)
+{
+    return share->account->in_flight >= pacing_half(PACE_PROMPT, most) ||
+           (pace != PACE_PROMPT && share->not_prompt_in_flight >= pacing_half(pace, most));
+}
+
+/* A part of the slots stays free for who comes next, whatever that is like. */
+static bool may_have_more(const struct share *share, enum pace pace, size_t most)
+{
+    const struct deliveries *d = share->shares->hooks->deliveries;
+    size_t spare = pacing_spare(most);
+
+    if (deliveries_in_flight(d) + spare >= most)
+        return false;
+    if (pace == PACE_PROMPT)
+        return share->shares->wanting <= share->is_wanting;
+    return map_count(&share->shares->by_account) == 1 &&
+           d->not_prompt_in_flight + spare < pacing_slots(PACE_SLOW, most);
 }
 
 bool share_admits(const struct share *share, enum pace pace)
 {
     size_t most = share->shares->hooks->in_flight_most;
 
-    if (map_count(&share->shares->by_account) == 1)
-        return true;
-    if (share->account->in_flight >= pacing_half(PACE_PROMPT, most))
-        return pace == PACE_PROMPT && may_have_more(share);
-    return pace == PACE_PROMPT || share->not_prompt_in_flight < pacing_half(pace, most);
+    return !has_half(share, pace, most) || may_have_more(share, pace, most) ||
+           is_the_only_one(share);
 }
 
 void share_take_slots(struct share *share, enum pace pace, int more)
@@ -149,17 +162,18 @@ static struct lane *first_in(const struct share *share, enum share_line line)
 
 static struct lane *first_of(const struct share *share, enum pace pace)
 {
-    bool is_admitted = share_admits(share, pace);
-
-    if (pace != PACE_PROMPT)
-        return is_admitted ? first_in(share, (enum share_line)pace) : NULL;
-    return first_in(share,
-                    is_admitted && !list_empty(&share->line[LINE_SATED]) ? LINE_SATED : LINE_READY);
+    if (pace == PACE_PROMPT && list_empty(&share->line[LINE_SATED]))
+        return first_in(share, LINE_READY); /* as nearly always */
+    if (share_admits(share, pace))
+        return first_in(share, pace == PACE_PROMPT ? LINE_SATED : (enum share_line)pace);
+    return pace == PACE_PROMPT ? first_in(share, LINE_READY) : NULL;
 }
 
 struct lane *share_next(const struct shares *s, enum pace pace)
 {
-    LIST_EACH(&s->ring[pace], at) {
+    const struct list *ring = &s->ring[pace];
+
+    for (struct list_link *at = list_first(ring); at != NULL; at = list_next(ring, at)) {
         struct lane *lane = first_of(CONTAINER_OF(at - pace, struct share, turn[0]), pace);
 
         if (lane != NULL)

@@ -9,8 +9,8 @@
  *
  * An account that has its half is passed over, and starts nothing while others want slots. No more
  * than three can have it, so few are ever passed over. When nobody else wants any, receivers that
- * are known to be prompt go on, as their slots come back soon; those of others would not, when
- * somebody comes. */
+ * are known to be prompt go on, as their slots come back soon; others only when nobody else has
+ * webhooks, as theirs would not, when somebody comes. Either way a part is kept for who does. */
 #ifndef HOOKS_SHARE_H
 #define HOOKS_SHARE_H
 

@@ -48,17 +48,40 @@ static struct span draft_string(const struct draft *draft, struct span name, str
 
 /* Headers. --------------------------------------------------------------------------------- */
 
+/* What frames a request, says whose it is, or is ours to say. */
 static bool is_reserved_header(struct span name)
 {
     static const struct span names[] = {
-        SPAN_INIT("Host"),       SPAN_INIT("Content-Length"), SPAN_INIT("Transfer-Encoding"),
-        SPAN_INIT("Connection"), SPAN_INIT("Upgrade"),
+        SPAN_INIT("Host"),       SPAN_INIT("Content-Length"),   SPAN_INIT("Transfer-Encoding"),
+        SPAN_INIT("Connection"), SPAN_INIT("Proxy-Connection"), SPAN_INIT("Upgrade"),
+        SPAN_INIT("TE"),         SPAN_INIT("Trailer"),          SPAN_INIT("Expect"),
+        SPAN_INIT("Forwarded"),  SPAN_INIT("HTTP2-Settings"),   SPAN_INIT("X-Real-IP"),
+    };
+    static const struct span prefixes[] = {
+        SPAN_INIT("X-Forwarded-"),
+        SPAN_INIT("webhook-"),
+        SPAN_INIT("ce-"),
+        SPAN_INIT("Svc-"),
     };
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (span_ieq(name, names[i]))
             return true;
-    return span_istarts(name, SPAN("webhook-")) || span_istarts(name, SPAN("Svc-"));
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+        if (span_istarts(name, prefixes[i]))
+            return true;
+    return false;
+}
+
+static bool has_control(struct span text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+
+        if (c < 0x20 || c == 0x7f)
+            return true;
+    }
+    return false;
 }
 
 static struct err *check_header_value(struct span name, struct json_value value, struct arena *a)
@@ -68,10 +91,10 @@ static struct err *check_header_value(struct span name, struct json_value value,
     if (json_type(value) != JSON_STRING)
         return ERR(ERR_INVALID_ENTITY, "the value of '%.*s' is not a string", SPAN_FMT(name));
     text = json_string(value, a);
-    for (size_t i = 0; i < text.n; i++)
-        if (text.p[i] == '\r' || text.p[i] == '\n' || text.p[i] == 0)
-            return ERR(ERR_INVALID_ENTITY,
-                       "the value of '%.*s' has a line break or a NUL character", SPAN_FMT(name));
+    if (has_control(text))
+        return ERR(ERR_INVALID_ENTITY,
+                   "the value of '%.*s' has a line break, or another control character",
+                   SPAN_FMT(name));
     if (!span_ieq(name, SPAN("Content-Type")) || negotiate_is_media_type(text))
         return NULL;
     return ERR(ERR_INVALID_ENTITY, "the value of 'Content-Type' is no media type");

@@ -1,6 +1,7 @@
 /* An entry of the log a finished attempt: the table of its properties, and its text. */
 #include "hooks/webhook_log.h"
 
+#include "base/json.h"
 #include "base/member.h"
 #include "query/shape.h"
 #include "rest/status.h"
@@ -8,7 +9,10 @@
 
 const struct span webhook_log_resource = SPAN_INIT("Svc.Admin.WebhookLog");
 
-enum { USUAL_BYTES = 1023 }; /* of an entry; most are shorter */
+enum {
+    USUAL_BYTES = 1023, /* of an entry; most are shorter */
+    ERROR_BYTES = 2048,
+};
 
 static const struct property properties[] = {
     ID_PROPERTY("ID of the entry"),
@@ -36,6 +40,14 @@ static const struct property properties[] = {
 
 const struct shape webhook_log_shape = {properties, ARRAY_LEN(properties), false};
 
+/* As much of it as is written in so many bytes: what is escaped takes up to six times its own. */
+static struct span cut(struct span text, size_t most)
+{
+    size_t written;
+
+    return text.n == 0 ? text : json_cut_string(text, most, &written);
+}
+
 static void add_json(struct buf *b, const struct webhook_log_entry *entry, const struct uuid *id,
                      uint64_t object_no)
 {
@@ -53,14 +65,15 @@ static void add_json(struct buf *b, const struct webhook_log_entry *entry, const
     member_add_bool(b, SPAN("IsSuccess"), entry->is_success);
     member_add_text_or_null(b, SPAN("ResponseStatus"), span_str(reason));
     member_add_u64_or_null(b, SPAN("StatusCode"), (uint64_t)entry->status);
-    member_add_text_or_null(b, SPAN("Error"), entry->error);
+    member_add_text_or_null(b, SPAN("Error"), cut(entry->error, ERROR_BYTES));
     member_add_u64(b, SPAN("BodyByteCount"), entry->body_bytes);
     member_add_u64(b, SPAN("DurationMs"), entry->duration_ms);
     member_add_u64(b, SPAN("DnsMs"), entry->dns_ms);
     member_add_u64(b, SPAN("ConnectMs"), entry->connect_ms);
     member_add_u64(b, SPAN("TlsMs"), entry->tls_ms);
     member_add_u64(b, SPAN("FirstByteMs"), entry->first_byte_ms);
-    member_add_text_or_null(b, SPAN("ResponseBody"), entry->response_body);
+    member_add_text_or_null(b, SPAN("ResponseBody"),
+                            cut(entry->response_body, WEBHOOK_LOG_BODY_BYTES));
     member_add_text_or_null(b, SPAN("Tenant"), entry->tenant);
     member_add_u64(b, SPAN("ObjectNo"), object_no);
     buf_add_char(b, '}');

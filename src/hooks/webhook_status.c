@@ -100,6 +100,11 @@ static struct span reason_of_throttle(const struct hooks *hooks, const struct la
     case LANE_AS_SLOW:
         return SPAN("what receivers that are not known to answer within a second may have of the "
                     "configuration's Delivery.MaxInFlight is taken");
+    case LANE_AT_BODY_BYTES:
+        return arena_printf(a,
+                            "bodies of attempts under way take what they may (the configuration's "
+                            "Delivery.BodyBytesInFlight, %llu, within Limits.MemoryBytes)",
+                            (unsigned long long)hooks->body_bytes_most);
     case LANE_UNPROVED_AT_HALF:
     case LANE_SLOW_AT_HALF:
         return SPAN("its account has half of what receivers that are not known to answer within a "

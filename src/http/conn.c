@@ -19,6 +19,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/room.h"
+#include "fetch/fetch.h"
 #include "http/forwarded.h"
 #include "http/reply.h"
 #include "rest/clients.h"
@@ -69,19 +71,35 @@ void conn_look_within(struct conn *c, uint64_t ms)
 
 /* Requests. --------------------------------------------------------------------------------- */
 
-static void find_client(const struct conn *c, struct request *request, struct in6_addr *room)
+/* When the first request is there: then whoever made the connection knows of it. */
+static bool is_own(struct conn *c)
+{
+    struct ip_ends ends;
+
+    if (!c->is_known)
+        c->is_own = c->server->own != NULL && tcp_ends(c->tcp, &ends) &&
+                    fetch_is_own(c->server->own, &ends);
+    c->is_known = true;
+    return c->is_own;
+}
+
+static void find_client(struct conn *c, struct request *request, struct in6_addr *room)
 {
     const struct ip_ranges *proxies = c->server->proxies;
 
     if (c->client != NULL)
         request->client = client_address(c->client);
+    else if (is_own(c))
+        request->client = tcp_peer_ip(c->tcp, room) ? room : NULL;
     else if (forwarded_client(request->headers, request->header_count, proxies, room))
         request->client = room;
 }
 
 static void evaluate(struct http_server *s, const struct request *request)
 {
-    if (s->held_bytes > (uint64_t)s->rest->limits->unread_bytes) {
+    const struct limits *limits = s->rest->limits;
+
+    if (s->held_bytes > room_most(limits, s->held_bytes, limits->unread_bytes)) {
         refusal_answer(s, REFUSAL_HELD);
         return;
     }
@@ -107,28 +125,57 @@ static void add_answer(struct conn *c, const struct asked *asked, bool keep_aliv
     conn_add_reply(c, &s->response, asked);
 }
 
-static void answer(struct conn *c)
+static struct request request_of(struct conn *c, const struct h1_request *r, struct in6_addr *room)
 {
-    struct http_server *s = c->server;
-    const struct h1_request *r = h1_request(c->h1);
-    struct in6_addr forwarded;
     struct request request = {
         .method = r->method,
         .target = r->target,
+        .host = r->host,
         .headers = r->headers,
         .header_count = r->header_count,
         .body = r->has_body ? r->body : (struct span){NULL, 0},
         .gives_way = true,
     };
+
+    find_client(c, &request, room);
+    return request;
+}
+
+static void answer(struct conn *c)
+{
+    struct http_server *s = c->server;
+    const struct h1_request *r = h1_request(c->h1);
+    struct in6_addr forwarded;
+    struct request request = request_of(c, r, &forwarded);
     struct asked asked = {r->method, r->is_http10, s->now_ns, NULL};
 
-    find_client(c, &request, &forwarded);
     asked.client = request.client;
     evaluate(s, &request);
     if (s->response.scan != NULL)
         conn_hold(c, &request, &asked, r->keep_alive);
     else
         add_answer(c, &asked, r->keep_alive);
+}
+
+/* Of a request whose head has come and whose body has not: who may not ask, need not send it, and
+ * is heard no more. */
+static bool admit(struct conn *c)
+{
+    struct http_server *s = c->server;
+    const struct h1_request *r;
+    struct in6_addr forwarded;
+    struct request request;
+    struct asked asked;
+
+    if (c->is_admitted || h1_phase(c->h1) != H1_BODY)
+        return true;
+    r = h1_awaiting(c->h1);
+    request = request_of(c, r, &forwarded);
+    asked = (struct asked){r->method, r->is_http10, s->now_ns, request.client};
+    c->is_admitted = request_admit(s->rest, &request, &s->response);
+    if (!c->is_admitted)
+        add_answer(c, &asked, false);
+    return c->is_admitted;
 }
 
 static enum err_code code_of_status(int status)
@@ -183,17 +230,24 @@ static void refuse_failure(struct conn *c)
 
 static void leave_incoming(struct conn *c)
 {
-    if (!list_linked(&c->incoming))
+    if (!heap_contains(&c->incoming))
         return;
-    list_remove(&c->server->incoming, &c->incoming);
+    heap_remove(&c->server->incoming, &c->incoming);
     conn_metrics_of(c)->incoming_bytes -= c->incoming_bytes;
     c->incoming_bytes = 0;
 }
 
-/* Its parser goes at once, for the sake of which this is done. */
-static void refuse_first_incoming(struct http_server *s)
+bool conn_holds_more(const struct heap_node *a, const struct heap_node *b)
 {
-    struct conn *c = CONTAINER_OF(list_first(&s->incoming), struct conn, incoming);
+    return CONTAINER_OF_CONST(a, struct conn, incoming)->incoming_bytes >
+           CONTAINER_OF_CONST(b, struct conn, incoming)->incoming_bytes;
+}
+
+/* Who takes most makes room, not who came first. Its parser goes at once, for the sake of which
+ * this is done. */
+static void refuse_largest_incoming(struct http_server *s)
+{
+    struct conn *c = CONTAINER_OF(heap_first(&s->incoming), struct conn, incoming);
 
     leave_incoming(c);
     conn_metrics_of(c)->limit_hits[METRIC_INCOMING_BYTES]++;
@@ -209,7 +263,7 @@ static void note_incoming(struct conn *c)
 {
     struct http_server *s = c->server;
     struct metrics *m = conn_metrics_of(c);
-    uint64_t bytes;
+    uint64_t bytes, most;
 
     if (c->phase == H1_IDLE || c->closes_when_sent) {
         leave_incoming(c);
@@ -218,16 +272,19 @@ static void note_incoming(struct conn *c)
     bytes = h1_held_bytes(c->h1);
     m->incoming_bytes += bytes - c->incoming_bytes;
     c->incoming_bytes = bytes;
-    if (!list_linked(&c->incoming))
-        list_push_back(&s->incoming, &c->incoming);
-    while (m->incoming_bytes > (uint64_t)conn_limits_of(c)->incoming_bytes)
-        refuse_first_incoming(s);
+    if (heap_contains(&c->incoming))
+        heap_update(&s->incoming, &c->incoming);
+    else
+        heap_add(&s->incoming, &c->incoming);
+    most = room_most(conn_limits_of(c), m->incoming_bytes, conn_limits_of(c)->incoming_bytes);
+    while (m->incoming_bytes > most)
+        refuse_largest_incoming(s);
 }
 
 static bool owes_enough(const struct conn *c)
 {
     return c->mark_count >= (size_t)conn_limits_of(c)->pipelined_requests ||
-           c->output.n + tcp_pending(c->tcp) >= (size_t)conn_limits_of(c)->output_bytes;
+           c->output.n + tcp_pending(c->tcp) > (size_t)conn_limits_of(c)->connection_unread_bytes;
 }
 
 static void note_phase(struct conn *c)
@@ -267,7 +324,8 @@ static struct span take_requests(struct conn *c, struct span bytes)
 
         bytes = span_sub(bytes, taken, bytes.n);
         if (result == H1_NEED_MORE) {
-            answer_continue(c);
+            if (admit(c))
+                answer_continue(c);
             continue;
         }
         if (result == H1_FAILED) {
@@ -276,6 +334,7 @@ static struct span take_requests(struct conn *c, struct span bytes)
         }
         answer(c);
         h1_next(c->h1);
+        c->is_admitted = false;
         leave_incoming(c); /* what comes next has begun later */
         c->phase_since_ms = c->server->now_ns / 1000000;
         budget--;

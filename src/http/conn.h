@@ -2,6 +2,7 @@
 #ifndef HTTP_CONN_H
 #define HTTP_CONN_H
 
+#include "base/heap.h"
 #include "http/server.h"
 #include "rest/response.h"
 
@@ -19,7 +20,7 @@ struct http_server {
     struct list conns;        /* struct conn */
     struct list proxied;      /* struct proxied */
     struct list idle;         /* struct conn that have nothing under way, longest first */
-    struct list incoming;     /* struct conn whose request has not come whole, first begun first */
+    struct heap incoming;     /* struct conn whose request has not come whole, most bytes first */
     struct list unread;       /* struct conn that have not taken their answers, longest first */
     struct response response; /* requests are evaluated one at a time */
     struct h1 *spare_h1;      /* NULL: lent */
@@ -33,6 +34,7 @@ struct http_server {
     size_t connections, refused;     /* the latter among the former */
     uint64_t held_bytes;             /* of answers that wait for a commit */
     const struct ip_ranges *proxies; /* that are trusted, besides UNIX sockets */
+    const struct fetcher *own;       /* that is none of those; NULL: there is none */
     uint64_t silent_until_ms;        /* about what clients do */
     bool is_draining, is_closing;
     struct loop_task ended; /* tells the owner that the last connection is gone */
@@ -51,6 +53,8 @@ void conn_drain(struct list_link *link);
 /* Closes the connection that has been idle for longest, unless that is not long: somebody may be
  * about to use it. */
 bool conn_make_room(struct http_server *server);
+/* The order of `incoming`. */
+bool conn_holds_more(const struct heap_node *a, const struct heap_node *b);
 /* Closes at once. */
 void conn_close(struct list_link *link, enum tcp_close_reason reason);
 

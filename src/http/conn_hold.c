@@ -34,6 +34,8 @@ static void copy_request(struct held *h, const struct request *request)
     *r = *request;
     r->method = arena_copy(a, request->method);
     r->target = arena_copy(a, request->target);
+    if (request->host.p != NULL)
+        r->host = arena_copy(a, request->host);
     if (request->body.p != NULL)
         r->body = arena_copy(a, request->body);
     copy_headers(r, a);

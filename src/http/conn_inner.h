@@ -34,9 +34,11 @@ struct conn {
     enum tcp_close_reason close_reason;
     bool is_paused, is_closing, is_ended;
     bool closes_when_sent;
+    bool is_known, is_own;     /* whether it is our own, which is looked at once */
+    bool is_admitted;          /* the request whose body is awaited */
     struct list_link idle;     /* linked: nothing is under way */
     uint64_t idle_since_ms;    /* then, to within IDLE_ORDER_MS */
-    struct list_link incoming; /* linked: a request has not come whole */
+    struct heap_node incoming; /* in the heap: a request has not come whole */
     struct list_link unread;   /* linked: the client has not taken all that was sent */
 
     struct list_link link;

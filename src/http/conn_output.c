@@ -1,12 +1,14 @@
 /* Answers, as conn.c says. A client need not take them as fast as they come: what the kernel does
- * not take is held, up to OutputBytes a connection, and UnreadBytes for all. Past the latter those
- * are closed that have taken nothing for longest: `unread` of the server has them in that order.
- * What waits for a commit is bounded by the same number: then requests are refused (conn.c). */
+ * not take is held, past ConnectionUnreadBytes only of requests that were read before, and
+ * UnreadBytes for all. Past the latter those are closed that have taken nothing for longest:
+ * `unread` of the server has them in that order. What waits for a commit is bounded by the same
+ * number: then requests are refused (conn.c). */
 #include "http/conn_inner.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/metric.h"
+#include "base/room.h"
 #include "http/reply.h"
 #include "rest/clients.h"
 #include "rest/metrics.h"
@@ -120,6 +122,7 @@ static void note_unread(struct conn *c, uint64_t bytes)
 {
     struct http_server *s = c->server;
     struct metrics *m = conn_metrics_of(c);
+    uint64_t most;
 
     m->unread_bytes += bytes - c->unread_bytes;
     c->unread_bytes = bytes;
@@ -128,7 +131,8 @@ static void note_unread(struct conn *c, uint64_t bytes)
         list_push_back(&s->unread, &c->unread);
         conn_look_within(c, conn_idle_ms(c));
     }
-    while (m->unread_bytes > (uint64_t)conn_limits_of(c)->unread_bytes)
+    most = room_most(conn_limits_of(c), m->unread_bytes, conn_limits_of(c)->unread_bytes);
+    while (m->unread_bytes > most)
         close_longest_unread(s);
 }
 

@@ -227,6 +227,12 @@ const struct h1_request *h1_request(const struct h1 *p)
     return &p->request;
 }
 
+const struct h1_request *h1_awaiting(const struct h1 *p)
+{
+    MUST(h1_phase(p) == H1_BODY);
+    return &p->request;
+}
+
 const struct h1_failure *h1_failure(const struct h1 *p)
 {
     MUST(p->part == H1_PART_FAILED);

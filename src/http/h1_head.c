@@ -204,7 +204,15 @@ static enum h1_fail read_expect(struct h1 *p, struct span value)
     return H1_OK;
 }
 
-enum { SEEN_HOST = 1, SEEN_LENGTH = 2, SEEN_CODING = 4 };
+/* Whose request it is, access says. */
+static enum h1_fail read_authorization(struct h1 *p, struct span value)
+{
+    (void)p;
+    (void)value;
+    return H1_OK;
+}
+
+enum { SEEN_HOST = 1, SEEN_LENGTH = 2, SEEN_CODING = 4, SEEN_KEY = 8 };
 
 /* The fields that mean something here. */
 static const struct special {
@@ -219,6 +227,7 @@ static const struct special {
      read_content_length},
     {SPAN_INIT("transfer-encoding"), SEEN_CODING, SEEN_LENGTH | SEEN_CODING, H1_TWO_LENGTHS,
      read_transfer_encoding},
+    {SPAN_INIT("authorization"), SEEN_KEY, SEEN_KEY, H1_TWO_KEYS, read_authorization},
     {SPAN_INIT("connection"), 0, 0, H1_OK, read_connection},
     {SPAN_INIT("expect"), 0, 0, H1_OK, read_expect},
 };

@@ -30,6 +30,7 @@
     X(H1_BAD_HOST, 400, "Host is malformed.")                                                      \
     X(H1_TWO_HOSTS, 400, "Host is given more than once.")                                          \
     X(H1_BAD_LENGTH, 400, "Content-Length is not a number of bytes.")                              \
+    X(H1_TWO_KEYS, 400, "Authorization is given more than once.")                                  \
     X(H1_TWO_LENGTHS, 400,                                                                         \
       "Content-Length or Transfer-Encoding is given more than once, or both are.")                 \
     X(H1_BAD_CODING, 400, "Transfer-Encoding is malformed or does not end in chunked.")            \

@@ -128,6 +128,7 @@ static void close_proxied(struct http_server *s)
 
 static void server_free(struct http_server *s)
 {
+    heap_done(&s->incoming);
     buf_done(&s->common);
     response_done(&s->response);
     h1_free(s->spare_h1);
@@ -164,7 +165,7 @@ struct http_server *http_server_new(struct loop *loop, struct rest *rest)
     list_init(&s->listeners);
     list_init(&s->conns);
     list_init(&s->proxied);
-    list_init(&s->incoming);
+    heap_init(&s->incoming, conn_holds_more);
     list_init(&s->unread);
     list_init(&s->idle);
     response_init(&s->response, (size_t)rest->limits->answer_bytes);
@@ -177,6 +178,11 @@ struct http_server *http_server_new(struct loop *loop, struct rest *rest)
 void http_server_trust(struct http_server *s, const struct ip_ranges *proxies)
 {
     s->proxies = proxies;
+}
+
+void http_server_distrust(struct http_server *s, const struct fetcher *own)
+{
+    s->own = own;
 }
 
 struct err *http_server_bind(struct http_server *s, const struct tcp_address *address,

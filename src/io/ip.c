@@ -61,6 +61,36 @@ const char *ip_text(const struct in6_addr *ip, char out_text[INET6_ADDRSTRLEN])
     return inet_ntop(AF_INET6, ip, out_text, INET6_ADDRSTRLEN);
 }
 
+static bool read_end(const struct sockaddr_storage *address, struct in6_addr *out_ip,
+                     uint16_t *out_port)
+{
+    struct sockaddr_in6 v6;
+    struct sockaddr_in v4;
+
+    if (!ip_of_sockaddr((const struct sockaddr *)address, out_ip))
+        return false;
+    memcpy(&v4, address, sizeof(v4));
+    memcpy(&v6, address, sizeof(v6));
+    *out_port = ntohs(address->ss_family == AF_INET ? v4.sin_port : v6.sin6_port);
+    return true;
+}
+
+bool ip_ends_of(int fd, struct ip_ends *out_ends)
+{
+    struct sockaddr_storage local, remote;
+    socklen_t local_bytes = sizeof(local), remote_bytes = sizeof(remote);
+
+    return getsockname(fd, (struct sockaddr *)&local, &local_bytes) == 0 &&
+           getpeername(fd, (struct sockaddr *)&remote, &remote_bytes) == 0 &&
+           read_end(&local, &out_ends->local, &out_ends->local_port) &&
+           read_end(&remote, &out_ends->remote, &out_ends->remote_port);
+}
+
+struct ip_ends ip_ends_reversed(const struct ip_ends *ends)
+{
+    return (struct ip_ends){ends->remote, ends->local, ends->remote_port, ends->local_port};
+}
+
 static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned bits)
 {
     unsigned whole = bits / 8, rest = bits % 8;

@@ -382,3 +382,8 @@ bool tcp_peer_ip(const struct tcp_conn *conn, struct in6_addr *out_ip)
 {
     return ip_parse(span_str(conn->peer), out_ip);
 }
+
+bool tcp_ends(const struct tcp_conn *conn, struct ip_ends *out_ends)
+{
+    return ip_ends_of(conn->fd, out_ends);
+}

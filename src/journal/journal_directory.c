@@ -43,9 +43,31 @@ static struct err *open_directory(struct journal *j)
     return NULL;
 }
 
+/* Whoever may write here may put another journal in this one's place. A group may have been given
+ * the directory for this server to be in it. */
+static struct err *check_owner(const struct journal *j)
+{
+    struct stat status;
+
+    if (fstat(j->directory_fd, &status) != 0)
+        return ERR(ERR_STORAGE_FAILURE, "journal directory %s: %s", j->directory, strerror(errno));
+    if (status.st_uid != 0 && status.st_uid != geteuid())
+        return ERR(
+            ERR_STORAGE_FAILURE,
+            "journal directory %s: it belongs to user %u, neither to root nor to this server",
+            j->directory, (unsigned)status.st_uid);
+    if ((status.st_mode & S_IWOTH) != 0)
+        return ERR(
+            ERR_STORAGE_FAILURE,
+            "journal directory %s: everybody may write there: its mode is %04o: chmod o-w %s",
+            j->directory, (unsigned)status.st_mode & 07777, j->directory);
+    return NULL;
+}
+
 struct err *journal_directory_open(struct journal *j)
 {
     TRY(open_directory(j));
+    TRY(check_owner(j));
     return journal_lock(j->directory, j->directory_fd, &j->lock_fd);
 }
 

@@ -29,7 +29,7 @@ static struct span title_key(const void *item)
 void access_init(struct access *access)
 {
     *access = (struct access){.required = false};
-    map_init(&access->by_digest, digest_key);
+    map_init_own(&access->by_digest, digest_key);
     map_init(&access->by_title, title_key);
     list_init(&access->configured);
 }
@@ -336,7 +336,7 @@ struct err *access_sign_in(const struct access *access, struct span authorizatio
         if (presented.n == 0)
             return ERR(ERR_NOT_SIGNED_IN,
                        "The Authorization header must be 'apikey <KEY>', 'Bearer <KEY>', or "
-                       "Basic with the API key as password.");
+                       "Basic, with the API key as password.");
         key = find_presented(access, presented);
         TRY(check_key(key));
     } else if (access->required) {

@@ -341,7 +341,7 @@ void api_key_note_use(struct api_keys *k, struct access_key *key)
     struct api_key *stored = key->stored;
     int64_t now_s = clock_unix_s(), hour_s = now_s - now_s % HOUR_S;
 
-    key->used_until_ms = loop_now_ms(k->rest->loop) + (uint64_t)(hour_s + HOUR_S - now_s) * 1000;
+    key->used_until_unix_s = hour_s + HOUR_S;
     if (stored == NULL || stored->used_unix_s == hour_s)
         return;
     stored->used_unix_s = hour_s;

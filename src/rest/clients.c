@@ -1,7 +1,11 @@
 /* A map of those that are remembered. Entries with failures are in the list `failed` as well, in
  * the order of their last one, and a timer forgets the front of it when its time has come: as a
  * bucket is full again a minute after the last failure at the latest, none stays for longer than
- * two. */
+ * two.
+ *
+ * Whoever has a network of IPv6 often has 65 536 of them, a site: a /48. A site has failures too,
+ * but neither connections nor requests, and stands in the same map, as an address that no network
+ * is. */
 #include "rest/clients.h"
 
 #include "io/timer.h"
@@ -17,12 +21,13 @@
 
 #include <string.h>
 
-enum { MINUTE_MS = 60000, COMPLAINT_MS = 1000, NETWORK_BYTES = 8 };
+enum { MINUTE_MS = 60000, COMPLAINT_MS = 1000, NETWORK_BYTES = 8, SITE_BYTES = 6, SITE_TIMES = 10 };
 
 struct client {
     struct in6_addr network; /* the key */
     size_t connections, requests;
-    uint64_t full_at_ms; /* when the bucket of failures is full again; loop clock */
+    unsigned fill_times; /* as fast as FailedSignInsPerMinute says its bucket fills */
+    uint64_t full_at_us; /* when the bucket of failures is full again; loop clock */
     struct list_link failed;
 };
 
@@ -52,26 +57,57 @@ static struct in6_addr network_of(const struct in6_addr *ip)
     return network;
 }
 
-static struct client *find(const struct clients *c, const struct in6_addr *ip)
+/* False for IPv4. */
+static bool has_site(const struct in6_addr *ip)
 {
-    struct client wanted;
+    return !IN6_IS_ADDR_V4MAPPED(ip);
+}
 
-    if (ip == NULL || map_count(&c->by_network) == 0)
-        return NULL;
-    wanted.network = network_of(ip);
+static struct in6_addr site_of(const struct in6_addr *ip)
+{
+    struct in6_addr site = *ip;
+
+    memset(site.s6_addr + SITE_BYTES, 0, sizeof(site) - SITE_BYTES);
+    site.s6_addr[sizeof(site) - 1] = 1; /* where networks have 0 */
+    return site;
+}
+
+static struct client *find_network(const struct clients *c, const struct in6_addr *network)
+{
+    const struct client wanted = {.network = *network};
+
     return map_find(&c->by_network, network_key(&wanted));
 }
 
-static struct client *find_or_add(struct clients *c, const struct in6_addr *ip)
+static struct client *find(const struct clients *c, const struct in6_addr *ip)
 {
-    struct client *client = find(c, ip);
+    struct in6_addr network;
+
+    if (ip == NULL || map_count(&c->by_network) == 0)
+        return NULL;
+    network = network_of(ip);
+    return find_network(c, &network);
+}
+
+static struct client *find_or_add_network(struct clients *c, const struct in6_addr *network,
+                                          unsigned fill_times)
+{
+    struct client *client = find_network(c, network);
 
     if (client != NULL)
         return client;
     client = NEW(struct client);
-    client->network = network_of(ip);
+    client->network = *network;
+    client->fill_times = fill_times;
     map_add(&c->by_network, client);
     return client;
+}
+
+static struct client *find_or_add(struct clients *c, const struct in6_addr *ip)
+{
+    struct in6_addr network = network_of(ip);
+
+    return find_or_add_network(c, &network, 1);
 }
 
 static void forget_unneeded(struct clients *c, struct client *client)
@@ -85,7 +121,7 @@ static void forget_unneeded(struct clients *c, struct client *client)
 static void forget_failures(struct clients *c, struct client *client)
 {
     list_remove(&c->failed, &client->failed);
-    client->full_at_ms = 0;
+    client->full_at_us = 0;
     forget_unneeded(c, client);
 }
 
@@ -96,16 +132,20 @@ static struct client *first_failed(const struct clients *c)
     return link == NULL ? NULL : CONTAINER_OF(link, struct client, failed);
 }
 
+static uint64_t now_us(const struct clients *c)
+{
+    return loop_now_ms(c->loop) * 1000;
+}
+
 static void on_forget(struct timer *timer)
 {
     struct clients *c = CONTAINER_OF(timer, struct clients, forget);
-    uint64_t now_ms = loop_now_ms(c->loop);
     struct client *first;
 
-    while ((first = first_failed(c)) != NULL && first->full_at_ms <= now_ms)
+    while ((first = first_failed(c)) != NULL && first->full_at_us <= now_us(c))
         forget_failures(c, first);
     if (first != NULL)
-        timer_start(c->loop, timer, first->full_at_ms - now_ms);
+        timer_start(c->loop, timer, (first->full_at_us - now_us(c) + 999) / 1000);
 }
 
 struct clients *clients_new(struct loop *loop, const struct limits *limits)
@@ -205,25 +245,42 @@ void clients_end(struct clients *c, struct client *client)
 
 /* ---- failed sign-ins ---- */
 
-static uint64_t fill_ms(const struct clients *c)
+static uint64_t failures_most(const struct clients *c, const struct client *client)
 {
-    return MINUTE_MS / (uint64_t)c->limits->failed_sign_ins_per_minute;
+    return (uint64_t)c->limits->failed_sign_ins_per_minute * client->fill_times;
 }
 
-/* The bucket is kept as the time when it will be full: one that lacks n is full after n times
- * fill_ms, and empty when it lacks all. */
+/* The bucket is kept as the time when it will be full: one that lacks n is full after n times this,
+ * and empty when it lacks all. In microseconds, for a site's fills fast. */
+static uint64_t fill_us(const struct clients *c, const struct client *client)
+{
+    return MINUTE_MS * UINT64_C(1000) / failures_most(c, client);
+}
+
+static unsigned wait_s(const struct clients *c, const struct client *client)
+{
+    uint64_t open_at_us;
+
+    if (client == NULL || client->full_at_us == 0)
+        return 0;
+    open_at_us = now_us(c) + (failures_most(c, client) - 1) * fill_us(c, client);
+    return client->full_at_us <= open_at_us
+               ? 0
+               : (unsigned)((client->full_at_us - open_at_us + 999999) / 1000000);
+}
+
 unsigned clients_sign_in_wait_s(const struct clients *c, const struct in6_addr *ip)
 {
-    const struct client *client;
-    uint64_t open_at_ms;
+    struct in6_addr site;
+    unsigned own_s;
 
-    if (list_empty(&c->failed) || (client = find(c, ip)) == NULL)
+    if (list_empty(&c->failed) || ip == NULL)
         return 0;
-    open_at_ms =
-        loop_now_ms(c->loop) + ((uint64_t)c->limits->failed_sign_ins_per_minute - 1) * fill_ms(c);
-    return client->full_at_ms <= open_at_ms
-               ? 0
-               : (unsigned)((client->full_at_ms - open_at_ms + 999) / 1000);
+    own_s = wait_s(c, find(c, ip));
+    if (!has_site(ip))
+        return own_s;
+    site = site_of(ip);
+    return MAX(own_s, wait_s(c, find_network(c, &site)));
 }
 
 /* In the range of multicast addresses (RFC 4291, section 2.7), which no connection comes from. */
@@ -255,22 +312,29 @@ static void complain(struct clients *c, const struct in6_addr *ip, uint64_t now_
              IN6_IS_ADDR_MULTICAST(ip) ? "a key that writes webhooks" : ip_text(ip, text));
 }
 
-void clients_sign_in_failed(struct clients *c, const struct in6_addr *ip)
+static void note_failure(struct clients *c, struct client *client)
 {
-    uint64_t now_ms = loop_now_ms(c->loop);
-    struct client *client;
-
-    if (ip == NULL || c->limits->failed_sign_ins_per_minute == 0)
-        return;
-    client = find_or_add(c, ip);
-    client->full_at_ms = MAX(client->full_at_ms, now_ms) + fill_ms(c);
+    client->full_at_us = MAX(client->full_at_us, now_us(c)) + fill_us(c, client);
     if (list_linked(&client->failed))
         list_remove(&c->failed, &client->failed);
     list_push_back(&c->failed, &client->failed);
     if (list_count(&c->failed) > CLIENTS_FAILED_MOST)
         forget_failures(c, first_failed(c));
     if (!timer_running(&c->forget))
-        timer_start(c->loop, &c->forget, client->full_at_ms - now_ms);
+        timer_start(c->loop, &c->forget, (client->full_at_us - now_us(c) + 999) / 1000);
+}
+
+void clients_sign_in_failed(struct clients *c, const struct in6_addr *ip)
+{
+    struct in6_addr site;
+
+    if (ip == NULL || c->limits->failed_sign_ins_per_minute == 0)
+        return;
+    note_failure(c, find_or_add(c, ip));
+    if (has_site(ip)) {
+        site = site_of(ip);
+        note_failure(c, find_or_add_network(c, &site, SITE_TIMES));
+    }
     if (clients_sign_in_wait_s(c, ip) > 0)
-        complain(c, ip, now_ms);
+        complain(c, ip, loop_now_ms(c->loop));
 }

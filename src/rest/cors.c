@@ -13,17 +13,22 @@ static const char allowed_headers[] =
 static const char exposed_headers[] = "ErrorInfo, ETag, Link, Location, Preference-Applied, "
                                       "Retry-After, Svc-count, Svc-info, Svc-pager, Svc-version";
 
-/* The request's Origin when it is one of those configured (`*`: any), else the absent span. */
+bool cors_allows(const struct rest *rest, struct span origin)
+{
+    if (rest->cors_origins == NULL)
+        return false;
+    for (const char **at = rest->cors_origins; *at != NULL; at++)
+        if (span_eq(span_str(*at), SPAN("*")) || span_ieq(span_str(*at), origin))
+            return true;
+    return false;
+}
+
+/* The request's Origin when it is allowed, else the absent span. */
 static struct span allowed_origin(const struct call *call)
 {
     struct span origin = request_header(call->request, SPAN("Origin"));
 
-    if (origin.p == NULL || call->rest->cors_origins == NULL)
-        return (struct span){NULL, 0};
-    for (const char **at = call->rest->cors_origins; *at != NULL; at++)
-        if (span_eq(span_str(*at), SPAN("*")) || span_ieq(span_str(*at), origin))
-            return origin;
-    return (struct span){NULL, 0};
+    return origin.p != NULL && cors_allows(call->rest, origin) ? origin : (struct span){NULL, 0};
 }
 
 void cors_add_headers(struct call *call)
@@ -33,7 +38,6 @@ void cors_add_headers(struct call *call)
 
     if (call->rest->cors_origins == NULL || call->request->is_local)
         return;
-    response_add_header(response, SPAN("Vary"), SPAN("Origin"));
     origin = allowed_origin(call);
     if (origin.p == NULL)
         return;
@@ -41,16 +45,23 @@ void cors_add_headers(struct call *call)
     response_add_header(response, SPAN("Access-Control-Expose-Headers"), span_str(exposed_headers));
 }
 
-static void answer_preflight(struct call *call, struct span methods)
+bool cors_answer_preflight(struct call *call)
 {
     struct response *response = call->response;
+    struct buf methods;
 
-    if (request_header(call->request, SPAN("Access-Control-Request-Method")).p == NULL ||
+    if (call->method != METHOD_OPTIONS || call->request->is_local ||
+        request_header(call->request, SPAN("Access-Control-Request-Method")).p == NULL ||
         allowed_origin(call).p == NULL)
-        return;
-    response_add_header(response, SPAN("Access-Control-Allow-Methods"), methods);
+        return false;
+    buf_init(&methods, 256);
+    method_add_list(&methods, METHODS_ALL);
+    response->status = 200;
+    response_add_header(response, SPAN("Access-Control-Allow-Methods"), buf_span(&methods));
     response_add_header(response, SPAN("Access-Control-Allow-Headers"), span_str(allowed_headers));
     response_add_header(response, SPAN("Access-Control-Max-Age"), SPAN("600"));
+    buf_done(&methods);
+    return true;
 }
 
 struct err *cors_answer_options(struct call *call)
@@ -72,7 +83,6 @@ struct err *cors_answer_options(struct call *call)
     buf_init(&methods, 256);
     method_add_list(&methods, resource->methods);
     response_add_header(response, SPAN("Allow"), buf_span(&methods));
-    answer_preflight(call, buf_span(&methods));
     buf_done(&methods);
     return NULL;
 }

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "query/query.h"
+#include "rest/access.h"
 #include "rest/call.h"
 #include "rest/crud_inner.h"
 #include "rest/formats.h"
@@ -24,6 +25,8 @@ struct err *crud_body(struct call *call, struct json_doc *out_doc)
     const struct json_limits bounds = {(uint32_t)limits->json_depth, (uint32_t)limits->json_nodes};
     struct span text = call->request->body;
 
+    if (span_starts(text, SPAN("\xef\xbb\xbf"))) /* a byte order mark */
+        text = span_sub(text, 3, text.n);
     if (span_trim(text).n == 0)
         return ERR(ERR_NO_DATA_SOURCE, "%.*s on '%.*s' needs a body, and there is none",
                    SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
@@ -86,12 +89,12 @@ void crud_answer_changed(struct call *call, int status, const char *verb, const 
         response_add_header(response, SPAN("Preference-Applied"), SPAN("return=minimal"));
         return;
     }
+    if (!access_allows(call->key, call->resource->name, METHOD_GET))
+        return;
     visible = ARENA_ARRAY(call->arena, struct span, count);
     for (size_t i = 0; i < count; i++)
         visible[i] = answered(call, items[i]);
-    response->content_type = format_media_type(call->out.format);
-    formats_add_list(&response->body, visible, count, call->out.format, call->out.indent,
-                     call->arena);
+    crud_write_list(call, visible, count);
 }
 
 static struct err *apply(struct call *call)

@@ -61,4 +61,7 @@ struct safepost_match *safepost_next(struct safepost *s);
 /* The input was written as this text: the next one of its match updates it. */
 void safepost_wrote(struct safepost_match *match, struct span json, uint64_t object_no);
 
+/* Writes entity texts as the answer's body, in the negotiated format. */
+void crud_write_list(struct call *call, const struct span *items, size_t count);
+
 #endif

@@ -263,6 +263,32 @@ static bool is_counted(struct call *call, size_t *out_count)
     return true;
 }
 
+/* CSV in an answer is for people, who open it with a spreadsheet; in a delivery it is for a
+ * program. */
+static void write_sheet(struct call *call, const struct span *items, size_t count)
+{
+    struct response *response = call->response;
+
+    response->content_type = SPAN("text/csv; charset=utf-8");
+    response_add_own_header(response, SPAN("Content-Disposition"),
+                            arena_printf(call->arena, "attachment; filename=\"%.*s.csv\"",
+                                         SPAN_FMT(call->resource->name)));
+    formats_add_sheet(&response->body, items, count, call->arena);
+}
+
+void crud_write_list(struct call *call, const struct span *items, size_t count)
+{
+    struct response *response = call->response;
+
+    if (call->out.format == FORMAT_CSV && !call->request->is_local) {
+        write_sheet(call, items, count);
+        return;
+    }
+    response->content_type = format_media_type(call->out.format);
+    formats_add_list(&response->body, items, count, call->out.format, call->out.indent,
+                     call->arena);
+}
+
 void crud_answer_count(struct call *call, size_t count, bool in_array)
 {
     struct response *response = call->response;
@@ -271,8 +297,7 @@ void crud_answer_count(struct call *call, size_t count, bool in_array)
     response->status = 200;
     response->content_type = format_media_type(call->out.format);
     if (in_array || call->out.format != FORMAT_JSON)
-        formats_add_list(&response->body, &item, 1, call->out.format, call->out.indent,
-                         call->arena);
+        crud_write_list(call, &item, 1);
     else if (call->out.indent > 0)
         json_add_indented(&response->body, entity_parse(item, call->arena), call->out.indent);
     else
@@ -444,9 +469,7 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     for (size_t i = 0; i < result->count; i++)
         texts[i] = result->items[i].json;
     response->status = 200;
-    response->content_type = format_media_type(call->out.format);
-    formats_add_list(&response->body, texts, result->count, call->out.format, call->out.indent,
-                     call->arena);
+    crud_write_list(call, texts, result->count);
     return NULL;
 }
 

@@ -66,11 +66,15 @@ static struct span declared_key(const void *item)
 static struct err *enter(struct outlook *o, struct declared *d)
 {
     const struct declared *before = map_find(&o->by_name, d->folded);
+    const struct resource *builtin = resource_builtin_ending(o->resources, d->folded);
     bool is_taken = before != NULL ? before->verb != METHOD_DELETE
                                    : resource_named(o->resources, d->name) != NULL;
 
     if (d->verb == METHOD_POST && is_taken)
         return ERR(ERR_CONFLICT, "Name: there is a resource '%.*s' already", SPAN_FMT(d->name));
+    if (d->verb != METHOD_DELETE && builtin != NULL)
+        return ERR(ERR_INVALID_ENTITY, "Name: '%.*s' is what the built-in '%.*s' ends in",
+                   SPAN_FMT(d->name), SPAN_FMT(builtin->name));
     map_put(&o->by_name, d);
     return NULL;
 }

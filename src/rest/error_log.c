@@ -1,3 +1,7 @@
+/* Errors as they are stored. Whoever is refused makes the texts of his error as long as he likes,
+ * and characters that are escaped take up to six times their own; so one is bounded as it is
+ * written: its texts share ENTITY_BYTES, where the short ones leave room to the long ones, which
+ * are cut. */
 #include "rest/error_log.h"
 
 #include "base/clock.h"
@@ -17,7 +21,34 @@
 #include "store/change.h"
 #include "store/turn.h"
 
-enum { TEXT_MAX_SCALARS = 10000 };
+enum {
+    TEXT_MAX_SCALARS = 10000,
+    ENTITY_BYTES = 32768,
+    OTHER_BYTES = 1024, /* names, Id, Time, numbers, and what the journal puts around it */
+};
+
+/* In the order of the entity's members. */
+#define TEXTS(X)                                                                                   \
+    X(TEXT_RESOURCE, "ResourceName")                                                               \
+    X(TEXT_ACTION, "Action")                                                                       \
+    X(TEXT_CODE, "ErrorCode")                                                                      \
+    X(TEXT_TRACE, "StackTrace")                                                                    \
+    X(TEXT_MESSAGE, "Message")                                                                     \
+    X(TEXT_URI, "Uri")                                                                             \
+    X(TEXT_HEADERS, "Headers")                                                                     \
+    X(TEXT_BODY, "Body")
+
+enum text {
+#define TEXT_AS_ENUM(symbol, name) symbol,
+    TEXTS(TEXT_AS_ENUM)
+#undef TEXT_AS_ENUM
+        TEXT_COUNT
+};
+
+struct texts {
+    struct span of[TEXT_COUNT];
+    struct buf own[TEXT_COUNT]; /* what was composed for it */
+};
 
 const struct span error_log_resource = SPAN_INIT("Svc.Admin.Error");
 
@@ -66,10 +97,15 @@ bool error_log_keeps(enum err_code code)
     }
 }
 
-static void add_member(struct buf *b, const char *name, struct span text)
+static struct buf *begin(struct texts *t, enum text text)
 {
-    json_add_name(b, span_str(name));
-    json_add_string(b, text_cut(text, TEXT_MAX_SCALARS));
+    buf_init(&t->own[text], BUF_NO_CAP);
+    return &t->own[text];
+}
+
+static void end(struct texts *t, enum text text)
+{
+    t->of[text] = buf_span(&t->own[text]);
 }
 
 /* A step may stand in quotes. */
@@ -119,44 +155,38 @@ static struct span masked_target(const struct call *call, struct span target)
 
 /* `/<resource>/<conditions>/<meta-conditions>`, or the target as received when that has no parts.
  */
-static void add_uri(struct buf *b, const struct call *call)
+static void write_uri(struct texts *t, const struct call *call)
 {
     struct span name = call->resource != NULL ? call->resource->name : call->uri->resource;
     struct uri masked = *call->uri;
-    struct buf uri;
+    struct buf *uri = begin(t, TEXT_URI);
 
-    buf_init(&uri, BUF_NO_CAP);
     masked.conditions = masked_conditions(call, masked.conditions, masked.condition_count);
     masked.metas = masked_conditions(call, masked.metas, masked.meta_count);
     if (call->uri_is_split)
-        uri_add_normal(&uri, &masked, mask_text(&call->rest->mask, name, call->arena), true);
+        uri_add_normal(uri, &masked, mask_text(&call->rest->mask, name, call->arena), true);
     else
-        buf_add(&uri, call->request->target);
+        buf_add(uri, call->request->target);
+    end(t, TEXT_URI);
     if (!call->uri_is_split || masked.is_unread)
-        add_member(b, "Uri", masked_target(call, buf_span(&uri)));
-    else
-        add_member(b, "Uri", buf_span(&uri));
-    buf_done(&uri);
+        t->of[TEXT_URI] = masked_target(call, t->of[TEXT_URI]);
 }
 
-static void add_headers(struct buf *b, const struct call *call)
+static void write_headers(struct texts *t, const struct call *call)
 {
     const struct request *r = call->request;
-    struct buf all;
+    struct buf *all = begin(t, TEXT_HEADERS);
 
-    buf_init(&all, BUF_NO_CAP);
     for (size_t i = 0; i < r->header_count; i++) {
         const struct request_header *h = &r->headers[i];
 
         if (i > 0)
-            buf_add_str(&all, " | ");
-        buf_add(&all, h->name);
-        buf_add_str(&all, ": ");
-        buf_add(&all, mask_header_value(&call->rest->mask, h->name, h->value, call->arena));
+            buf_add_str(all, " | ");
+        buf_add(all, h->name);
+        buf_add_str(all, ": ");
+        buf_add(all, mask_header_value(&call->rest->mask, h->name, h->value, call->arena));
     }
-    add_member(b, "Headers", buf_span(&all));
-    mem_wipe(all.p, all.n);
-    buf_done(&all);
+    end(t, TEXT_HEADERS);
 }
 
 static struct span visible_body(const struct call *call)
@@ -167,60 +197,116 @@ static struct span visible_body(const struct call *call)
     return mask_body(&call->rest->mask, call->request->body, &bounds, call->arena);
 }
 
-static void add_body(struct buf *b, const struct call *call)
+static void write_body(struct texts *t, const struct call *call)
 {
     struct span body;
-    struct buf encoded;
+    struct buf *encoded;
 
-    if (call->request->body.n == 0) {
-        json_add_name(b, SPAN("Body"));
-        buf_add_str(b, "null");
+    if (call->request->body.n == 0)
         return;
-    }
     body = visible_body(call);
     if (text_is_utf8(body)) {
-        add_member(b, "Body", body);
+        t->of[TEXT_BODY] = body;
         return;
     }
-    buf_init(&encoded, BUF_NO_CAP);
-    buf_add_str(&encoded, "base64:");
+    encoded = begin(t, TEXT_BODY);
+    buf_add_str(encoded, "base64:");
     /* Four characters for three bytes: more than this would be cut again. */
-    text_add_base64(&encoded, span_sub(body, 0, (size_t)(TEXT_MAX_SCALARS - 7) / 4 * 3));
-    add_member(b, "Body", buf_span(&encoded));
-    buf_done(&encoded);
+    text_add_base64(encoded, span_sub(body, 0, (size_t)(TEXT_MAX_SCALARS - 7) / 4 * 3));
+    end(t, TEXT_BODY);
 }
 
-static void add_trace(struct buf *b, const struct err *e)
+static void texts_write(struct texts *t, const struct call *call, const struct err *e,
+                        struct span message)
 {
-    struct buf trace;
+    *t = (struct texts){
+        .of = {[TEXT_RESOURCE] =
+                   call->error_resource.p == NULL ? SPAN("<unknown>") : call->error_resource,
+               [TEXT_ACTION] = mask_text(&call->rest->mask, call->request->method, call->arena),
+               [TEXT_CODE] = err_info(err_code(e))->name,
+               [TEXT_MESSAGE] = message},
+    };
+    err_add_trace(e, begin(t, TEXT_TRACE));
+    end(t, TEXT_TRACE);
+    write_uri(t, call);
+    write_headers(t, call);
+    write_body(t, call);
+}
 
-    buf_init(&trace, BUF_NO_CAP);
-    err_add_trace(e, &trace);
-    add_member(b, "StackTrace", buf_span(&trace));
-    buf_done(&trace);
+static void texts_done(struct texts *t)
+{
+    mem_wipe(t->own[TEXT_HEADERS].p, t->own[TEXT_HEADERS].n);
+    for (unsigned i = 0; i < TEXT_COUNT; i++)
+        buf_done(&t->own[i]);
+}
+
+/* The most bytes of each text so that all take at most `all`: what is shorter leaves its rest to
+ * the others. */
+static size_t level(const size_t bytes[TEXT_COUNT], size_t all)
+{
+    size_t most = all / TEXT_COUNT, was;
+
+    do {
+        size_t short_bytes = 0, longer = 0;
+
+        for (unsigned i = 0; i < TEXT_COUNT; i++)
+            if (bytes[i] <= most)
+                short_bytes += bytes[i];
+            else
+                longer++;
+        was = most;
+        most = longer == 0 ? all : (all - short_bytes) / longer;
+    } while (most > was && most < all);
+    return most;
+}
+
+static void texts_fit(struct texts *t)
+{
+    size_t bytes[TEXT_COUNT], most;
+
+    for (unsigned i = 0; i < TEXT_COUNT; i++)
+        t->of[i] = json_cut_string(text_cut(t->of[i], TEXT_MAX_SCALARS), ENTITY_BYTES, &bytes[i]);
+    most = level(bytes, ENTITY_BYTES - OTHER_BYTES);
+    for (unsigned i = 0; i < TEXT_COUNT; i++)
+        if (bytes[i] > most)
+            t->of[i] = json_cut_string(t->of[i], most, &bytes[i]);
+}
+
+static void add_texts(struct buf *b, const struct texts *t)
+{
+    static const struct span names[] = {
+#define TEXT_AS_NAME(symbol, name) SPAN_INIT(name),
+        TEXTS(TEXT_AS_NAME)
+#undef TEXT_AS_NAME
+    };
+
+    for (unsigned i = 0; i < TEXT_COUNT; i++) {
+        json_add_plain_name(b, names[i]);
+        if (i == TEXT_BODY && t->of[i].n == 0)
+            buf_add_str(b, "null");
+        else
+            json_add_string(b, t->of[i]);
+    }
 }
 
 static void add_entity(struct buf *b, const struct call *call, const struct err *e,
                        struct span message, const struct uuid *id, uint64_t object_no)
 {
-    struct span resource = call->error_resource, none = {NULL, 0};
+    struct texts texts;
     const struct access_key *key = call->key;
+    struct span none = {NULL, 0};
 
+    texts_write(&texts, call, e, message);
+    texts_fit(&texts);
     buf_add_char(b, '{');
     member_add_uuid(b, SPAN("Id"), id);
     member_add_time(b, SPAN("Time"), clock_unix_ns());
-    add_member(b, "ResourceName", resource.p == NULL ? SPAN("<unknown>") : resource);
-    add_member(b, "Action", mask_text(&call->rest->mask, call->request->method, call->arena));
-    add_member(b, "ErrorCode", err_info(err_code(e))->name);
-    add_trace(b, e);
-    add_member(b, "Message", message);
-    add_uri(b, call);
-    add_headers(b, call);
-    add_body(b, call);
+    add_texts(b, &texts);
     member_add_text_or_null(b, SPAN("KeyName"), key == NULL ? none : key->name);
     member_add_text_or_null(b, SPAN("Tenant"), key == NULL ? none : key->tenant);
     member_add_u64(b, SPAN("ObjectNo"), object_no);
     buf_add_char(b, '}');
+    texts_done(&texts);
 }
 
 /* For its normal form, when the error came before; conditions that cannot be read stay as received.

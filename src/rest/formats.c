@@ -74,6 +74,7 @@ struct table {
     struct map by_name;
     struct column **columns; /* in the order of first appearance */
     size_t count, size;
+    bool guards_formulas;
     struct json_value *cells; /* of one row, a column each */
     struct arena *arena;      /* of the columns */
     struct arena scratch;     /* of one row */
@@ -106,9 +107,10 @@ static void note_columns(struct table *t, struct json_value row)
 }
 
 /* Rows are parsed again to be written: all of them at once would take many times their text. */
-static void table_init(struct table *t, const struct span *items, size_t count, struct arena *a)
+static void table_init(struct table *t, const struct span *items, size_t count,
+                       bool guards_formulas, struct arena *a)
 {
-    *t = (struct table){.arena = a};
+    *t = (struct table){.guards_formulas = guards_formulas, .arena = a};
     map_init(&t->by_name, column_key);
     arena_init(&t->scratch);
     for (size_t i = 0; i < count; i++) {
@@ -124,19 +126,28 @@ static void table_done(struct table *t)
     map_done(&t->by_name);
 }
 
-/* RFC 4180: quoted when it holds a comma, a quote or a line break; quotes doubled. */
-static void add_field(struct buf *b, struct span text)
+/* What spreadsheets take for a formula, which may send what it finds beside it anywhere. */
+static bool is_formula(struct span text)
 {
+    return text.n > 0 && memchr("=+-@\t\r", text.p[0], 6) != NULL;
+}
+
+/* RFC 4180: quoted when it holds a comma, a quote or a line break; quotes doubled. */
+static void add_field(struct buf *b, struct span text, bool guards_formulas)
+{
+    const char *guard = guards_formulas && is_formula(text) ? "'" : "";
     bool quote = false;
 
     for (size_t i = 0; i < text.n; i++)
         quote =
             quote || text.p[i] == ',' || text.p[i] == '"' || text.p[i] == '\r' || text.p[i] == '\n';
     if (!quote) {
+        buf_add_str(b, guard);
         buf_add(b, text);
         return;
     }
     buf_add_char(b, '"');
+    buf_add_str(b, guard);
     for (size_t i = 0; i < text.n; i++) {
         if (text.p[i] == '"')
             buf_add_char(b, '"');
@@ -145,12 +156,12 @@ static void add_field(struct buf *b, struct span text)
     buf_add_char(b, '"');
 }
 
-static void add_value(struct buf *b, struct json_value v, struct arena *a)
+static void add_value(struct buf *b, struct table *t, struct json_value v)
 {
     if (json_type(v) == JSON_STRING)
-        add_field(b, json_string(v, a));
+        add_field(b, json_string(v, &t->scratch), t->guards_formulas);
     else if (json_type(v) != JSON_NULL)
-        add_field(b, json_text(v));
+        add_field(b, json_text(v), false);
 }
 
 static void add_row(struct buf *b, struct table *t, struct span item)
@@ -170,22 +181,23 @@ static void add_row(struct buf *b, struct table *t, struct span item)
     for (size_t i = 0; i < t->count; i++) {
         if (i > 0)
             buf_add_char(b, ',');
-        add_value(b, cells[i], &t->scratch);
+        add_value(b, t, cells[i]);
     }
     if (t->count == 1 && b->n == start) /* readers skip empty lines */
         buf_add_str(b, "\"\"");
     buf_add_str(b, "\r\n");
 }
 
-static void add_csv(struct buf *b, const struct span *items, size_t count, struct arena *a)
+static void add_csv(struct buf *b, const struct span *items, size_t count, bool guards_formulas,
+                    struct arena *a)
 {
     struct table t;
 
-    table_init(&t, items, count, a);
+    table_init(&t, items, count, guards_formulas, a);
     for (size_t i = 0; i < t.count; i++) {
         if (i > 0)
             buf_add_char(b, ',');
-        add_field(b, t.columns[i]->name);
+        add_field(b, t.columns[i]->name, guards_formulas);
     }
     buf_add_str(b, "\r\n");
     for (size_t i = 0; i < count && !buf_over(b); i++)
@@ -245,7 +257,7 @@ void formats_add_list(struct buf *b, const struct span *items, size_t count, enu
                       unsigned indent, struct arena *a)
 {
     if (format == FORMAT_CSV && count > 0)
-        add_csv(b, items, count, a);
+        add_csv(b, items, count, false, a);
     else if (format == FORMAT_CSV)
         return; /* no entities, no names of columns */
     else if (format == FORMAT_NDJSON)
@@ -254,6 +266,12 @@ void formats_add_list(struct buf *b, const struct span *items, size_t count, enu
         add_indented(b, items, count, indent, a);
     else
         add_array(b, items, count);
+}
+
+void formats_add_sheet(struct buf *b, const struct span *items, size_t count, struct arena *a)
+{
+    if (count > 0)
+        add_csv(b, items, count, true, a);
 }
 
 void formats_add_array(struct buf *b, struct span payload_array, enum format format,

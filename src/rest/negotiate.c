@@ -185,6 +185,7 @@ bool negotiate_is_media_type(struct span text)
 enum {
     WEIGHT_ONE = 1000, /* weights are in thousandths */
     NO_INDENT = -1,
+    PEOPLE_INDENT = 2,
 };
 
 /* What could be sent, the better among equals first: a range that names an indentation means it. */
@@ -208,7 +209,7 @@ struct range {
     struct span type, subtype;
     int indent;
     unsigned parameters;
-    bool foreign; /* has a parameter that nothing of ours has */
+    bool foreign; /* asks for a charset or an indentation that there is not */
     unsigned weight;
 };
 
@@ -242,16 +243,18 @@ static int parse_indent(struct span value)
     return NO_INDENT;
 }
 
+/* Parameters that nothing here has say nothing about it, and are passed over. */
 static bool apply_parameter(struct range *range, const struct parameter *p)
 {
     if (span_ieq(p->name, SPAN("q")))
         return parse_weight(p->value, &range->weight);
-    range->parameters++;
     if (span_ieq(p->name, SPAN("indent"))) {
         range->indent = parse_indent(p->value);
         range->foreign |= range->indent == NO_INDENT;
-    } else {
-        range->foreign |= !span_ieq(p->name, SPAN("charset")) || !value_is(p->value, SPAN("utf-8"));
+        range->parameters++;
+    } else if (span_ieq(p->name, SPAN("charset"))) {
+        range->foreign |= !value_is(p->value, SPAN("utf-8"));
+        range->parameters++;
     }
     return true;
 }
@@ -350,12 +353,31 @@ static const struct representation *heaviest(const struct verdict *verdicts)
     return best;
 }
 
+static unsigned html_weight(const struct range *range)
+{
+    bool is_html = span_ieq(range->type, SPAN("text")) && span_ieq(range->subtype, SPAN("html"));
+
+    return is_html ? range->weight : 0;
+}
+
+bool negotiate_names_html(struct span accept)
+{
+    struct cursor c = {accept};
+    struct range range;
+
+    while (take_element(&c) && take_range(&c, &range))
+        if (html_weight(&range) > 0)
+            return true;
+    return false;
+}
+
 struct err *negotiate_accept(struct span accept, struct negotiated *out_negotiated)
 {
     struct verdict verdicts[ARRAY_LEN(representations)] = {0};
     struct cursor c = {accept};
     const struct representation *best;
     struct range range;
+    unsigned html = 0;
 
     if (!take_element(&c)) {
         *out_negotiated = (struct negotiated){FORMAT_JSON, 0};
@@ -365,11 +387,30 @@ struct err *negotiate_accept(struct span accept, struct negotiated *out_negotiat
         if (!take_range(&c, &range))
             return not_acceptable();
         judge(&range, verdicts);
+        html = MAX(html, html_weight(&range));
     } while (take_element(&c));
     best = heaviest(verdicts);
-    if (best == NULL)
+    if (best == NULL && html == 0)
         return not_acceptable();
-    *out_negotiated = (struct negotiated){best->format, (unsigned)best->indent};
+    if (best == NULL || html > verdicts[best - representations].weight)
+        *out_negotiated = (struct negotiated){FORMAT_JSON, PEOPLE_INDENT};
+    else
+        *out_negotiated = (struct negotiated){best->format, (unsigned)best->indent};
+    return NULL;
+}
+
+struct err *negotiate_content_encoding(struct span content_encoding)
+{
+    struct span rest = content_encoding;
+
+    while (rest.p != NULL) {
+        struct span coding = span_trim(span_split(&rest, ','));
+
+        if (coding.n > 0 && !span_ieq(coding, SPAN("identity")))
+            return ERR(ERR_UNSUPPORTED_CONTENT,
+                       "A body with the Content-Encoding '%.*s' cannot be read: send it as it is.",
+                       SPAN_FMT(text_cut(coding, 100)));
+    }
     return NULL;
 }
 

@@ -3,18 +3,22 @@
  * work. The first error ends it and becomes the answer. */
 #include "rest/request.h"
 
+#include "base/clock.h"
+#include "base/json.h"
 #include "base/limits.h"
-#include "base/mem.h"
+#include "base/room.h"
 #include "query/query.h"
 #include "rest/access.h"
 #include "rest/account.h"
 #include "rest/api_key.h"
+#include "rest/browser.h"
 #include "rest/call.h"
 #include "rest/clients.h"
 #include "rest/cors.h"
 #include "rest/crud.h"
 #include "rest/error_log.h"
 #include "rest/metrics.h"
+#include "rest/probe.h"
 #include "rest/resource.h"
 #include "rest/response.h"
 #include "rest/rest.h"
@@ -42,7 +46,7 @@ static void use_key(struct call *call)
     struct rest *rest = call->rest;
 
     call->account = access_key_ref(call->key)->account;
-    if (loop_now_ms(rest->loop) >= call->key->used_until_ms)
+    if (clock_unix_s() >= call->key->used_until_unix_s)
         api_key_note_use(rest->api_keys, call->key);
 }
 
@@ -93,11 +97,22 @@ struct err *call_sign_in(struct call *call, struct span authorization, struct ac
     return e;
 }
 
-static struct err *sign_in(struct call *call)
+/* What comes before the URI: what is answered to everybody, the key, and whether a page of another
+ * site asks, of whom none is required. */
+static struct err *enter(struct call *call, bool *out_answered)
 {
     struct span authorization = request_header(call->request, SPAN("Authorization"));
 
+    *out_answered = probe_answer(call) || cors_answer_preflight(call);
+    if (*out_answered)
+        return NULL;
     TRY(call_sign_in(call, authorization, &call->key));
+    return browser_check(call);
+}
+
+/* Whoever has entered has asked for something. */
+static struct err *count(struct call *call)
+{
     if (call->key != NULL)
         use_key(call);
     return check_rate(call);
@@ -128,9 +143,12 @@ static struct err *check_method(struct call *call)
                SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
 }
 
+/* OPTIONS tells what a GET would. */
 static struct err *check_rights(const struct call *call)
 {
-    if (access_allows(call->key, call->resource->name, call->method))
+    enum method method = call->method == METHOD_OPTIONS ? METHOD_GET : call->method;
+
+    if (access_allows(call->key, call->resource->name, method))
         return NULL;
     return ERR(ERR_NOT_AUTHORIZED, "the API key may not use %.*s on '%.*s'",
                SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
@@ -142,6 +160,8 @@ static struct err *negotiate(struct call *call)
     bool takes_entities =
         call->method == METHOD_POST || call->method == METHOD_PATCH || call->method == METHOD_PUT;
 
+    if (r->body.n > 0)
+        TRY(negotiate_content_encoding(request_header(r, SPAN("Content-Encoding"))));
     if (call->resource->kind != KIND_BINARY)
         TRY(negotiate_accept(request_header_all(r, SPAN("Accept"), call->arena), &call->out));
     if (!takes_entities || call->resource->ops->reads_raw_body)
@@ -150,26 +170,47 @@ static struct err *negotiate(struct call *call)
                                   call->method == METHOD_POST, &call->in);
 }
 
-/* Past MemoryBytes nothing more is taken in; reading, deleting and delivering go on. */
-static struct err *check_memory(const struct call *call)
+/* What can be spared goes before a request is refused. That is a change, and the serials of the
+ * request's own, still empty, come behind it. */
+static void make_room(struct call *call)
 {
-    int64_t most = call->rest->limits->memory_bytes;
-    bool takes_memory =
-        call->method == METHOD_POST || call->method == METHOD_PATCH || call->method == METHOD_PUT;
-    struct err *e;
+    const struct rest_observer *observer = &call->rest->observer;
 
-    if (most == 0 || !takes_memory || mem_bytes() <= (size_t)most)
-        return NULL;
+    if (observer->make_room == NULL)
+        return;
+    change_done(call->change);
+    observer->make_room(observer->context);
+    change_init(call->change, call->rest->turn, call->arena);
+}
+
+static struct err *refuse_for_memory(const struct call *call)
+{
+    struct err *e = ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached",
+                        (long long)call->rest->limits->memory_bytes);
+
     call->rest->metrics->limit_hits[METRIC_MEMORY_BYTES]++;
-    e = ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached", (long long)most);
     err_set_retry_after(e, 5);
     return e;
+}
+
+/* Past MemoryBytes nothing more is taken in; reading, deleting and delivering go on. */
+static struct err *check_memory(struct call *call)
+{
+    bool takes_memory =
+        call->method == METHOD_POST || call->method == METHOD_PATCH || call->method == METHOD_PUT;
+
+    if (!takes_memory || room_lacking(call->rest->limits) == 0)
+        return NULL;
+    make_room(call);
+    return room_lacking(call->rest->limits) == 0 ? NULL : refuse_for_memory(call);
 }
 
 static struct err *check_answer(const struct call *call)
 {
     if (!buf_over(&call->response->body))
         return NULL;
+    if (call->response->body.max < call->response->most_body_bytes)
+        return refuse_for_memory(call);
     call->rest->metrics->limit_hits[METRIC_ANSWER_BYTES]++;
     return ERR(ERR_PAYLOAD_TOO_LARGE,
                "the answer would be larger than the limit AnswerBytes (%zu bytes): ask for "
@@ -220,20 +261,20 @@ static struct err *evaluate(struct call *call)
 {
     struct rest *rest = call->rest;
     const struct request *r = call->request;
+    bool answered;
 
-    call->method = method_parse(r->method);
-    if (span_eq(r->method, SPAN("OPTIONS")))
-        call->method = METHOD_OPTIONS;
-    if (call->method != METHOD_OPTIONS)
-        TRY(sign_in(call));
+    TRY(enter(call, &answered));
+    if (answered)
+        return NULL;
+    TRY(count(call));
     TRY(uri_split(target_of(call), r->is_local ? SPAN("/") : rest->base_path,
                   (size_t)rest->limits->conditions, call->arena, call->uri));
     call->uri_is_split = true;
     TRY(find_resource(call));
     TRY(check_method(call));
+    TRY(check_rights(call));
     if (call->method == METHOD_OPTIONS)
         return cors_answer_options(call);
-    TRY(check_rights(call));
     TRY(uri_read_conditions(call->uri, call->arena));
     TRY(resource_parse_query(call->resource, call->uri, call->arena, call->query));
     tenant_confine(call);
@@ -243,6 +284,12 @@ static struct err *evaluate(struct call *call)
     return check_answer(call);
 }
 
+static struct span accept_of(const struct call *call)
+{
+    return request_header_all(call->request, SPAN("Accept"), call->arena);
+}
+
+/* Of the two that a browser knows, Basic is what it can ask its user for. */
 static void add_challenge(struct call *call, const struct err *e)
 {
     struct response *response = call->response;
@@ -251,6 +298,8 @@ static void add_challenge(struct call *call, const struct err *e)
     switch (err_code(e)) {
     case ERR_NOT_SIGNED_IN:
         response_add_header(response, SPAN("WWW-Authenticate"), SPAN("apikey realm=\"Svc\""));
+        if (negotiate_names_html(accept_of(call)))
+            response_add_header(response, SPAN("WWW-Authenticate"), SPAN("Basic realm=\"Svc\""));
         break;
     case ERR_METHOD_NOT_ALLOWED:
         buf_init(&allow, 256);
@@ -264,6 +313,22 @@ static void add_challenge(struct call *call, const struct err *e)
     if (err_retry_after(e) > 0)
         response_add_header(response, SPAN("Retry-After"),
                             arena_printf(call->arena, "%u", err_retry_after(e)));
+}
+
+/* An error is JSON whatever was asked for, but indented for whom that is meant. */
+static void indent_problem(struct call *call)
+{
+    struct buf *body = &call->response->body;
+    struct negotiated out;
+    struct span compact;
+    struct err *e = negotiate_accept(accept_of(call), &out);
+
+    if (e == NULL && out.format == FORMAT_JSON && out.indent > 0) {
+        compact = arena_copy(call->arena, buf_span(body));
+        buf_clear(body);
+        json_add_indented(body, entity_parse(compact, call->arena), out.indent);
+    }
+    err_free(e);
 }
 
 /* A message may quote what was sent. One about signing in does not, and speaks of keys. */
@@ -284,9 +349,63 @@ static void answer_error(struct call *call, const struct err *e)
     if (call->method != METHOD_OPTIONS && error_log_keeps(err_code(e)))
         link = error_log_store(call, e, message);
     response_set_problem(response, err_info(err_code(e))->status, err_code(e), message, link);
+    indent_problem(call);
     if (link.p != NULL)
         response_add_header(response, SPAN("ErrorInfo"), link);
     add_challenge(call, e);
+}
+
+static enum method method_of(const struct request *r)
+{
+    return span_eq(r->method, SPAN("OPTIONS")) ? METHOD_OPTIONS : method_parse(r->method);
+}
+
+/* What of the request the answer depends on, for caches. */
+static void add_vary(struct call *call)
+{
+    bool by_accept = call->resource != NULL && call->resource->kind != KIND_BINARY;
+    bool by_origin = call->rest->cors_origins != NULL;
+
+    if (by_accept || by_origin)
+        response_add_own_header(call->response, SPAN("Vary"),
+                                !by_origin   ? SPAN("Accept")
+                                : !by_accept ? SPAN("Origin")
+                                             : SPAN("Accept, Origin"));
+}
+
+static void answer(struct call *call, const struct err *e)
+{
+    if (e != NULL)
+        answer_error(call, e);
+    else
+        browser_confine(call);
+    if (!call->request->is_local)
+        add_vary(call);
+    cors_add_headers(call);
+}
+
+bool request_admit(struct rest *rest, const struct request *request, struct response *response)
+{
+    struct uri uri = {.is_plain = false};
+    struct call call = {
+        .rest = rest,
+        .request = request,
+        .response = response,
+        .arena = &response->arena,
+        .account = rest->everybody,
+        .method = method_of(request),
+        .uri = &uri,
+    };
+    bool answered;
+    struct err *e;
+
+    response_reset(response);
+    e = enter(&call, &answered);
+    if (e == NULL && !answered)
+        return true;
+    answer(&call, e);
+    err_free(e);
+    return false;
 }
 
 void request_run(struct rest *rest, const struct request *request, struct response *response)
@@ -300,6 +419,7 @@ void request_run(struct rest *rest, const struct request *request, struct respon
         .response = response,
         .arena = &response->arena,
         .account = rest->everybody,
+        .method = method_of(request),
         .uri = &uri,
         .query = &query,
         .change = &change,
@@ -307,15 +427,13 @@ void request_run(struct rest *rest, const struct request *request, struct respon
     struct err *e;
 
     response_reset(response);
+    response_bound(response, (size_t)room_most(rest->limits, 0, rest->limits->answer_bytes));
     change_init(&change, rest->turn, call.arena);
     e = evaluate(&call);
     change_done(&change);
     query_done(&query);
-    if (e == NULL || err_code(e) != ERR_GIVES_WAY) {
-        if (e != NULL)
-            answer_error(&call, e);
-        cors_add_headers(&call);
-    }
+    if (e == NULL || err_code(e) != ERR_GIVES_WAY)
+        answer(&call, e);
     access_key_unref(rest->access, call.key);
     err_free(e);
 }

@@ -261,6 +261,26 @@ static struct err *ambiguous(const struct suffix *suffix, struct span name,
     return e;
 }
 
+/* The one whose full name it is; else a built-in one: what is declared changes nothing of what
+ * those are called. NULL when it could be several. */
+static struct resource *choose(const struct suffix *suffix)
+{
+    struct resource *builtin = NULL;
+
+    if (suffix->named != NULL)
+        return suffix->named;
+    if (suffix->count == 1)
+        return suffix->resources[0];
+    for (size_t i = 0; i < suffix->count; i++) {
+        if (suffix->resources[i]->declaration != NULL)
+            continue;
+        if (builtin != NULL)
+            return NULL;
+        builtin = suffix->resources[i];
+    }
+    return builtin;
+}
+
 /* A name that is longer than any resource's can be none of them. */
 enum { NAME_MOST = 256 };
 
@@ -270,6 +290,7 @@ struct err *resource_find(const struct resources *r, struct span name, const str
     char folded[NAME_MOST];
     struct span text = {folded, name.n};
     const struct suffix *suffix = NULL;
+    struct resource *found;
 
     if (name.n <= NAME_MOST) {
         text_fold_into(folded, name);
@@ -278,9 +299,10 @@ struct err *resource_find(const struct resources *r, struct span name, const str
     if (suffix == NULL)
         return ERR(ERR_UNKNOWN_RESOURCE, "Svc could not locate any resource by '%.*s'.",
                    SPAN_FMT(name));
-    if (suffix->named == NULL && suffix->count > 1)
+    found = choose(suffix);
+    if (found == NULL)
         return ambiguous(suffix, name, key);
-    *out_resource = suffix->named != NULL ? suffix->named : suffix->resources[0];
+    *out_resource = found;
     return NULL;
 }
 
@@ -306,6 +328,16 @@ struct resource *resource_named(const struct resources *r, struct span name)
         return NULL;
     text_fold_into(folded, name);
     return find_named(r, span_of(folded, name.n));
+}
+
+const struct resource *resource_builtin_ending(const struct resources *r, struct span folded)
+{
+    const struct suffix *suffix = map_find(r->by_suffix, folded);
+
+    for (size_t i = 0; suffix != NULL && i < suffix->count; i++)
+        if (suffix->resources[i]->declaration == NULL)
+            return suffix->resources[i];
+    return NULL;
 }
 
 const struct shape *resource_payload_shape(const struct resources *r, const struct resource *event)

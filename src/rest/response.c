@@ -6,7 +6,7 @@
 
 void response_init(struct response *r, size_t max_body_bytes)
 {
-    *r = (struct response){.error = ERR_NO_ERROR};
+    *r = (struct response){.error = ERR_NO_ERROR, .most_body_bytes = max_body_bytes};
     buf_init(&r->body, max_body_bytes);
     arena_init(&r->arena);
 }
@@ -31,13 +31,46 @@ void response_add_own_header(struct response *r, struct span name, struct span v
     r->headers[r->header_count++] = (struct request_header){name, value};
 }
 
-void response_add_header(struct response *r, struct span name, struct span value)
+/* Bytes beyond ASCII as `%C3%A4`: how a client reads others is anybody's guess (RFC 9110, section
+ * 5.5). */
+static struct span encoded(struct span value, struct arena *a)
 {
-    char *p = arena_alloc(&r->arena, value.n + 1);
+    static const char digits[] = "0123456789ABCDEF";
+    char *p = arena_alloc(a, 3 * value.n), *at = p;
+
+    for (size_t i = 0; i < value.n; i++) {
+        unsigned char c = (unsigned char)value.p[i];
+
+        *at++ = c < 0x80 ? (char)c : '%';
+        if (c < 0x80)
+            continue;
+        *at++ = digits[c >> 4];
+        *at++ = digits[c & 15];
+    }
+    return span_of(p, (size_t)(at - p));
+}
+
+static struct span without_controls(struct span value, struct arena *a)
+{
+    char *p = arena_alloc(a, value.n + 1);
 
     for (size_t i = 0; i < value.n; i++)
         p[i] = (char)((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f ? ' ' : value.p[i]);
-    response_add_own_header(r, name, span_of(p, value.n));
+    return span_of(p, value.n);
+}
+
+static struct span in_ascii(struct span value, struct arena *a)
+{
+    unsigned char all = 0;
+
+    for (size_t i = 0; i < value.n; i++)
+        all |= (unsigned char)value.p[i];
+    return all < 0x80 ? value : encoded(value, a);
+}
+
+void response_add_header(struct response *r, struct span name, struct span value)
+{
+    response_add_own_header(r, name, in_ascii(without_controls(value, &r->arena), &r->arena));
 }
 
 void response_reset(struct response *r)
@@ -49,9 +82,15 @@ void response_reset(struct response *r)
     r->content_type = (struct span){NULL, 0};
     r->serial = 0;
     r->error = ERR_NO_ERROR;
+    r->message = (struct span){NULL, 0};
     r->scan = NULL;
     buf_shrink(&r->body, KEPT_BODY_BYTES);
     arena_reset(&r->arena);
+}
+
+void response_bound(struct response *r, size_t room_bytes)
+{
+    r->body.max = MAX(MIN(room_bytes, r->most_body_bytes), r->body.size);
 }
 
 void response_set_problem(struct response *r, int status, enum err_code code, struct span message,
@@ -76,5 +115,6 @@ void response_set_problem(struct response *r, int status, enum err_code code, st
     json_add_name(b, SPAN("ErrorCode"));
     json_add_string(b, err_info(code)->name);
     buf_add_char(b, '}');
-    response_add_header(r, SPAN("Svc-info"), message);
+    r->message = without_controls(message, &r->arena);
+    response_add_own_header(r, SPAN("Svc-info"), in_ascii(r->message, &r->arena));
 }

@@ -25,6 +25,7 @@ void rest_init(struct rest *rest, const struct rest_options *options)
         .scans = NEW(struct scans),
         .base_path = options->base_path,
         .cors_origins = options->cors_origins,
+        .hosts = options->hosts,
         .mask = options->mask,
     };
     access_init(rest->access);

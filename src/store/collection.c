@@ -23,7 +23,7 @@ struct collection {
     /* New ones of a replay that are not in by_id yet: they go in together, which is faster. */
     struct map_slot *unmapped;
     size_t unmapped_count, unmapped_size;
-    uint64_t version;
+    uint64_t version, bytes;
     bool is_loaded;    /* no replay puts entities in any more */
     bool is_unordered; /* a replay met a moved record: to be sorted when it ends */
     const struct collection_observer *observer;
@@ -114,6 +114,7 @@ static void drop_indexes(struct collection *c)
 
 static void entity_free(struct collection *c, struct entity *e)
 {
+    c->bytes -= entity_bytes(e);
     unindex_entity(c, e);
     store_forget(c->store, &e->stored);
     list_remove(&c->entities, &e->order);
@@ -235,13 +236,16 @@ void collection_put(struct collection *c, const struct record_entity *record,
         store_track(c->store, &e->stored, RECORD_ENTITY, origin); /* it only moved */
         return;
     }
-    if (e == NULL)
+    if (e == NULL) {
         e = insert(c, record);
-    else
+    } else {
+        c->bytes -= entity_bytes(e);
         old_json = TAKE(e->json);
+    }
     c->version = MAX(c->version, record->version);
     e->version = record->version;
     e->json = blob_new(record->json);
+    c->bytes += entity_bytes(e);
     store_track(c->store, &e->stored, RECORD_ENTITY, origin);
     if (c->is_loaded) {
         unindex_entity(c, e);
@@ -343,6 +347,11 @@ void collection_digest(struct collection *c, struct store_digest *digest)
 size_t collection_count(const struct collection *c)
 {
     return list_count(&c->entities);
+}
+
+uint64_t collection_bytes(const struct collection *c)
+{
+    return c->bytes;
 }
 
 uint64_t collection_version(const struct collection *c)

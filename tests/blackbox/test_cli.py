@@ -141,7 +141,7 @@ class Signals(harness.ServerCase):
     def test_sigterm_finishes_what_was_begun(self):
         """A request whose body is still coming is answered before the server ends."""
         body = b'{"No": 1}'
-        head = (f"POST /Shop.Message HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = (f"POST /Shop.Message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n").encode()
         with socket.create_connection(("127.0.0.1", self.server.port)) as s:
             s.sendall(head + body[:4])
@@ -156,7 +156,7 @@ class Signals(harness.ServerCase):
 
     def test_a_second_signal_exits_at_once(self):
         with socket.create_connection(("127.0.0.1", self.server.port)) as s:
-            s.sendall(b"POST /Shop.Message HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
+            s.sendall(b"POST /Shop.Message HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n")
             self.drain()
             self.assertIsNone(self.server.process.poll(), "it waits for the request")
             self.server.process.send_signal(signal.SIGTERM)
@@ -180,7 +180,7 @@ class UnixSocket(unittest.TestCase):
                                         os.path.join(directory, "data")], stderr=subprocess.DEVNULL)
             try:
                 with harness.wait_until(lambda: self.connect(path), "the socket listens") as s:
-                    s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                    s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                     answer = b""
                     while part := s.recv(65536):
                         answer += part

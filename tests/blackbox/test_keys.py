@@ -40,7 +40,7 @@ class Keys(harness.ServerCase):
             ("DELETE", "/Shop.Person", CLERK, 403), ("REPORT", "/Shop.Person", CLERK, 200),
             ("GET", "/Shop.Message", CLERK, 403), ("GET", "/Svc.Admin.Webhook", CLERK, 403),
             ("GET", "/Svc.Admin.Webhook", READER, 204), ("POST", "/Svc.Admin.Webhook", READER, 403),
-            ("GET", "/Shop.Person", ADMIN, 200), ("OPTIONS", "/Shop.Person", {}, 200),
+            ("GET", "/Shop.Person", ADMIN, 200), ("OPTIONS", "/Shop.Person", {}, 401),
         ]
         for method, target, headers, status in cases:
             body = {"Name": "Ada"} if method == "POST" else None

@@ -32,8 +32,14 @@ class Limits(harness.ServerCase):
         self.webhook(Destination="http://127.0.0.1:1/", EventSelector="/Shop.OrderPlaced")
         event = {"Resource": "Shop.OrderPlaced", "Payload": {}}
         statuses = [self.post("/Svc.Event", event).status for _ in range(4)]
-        self.assertEqual(statuses, [201, 201, 503, 503])
-        answer = self.post("/Svc.Event", event)
+        self.assertEqual(statuses, [201] * 4)
+        found = [(delivery["State"] == "Dead", delivery["Attempts"] == 0 and delivery["LastError"] or "")
+                 for delivery in self.get("/Svc.Admin.Delivery").json()]
+        self.assertEqual([is_dead for is_dead, _ in found], [False, True, True, True])
+        self.assertIn("half of the limit PendingDeliveries, 2", found[-1][1])
+        answer = self.server.request("PATCH", "/Svc.Admin.Delivery/State=Dead/limit=1",
+                                     {"State": "Pending"})
+        self.assertEqual(answer.status, 503, answer)
         self.assertEqual((answer.headers["Retry-After"], answer.json()["ErrorCode"]), ("5", "Overloaded"))
 
     def test_connections(self):

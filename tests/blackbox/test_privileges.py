@@ -220,10 +220,11 @@ class FilesWithKeys(Starts):
                 with self.subTest(config=config, mode=oct(mode)):
                     self.assertEqual(self.check(config, mode).returncode, 0)
 
-    def test_a_file_without_keys_may_have_any(self):
+    def test_a_file_without_keys_may_have_any_but_for_all_to_write(self):
         for config in ({}, {"ApiKeys": []}, {"Delivery": {"Proxy": "http://127.0.0.1:3128"}}):
             with self.subTest(config=config):
-                self.assertEqual(self.check(config, 0o666).returncode, 0)
+                self.assertEqual(self.check(config, 0o664).returncode, 0)
+                self.assertIn("everybody may write it", self.check(config, 0o666).stderr)
 
 
 class ReloadOfKeys(harness.ServerCase):

@@ -173,7 +173,7 @@ def listening(host="127.0.0.1", port=0):
 def ask(connection):
     with connection:
         connection.settimeout(harness.DEADLINE_S)
-        connection.sendall(b"GET /Svc.Health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        connection.sendall(b"GET /Svc.Health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         return connection.recv(65536).split(b"\r\n")[0]
 
 

@@ -489,7 +489,7 @@ class Listings(Case):
 
 
 class Room(Case):
-    """PendingDeliveries bounds what one request brings, too."""
+    """The half of PendingDeliveries that one account may have bounds what one request brings, too."""
 
     def make_config(self):
         return dict(super().make_config(), Limits={"PendingDeliveries": 10})
@@ -503,14 +503,10 @@ class Room(Case):
             self.webhook(Destination=receiver.url(), EventSelector=f"/{event}",
                          Delivery={"RetrySchedule": [10000]})
         order = {"Resource": "Shop.OrderPlaced", "Payload": {}}
-        for target, entity in (("/Svc.Event", order), ("/Shop.Person", {"Name": "A"})):
-            answer = self.post(target, [entity] * 11)
-            self.assertEqual((answer.status, answer.json()["ErrorCode"]), (503, "Overloaded"))
-            self.assertIn("Retry-After", answer.headers)
-            self.assertEqual(self.count(), 0)
-        self.assertEqual(self.get("/Shop.Person").status, 204)
-        self.assertEqual(self.post("/Svc.Event", [order] * 10).status, 201)
-        self.assertEqual(self.post("/Shop.Person", {"Name": "A"}).status, 503)
+        for target, entity, dead in (("/Svc.Event", order, 2), ("/Shop.Person", {"Name": "A"}, 9)):
+            self.assertEqual(self.post(target, [entity] * 7).status, 201)
+            self.assertEqual(self.count("State=Dead"), dead)
+            self.assertEqual(self.count("State!=Dead"), 5)
 
     def test_those_that_are_sent_again(self):
         receiver = self.receiver(lambda request: 500)
@@ -523,10 +519,10 @@ class Room(Case):
         answer = self.server.request("PATCH", "/Svc.Admin.Delivery/_/unsafe=true", again)
         self.assertEqual(answer.status, 503, answer)
         self.assertEqual(self.count("State=Dead"), 12)
-        for limit in (10, 10):
+        for limit in (5, 5):
             target = f"/Svc.Admin.Delivery/_/unsafe=true&limit={limit}"
             self.assertEqual(self.server.request("PATCH", target, again).status, 200)
-            self.assertEqual(self.count("State=Pending"), 10)
+            self.assertEqual(self.count("State=Pending"), 5)
 
 
 class OwnEnds(Case):

@@ -503,7 +503,7 @@ static void make_world(void)
     limits.header_bytes = 256;
     limits.body_bytes = 64;
     limits.answer_bytes = 65536;
-    limits.output_bytes = 4096;
+    limits.connection_unread_bytes = 4096;
     world.limits = &limits;
     world.rest = NEW(struct rest);
     world.rest->loop = &world.loop;

@@ -1,5 +1,6 @@
 #include "clients.h"
 
+#include "accounts.h"
 #include "network.h"
 
 #include "base/clock.h"
@@ -190,7 +191,8 @@ static void note_event(struct world *w, struct raised event)
     answered_id(w, event.id);
     MUST(ledger_find_event(w->ledger, span_str(event.id)) == SIZE_MAX);
     event.unix_ns = clock_unix_ns();
-    ledger_add_event(w->ledger, &event, answered_serial(w));
+    accounts_note_dead(w, ledger_add_event(w->ledger, &event, answered_serial(w)),
+                       answered_serial(w));
 }
 
 /* Every event has a number of its own, whose last digit is what webhooks look at. */
@@ -286,6 +288,7 @@ void client_makes_webhook(struct world *w)
         return;
     answered_id(w, hook.id);
     ledger_add_hook(w->ledger, &hook, answered_serial(w));
+    accounts_own(w, hook.id);
 }
 
 /* One of those that exist, or SIZE_MAX. */

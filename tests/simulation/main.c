@@ -88,6 +88,7 @@ static void start(struct run *run, uint64_t seed, const struct arguments *a,
         __atomic_add_fetch(&total->changes, counts.changes, __ATOMIC_RELAXED);
         __atomic_add_fetch(&total->attempts, counts.attempts, __ATOMIC_RELAXED);
         __atomic_add_fetch(&total->losses_of_power, counts.losses_of_power, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&total->dead_at_once, counts.dead_at_once, __ATOMIC_RELAXED);
         exit(0);
     }
 }
@@ -141,9 +142,10 @@ int main(int argc, char **argv)
         failed += !finish_one(runs, &a);
         ended++;
     }
-    printf("%llu steps, %llu changes, %llu attempts, %llu losses of power\n",
+    printf("%llu steps, %llu changes, %llu attempts, %llu dead at once, %llu losses of power\n",
            (unsigned long long)total->steps, (unsigned long long)total->changes,
-           (unsigned long long)total->attempts, (unsigned long long)total->losses_of_power);
+           (unsigned long long)total->attempts, (unsigned long long)total->dead_at_once,
+           (unsigned long long)total->losses_of_power);
     printf("%llu passed, %llu failed\n", (unsigned long long)(ended - failed),
            (unsigned long long)failed);
     return failed == 0 ? 0 : 1;

@@ -314,7 +314,8 @@ void receivers_check_end(struct world *w)
         if (!pair->now.exists || !hook->now.exists)
             continue;
         if (hook->is_local)
-            MUST(w->has_been_full || clients_count_in_sink(w, l->events[pair->event].n) > 0);
+            MUST(w->has_been_full || pair->now.is_ended ||
+                 clients_count_in_sink(w, l->events[pair->event].n) > 0);
         else
             MUST(has_ended(pair));
     }

@@ -1,5 +1,6 @@
 #include "script.h"
 
+#include "accounts.h"
 #include "clients.h"
 #include "disk.h"
 #include "network.h"
@@ -13,7 +14,7 @@
 
 #include <errno.h>
 
-enum { WELL_TURNS_MOST = 200000, WELL_HOURS_MOST = 24 * 30 };
+enum { WELL_TURNS_MOST = 200000, WELL_HOURS_MOST = 24 * 30, CHECK_STEPS = 16 };
 
 #define MS UINT64_C(1000000)
 #define HOUR (3600000 * MS)
@@ -176,16 +177,21 @@ struct script_counts script_run(uint64_t seed, unsigned steps, const char *direc
         if (rng_below(3) > 0)
             world_turn(&w);
         receivers_look(&w);
+        if (counts.steps % CHECK_STEPS == 0)
+            accounts_check(&w);
     }
     be_well(&w);
+    accounts_check(&w);
     receivers_check_end(&w);
     check_size(&w);
     clients_check_items(&w);
     world_restart(&w);
     clients_check_items(&w);
+    accounts_check(&w);
     counts.changes = w.moment_count;
     counts.losses_of_power = w.losses_of_power;
     counts.attempts = w.attempts;
+    counts.dead_at_once = w.dead_at_once;
     world_end(&w);
     return counts;
 }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct script_counts {
-    uint64_t steps, losses_of_power, attempts, changes;
+    uint64_t steps, losses_of_power, dead_at_once, attempts, changes;
 };
 
 /* In a directory that exists and is empty. A broken expectation aborts the process. */

@@ -90,6 +90,9 @@ static void make_service(struct world *w)
                       .errors = 20,
                       .log_days = 14,
                       .log_entries = 60,
+                      .error_bytes = 1 << 24,
+                      .log_bytes = 1 << 24,
+                      .event_bytes = 1 << 24,
                       .event_days = 1,
                       .events = 60,
                       .idempotency_seconds = 86400,
@@ -102,6 +105,7 @@ static void make_service(struct world *w)
     limits_init(&options.limits);
     options.limits.payload_bytes = 2000;
     options.limits.pending_deliveries = 400;
+    options.limits.webhook_pending_deliveries = 60;
     egress_init(&options.egress);
     access_init(&options.access);
     must_work(service_new(&w->loop, &options, &w->service));

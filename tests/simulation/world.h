@@ -61,7 +61,7 @@ struct world {
     uint64_t acknowledged; /* the last serial that an answer which left waited for */
     uint64_t synced;       /* everything up to it is on stable storage */
     struct held_answer held[WORLD_WAITS];
-    uint64_t steps, losses_of_power, attempts; /* counted for the report */
+    uint64_t steps, losses_of_power, attempts, dead_at_once; /* counted for the report */
 };
 
 /* In a directory that exists and is empty. */

@@ -275,11 +275,48 @@ START_TEST(large_objects_are_merged)
 }
 END_TEST
 
+/* Text, the most bytes, what is left of it, in how many bytes it is written. */
+static const struct {
+    const char *text;
+    size_t most;
+    const char *kept;
+    size_t bytes;
+} cuts[] = {
+    {"", 0, "", 0},
+    {"abc", 3, "abc", 3},
+    {"abc", 2, "ab", 2},
+    {"abc", 0, "", 0},
+    {"a\"b", 3, "a\"", 3},
+    {"a\"b", 2, "a", 1},
+    {"\x01\x01", 12, "\x01\x01", 12},
+    {"\x01\x01", 11, "\x01", 6},
+    {"\x01\x01", 5, "", 0},
+    {"\n\t", 3, "\n", 2},
+    {"\xe2\x82\xac\xe2\x82\xac", 5, "\xe2\x82\xac", 3},
+    {"\xe2\x82\xac", 2, "", 0},
+    {"\xff\xff", 3, "\xff", 3},
+    {"\xff\xff", 2, "", 0},
+    {"abcdefghijklmnopqrstuvwxyz0123456789\x01", 41, "abcdefghijklmnopqrstuvwxyz0123456789", 36},
+};
+
+START_TEST(a_text_is_cut_by_what_it_is_written_in)
+{
+    size_t bytes = 99;
+    struct span kept = json_cut_string(span_str(cuts[_i].text), cuts[_i].most, &bytes);
+
+    ck_span_is(kept, span_str(cuts[_i].kept));
+    ck_assert_uint_eq(bytes, cuts[_i].bytes);
+    json_add_string(&buf, kept);
+    ck_assert_uint_eq(buf.n, bytes + 2);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, strings_are_escaped);
     tcase_add_test(tc, strings_come_back);
+    tcase_add_loop_test(tc, a_text_is_cut_by_what_it_is_written_in, 0, ARRAY_LEN(cuts));
     tcase_add_test(tc, names_bring_their_commas);
     tcase_add_test(tc, values_are_written_compact_and_indented);
     tcase_add_test(tc, parts_are_written_alone);

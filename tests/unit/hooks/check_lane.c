@@ -505,10 +505,28 @@ START_TEST(half_of_all_slots_while_others_want_them)
     answer(host_of(1), 200);
     run();
     ck_assert_uint_eq(under_way(NULL), 15);
-    ask("DELETE", "/Webhook/Label=3", ""); /* then there is one account: it may have all */
+}
+END_TEST
+
+/* The first account has more, but a part is there for the next one, however slow it is. */
+START_TEST(who_comes_first_leaves_a_part)
+{
+    service->hooks.in_flight_most = 16;
+    for (int i = 1; i <= 4; i++)
+        hook_of("a", i, 0);
+    for (int i = 1; i <= 4; i++)
+        raise_for(i, 3);
+    ck_assert_uint_eq(under_way(NULL), 10);
+    is_in(4, LANE_UNPROVED, LANE_UNPROVED_AT_HALF);
+    hook_of("b", 5, 1500);
+    raise_for(5, 4);
+    ck_assert_uint_eq(under_way(host_of(5)), 2);
+    ask("DELETE", "/Webhook/Label='5'", "");
+    for (int i = 1; i <= 4; i++) /* where there is one account it has all */
+        give(i, "");
     run();
-    ck_assert_uint_eq(under_way(NULL), 15);
-    is_in(2, LANE_IDLE, LANE_EMPTY);
+    ck_assert_uint_eq(under_way(NULL), 14);
+    is_in(4, LANE_UNPROVED, LANE_AS_UNPROVED);
 }
 END_TEST
 
@@ -576,7 +594,8 @@ START_TEST(counts_move_with_the_webhook)
     ck_assert_uint_eq(account_of("a")->webhooks, 1);
     ck_assert_uint_eq(accounts_count(service->rest.accounts), 2); /* and everybody's */
     give(1, "b");
-    ck_assert_uint_eq(accounts_count(service->rest.accounts), 2);
+    ck_assert_uint_eq(accounts_count(service->rest.accounts), 3); /* bodies under way are a's */
+    ck_assert_uint_eq(account_of("a")->pending, 0);
     ck_assert_uint_eq(account_of("b")->pending, 10);
     ck_assert_uint_eq(account_of("b")->in_flight, 8);
     ck_assert_uint_eq(account_of("b")->webhooks, 1);
@@ -847,6 +866,7 @@ void testing_cases(TCase *tc)
     tcase_add_loop_test(tc, starting, 0, ARRAY_LEN(own_affairs));
     tcase_add_test(tc, half_of_the_slots_that_are_not_for_the_prompt);
     tcase_add_test(tc, half_of_all_slots_while_others_want_them);
+    tcase_add_test(tc, who_comes_first_leaves_a_part);
     tcase_add_test(tc, accounts_take_turns);
     tcase_add_test(tc, a_place_is_not_kept_for_who_may_not_start);
     tcase_add_test(tc, counts_move_with_the_webhook);

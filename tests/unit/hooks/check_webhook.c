@@ -148,7 +148,7 @@ static const struct {
     {"{\"EventSelector\":\"/Inbox\"}", ERR_WRONG_SELECTOR_KIND, "EventSelector: "},
     {"{\"EventSelector\":\"/Paid/Totl>1\"}", ERR_INVALID_EVENT_SELECTOR, "EventSelector: "},
     {"{\"Headers\":{\"A\":\"a\\u0000\"}}", ERR_INVALID_ENTITY,
-     "Headers: the value of 'A' has a line break or a NUL character"},
+     "Headers: the value of 'A' has a line break, or another control character"},
     {"{\"Headers\":{\"\":\"a\"}}", ERR_INVALID_ENTITY, "Headers: '' is not a header name"},
     {"{\"Headers\":{\"Webhook-x\":\"a\"}}", ERR_INVALID_ENTITY,
      "Headers: 'Webhook-x' is set by the server"},

@@ -912,7 +912,7 @@ static uint64_t lists(void)
     return metrics()->requests[METHOD_GET][METRIC_STATUS_200];
 }
 
-/* Past OutputBytes no request is evaluated, nor read; when the client reads, all are. */
+/* Past ConnectionUnreadBytes no request is evaluated, nor read; when the client reads, all are. */
 START_TEST(who_does_not_read_is_not_read_either)
 {
     enum { MORE = 20 };
@@ -921,7 +921,7 @@ START_TEST(who_does_not_read_is_not_read_either)
 
     serve();
     make_large_answers();
-    limits()->output_bytes = 2 * LARGE_BYTES;
+    limits()->connection_unread_bytes = 2 * LARGE_BYTES;
     p = peer_open();
     count = fill_up(p);
     for (int i = 0; i < MORE; i++)
@@ -1024,25 +1024,31 @@ END_TEST
 
 /* ---- requests that are not whole ---- */
 
-/* When all clients together have begun too much, the one goes that began first. */
-START_TEST(who_began_first_makes_room)
+/* When all clients together have begun too much, the one goes that holds most, whoever began first.
+ */
+START_TEST(who_holds_most_makes_room)
 {
-    struct peer *first, *second;
+    struct peer *first, *second, *third;
 
     serve();
-    limits()->incoming_bytes = 1500;
+    limits()->incoming_bytes = 2000;
     first = peer_open();
     second = peer_open();
+    third = peer_open();
     peer_send(first, POST "Content-Length: 8\r\n\r\n{");
     settle();
-    peer_expect_silence(first);
     peer_send_bytes(second,
-                    arena_printf(&arena, POST "X: %01400d\r\nContent-Length: 8\r\n\r\n", 0));
-    peer_expect(first, 503);
-    peer_expect_closed(first, TCP_CLOSE_UNFINISHED);
+                    arena_printf(&arena, POST "X: %01000d\r\nContent-Length: 8\r\n\r\n", 0));
+    settle();
+    peer_expect_silence(second);
+    peer_send_bytes(third, arena_printf(&arena, POST "X: %0400d\r\nContent-Length: 8\r\n\r\n", 0));
+    peer_expect(second, 503);
+    peer_expect_closed(second, TCP_CLOSE_UNFINISHED);
     ck_assert_uint_eq(metrics()->limit_hits[METRIC_INCOMING_BYTES], 1);
-    peer_send(second, "{\"N\":12}");
-    peer_expect(second, 201);
+    peer_send(first, "\"N\":12}");
+    peer_expect(first, 201);
+    peer_send(third, "{\"N\":12}");
+    peer_expect(third, 201);
     end_serving();
 }
 END_TEST
@@ -1131,7 +1137,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, who_reads_in_time_stays);
     tcase_add_test(tc, who_has_not_read_for_longest_makes_room);
     tcase_add_test(tc, a_last_answer_is_read_to_its_end);
-    tcase_add_test(tc, who_began_first_makes_room);
+    tcase_add_test(tc, who_holds_most_makes_room);
     tcase_add_test(tc, requests_under_way_are_bounded);
     tcase_add_test(tc, what_waits_for_the_disk_is_bounded);
 }

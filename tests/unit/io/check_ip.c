@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 static struct in6_addr ip(const char *text)
 {
@@ -95,10 +96,36 @@ START_TEST(a_list_holds_what_one_of_its_ranges_holds)
 }
 END_TEST
 
+START_TEST(both_ends_know_a_connection)
+{
+    int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+    int accepted;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof(address);
+    struct ip_ends ours, theirs, reversed;
+
+    ck_assert(!ip_ends_of(client, &ours));
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, bytes), 0);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &bytes), 0);
+    ck_assert_int_eq(connect(client, (struct sockaddr *)&address, bytes), 0);
+    accepted = accept(listener, NULL, NULL);
+    ck_assert(ip_ends_of(client, &ours));
+    ck_assert(ip_ends_of(accepted, &theirs));
+    ck_assert_uint_eq(ours.remote_port, ntohs(address.sin_port));
+    reversed = ip_ends_reversed(&theirs);
+    ck_assert_int_eq(memcmp(&reversed, &ours, sizeof(ours)), 0);
+    close(accepted);
+    close(client);
+    close(listener);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_loop_test(tc, addresses_are_read_and_shown, 0, ARRAY_LEN(texts));
     tcase_add_test(tc, no_byte_is_overlooked);
     tcase_add_test(tc, addresses_of_sockets);
     tcase_add_test(tc, a_list_holds_what_one_of_its_ranges_holds);
+    tcase_add_test(tc, both_ends_know_a_connection);
 }

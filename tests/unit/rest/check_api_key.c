@@ -176,7 +176,7 @@ START_TEST(uses_are_noted_once_an_hour_and_written_a_minute_later)
     ck_span_eq(last_used("a"), "\"2027-01-15T09:00:00.0000000Z\"");
     asking_commit();
     asking_reload();
-    ck_assert_uint_eq(key_of(NULL, "a")->used_until_ms, 0);
+    ck_assert_int_eq(key_of(NULL, "a")->used_until_unix_s, 0);
     end();
 }
 END_TEST

@@ -7,6 +7,11 @@
 #include "rest/access.h"
 #include "rest/error_log.h"
 #include "rest/mask.h"
+#include "store/collection.h"
+#include "store/entity.h"
+#include "store/store.h"
+
+#include <string.h>
 
 enum { TEXT_MOST = 10000 };
 
@@ -240,6 +245,66 @@ END_TEST
 
 #endif
 
+/* ---- how large ---- */
+
+enum { MOST_BYTES = 32768 };
+
+/* Of a text so many times. */
+static char *times(const char *text, size_t count)
+{
+    struct buf b;
+
+    buf_init_arena(&b, &asking.arena);
+    for (size_t i = 0; i < count; i++)
+        buf_add_str(&b, text);
+    return (char *)(uintptr_t)buf_text(&b);
+}
+
+static struct span the_entity(void)
+{
+    struct collection *errors = store_collection(asking.service->store, error_log_resource);
+
+    return entity_json(collection_first(errors));
+}
+
+/* URI, a header's value, body: a text and how often. */
+static const struct {
+    const char *uri, *header, *body;
+    size_t uris, headers, bodies;
+} hogs[] = {
+    {"a", "\xe2\x82\xac", "\x01", 8000, 9800, 10000},
+    {"a", "a", "\x01", 1, 1, 10000},
+    {"a", "\"", "a", 1, 30000, 1},
+    {"%01", "\\", "\\", 2000, 10000, 10000},
+    {"a", "a", "\xff", 8000, 20000, 10000},
+    {"a", "a", "\xf0\x9f\x98\x80", 8000, 10000, 10000},
+};
+
+START_TEST(an_error_is_bounded_as_it_is_written)
+{
+    struct span json;
+
+    ask_with(arena_printf(&asking.arena, "X: %s", times(hogs[_i].header, hogs[_i].headers)).p,
+             "POST", arena_printf(&asking.arena, "/%s", times(hogs[_i].uri, hogs[_i].uris)).p,
+             times(hogs[_i].body, hogs[_i].bodies));
+    ck_assert_int_ge(asking.answer.status, 400);
+    json = the_entity();
+    ck_assert_uint_le(json.n, MOST_BYTES);
+    ck_assert_uint_gt(json.n, MOST_BYTES / 2); /* and no more is lost than must be */
+    look();
+    ck_assert(span_starts(span_str(answered_text("0.StackTrace")), SPAN("at ")));
+}
+END_TEST
+
+START_TEST(a_long_text_is_kept_when_the_others_are_short)
+{
+    ask("POST", "/Shop.Person", times("a", 20000));
+    ck_assert_int_ge(asking.answer.status, 400);
+    look();
+    ck_assert_uint_eq(strlen(answered_text("0.Body")), TEXT_MOST);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, begin, asking_close);
@@ -254,4 +319,6 @@ void testing_cases(TCase *tc)
 #ifdef SVCD_FAULTS
     tcase_add_test(tc, an_error_that_cannot_be_stored_is_answered_all_the_same);
 #endif
+    tcase_add_loop_test(tc, an_error_is_bounded_as_it_is_written, 0, ARRAY_LEN(hogs));
+    tcase_add_test(tc, a_long_text_is_kept_when_the_others_are_short);
 }

@@ -164,6 +164,8 @@ static const struct {
     {"no operator in 'Cookie:x'", "no operator in 'Cookie:*******'"},
     {"no operator in 'Headers.Cookie=x/y'", "no operator in 'Headers.Cookie=*******'"},
     {"no resource 'apikey x'", "no resource '*******'"},
+    {"must be 'apikey <KEY>', 'Bearer <KEY>', or Basic, with",
+     "must be 'apikey <KEY>', 'Bearer <KEY>', or Basic, with"},
     {"{\"Cookie\": \"x\"}: no comma", "{\"Cookie\": \"*******\"}: no comma"},
 };
 

@@ -31,19 +31,19 @@ static const struct {
     {"application/x-ndjson", FORMAT_NDJSON, 0},
     {"text/csv", FORMAT_CSV, 0},
     {" ,text/csv ,, ", FORMAT_CSV, 0},
-    {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", FORMAT_JSON, 0},
+    {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", FORMAT_JSON, 2},
     /* Weights. */
     {"application/json;q=0.5, text/csv", FORMAT_CSV, 0},
     {"application/json;q=0.5, text/csv;q=0.4", FORMAT_JSON, 0},
     {"application/json;q=0.999, text/csv;q=1.000", FORMAT_CSV, 0},
-    {"application/json ; Q=0.001 , text/html", FORMAT_JSON, 0},
+    {"application/json ; Q=0.001 , text/html", FORMAT_JSON, 2},
     {"application/json;q=0, */*", FORMAT_NDJSON, 0},
     {"application/json;q=0.0,application/x-ndjson;q=0.000,*/*;q=0.1", FORMAT_CSV, 0},
     {"application/*;q=0, */*", FORMAT_CSV, 0},
     {"application/*;q=0, application/x-ndjson;q=0.1", FORMAT_NDJSON, 0},
     {"*/*;q=0, text/csv;q=0.1", FORMAT_CSV, 0},
     /* What clients in use send against the grammar. */
-    {"text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", FORMAT_JSON, 0},
+    {"text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", FORMAT_JSON, 2},
     {"*", FORMAT_JSON, 0},
     {"application/json;q=.5, text/csv;q=.499", FORMAT_JSON, 0},
     {"application/json;q=.5, text/csv;q=.51", FORMAT_CSV, 0},
@@ -59,8 +59,8 @@ static const struct {
     {"application/json; charset=\"UTF-8\"", FORMAT_JSON, 0},
     {"application/json;charset=\"u\\tf-\\8\"", FORMAT_JSON, 0},
     {"application/json;charset=iso-8859-1, text/csv;q=0.1", FORMAT_CSV, 0},
-    {"application/json;version=2, text/csv;q=0.1", FORMAT_CSV, 0},
-    {"application/json;version=2;q=0, application/json;q=0.1", FORMAT_JSON, 0},
+    {"application/json;version=2, text/csv;q=0.1", FORMAT_JSON, 0},
+    {"application/json;version=2;q=0.1, application/json;q=0, */*;q=0.1", FORMAT_JSON, 0},
     {"text/plain;note=\"a, b;q=1\", text/csv;q=0.2", FORMAT_CSV, 0},
     {"text/plain;note=\"\\\"\\\\,\", text/csv;q=0.2", FORMAT_CSV, 0},
     {"text/plain;note=\"\", text/csv;q=0.2", FORMAT_CSV, 0},
@@ -85,6 +85,15 @@ static const struct {
     {"application/json;indent=2;q=0.5, application/json;indent=4", FORMAT_JSON, 4},
     {"application/json;indent=9, text/csv;q=0.1", FORMAT_CSV, 0},
     {"application/json;q=0, application/json;indent=2", FORMAT_JSON, 2},
+    /* Parameters that nothing has. */
+    {"application/json;profile=x", FORMAT_JSON, 0},
+    {"text/csv;header=present;q=0.5, application/json;v=2;q=0.4", FORMAT_CSV, 0},
+    /* People. */
+    {"text/html", FORMAT_JSON, 2},
+    {"text/html;charset=utf-8;q=0.9, */*;q=0.8", FORMAT_JSON, 2},
+    {"text/html, application/json", FORMAT_JSON, 0},
+    {"text/html;q=0.5, text/csv;q=0.7", FORMAT_CSV, 0},
+    {"text/*;q=0.5", FORMAT_CSV, 0},
 };
 
 START_TEST(accept_is_honoured)
@@ -100,12 +109,12 @@ START_TEST(accept_is_honoured)
 END_TEST
 
 static const char *const unacceptable[] = {
-    "text/html",
+    "text/html;q=0",
     "application/xml, image/*",
     "*/json",
     "application/json;q=0",
     "*/*;q=0",
-    "application/json;q=0.000, text/html",
+    "application/json;q=0.000, image/png",
     "application/json;indent=2;q=0",
     "application/json;indent=9",
     "application/json;indent=-1",
@@ -113,7 +122,6 @@ static const char *const unacceptable[] = {
     "application/json;indent=x",
     "text/csv;indent=2",
     "application/json;charset=latin1",
-    "application/json;profile=x",
     /* Malformed. */
     "application",
     "application/",
@@ -168,10 +176,36 @@ START_TEST(long_fields_are_read)
         memcpy(field + i, "a/b;indent=1;c,,", 16);
     ck_fails(negotiate_accept(span_of(field, sizeof(field) - 16), &got), ERR_NOT_ACCEPTABLE, "");
     for (size_t i = 0; i + 8 < sizeof(field); i += 8)
-        memcpy(field + i, "*/*;b=c,", 8);
+        memcpy(field + i, "*/*;q=0,", 8);
     memcpy(field + sizeof(field) - 24, "text/csv", 8);
     ck_ok(negotiate_accept(span_of(field, sizeof(field) - 16), &got));
     ck_assert_int_eq(got.format, FORMAT_CSV);
+}
+END_TEST
+
+START_TEST(html_is_named_or_not)
+{
+    static const char *const named[] = {"text/html", "*/*, TEXT/HTML;q=0.1",
+                                        "a/b, text/html;level=1"};
+    static const char *const others[] = {"",           "*/*",         "text/*", "text/html;q=0",
+                                         "text/htmlx", "@, text/html"};
+
+    for (size_t i = 0; i < ARRAY_LEN(named); i++)
+        ck_assert_msg(negotiate_names_html(span_str(named[i])), "%s", named[i]);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        ck_assert_msg(!negotiate_names_html(span_str(others[i])), "%s", others[i]);
+}
+END_TEST
+
+/* ---- Content-Encoding ---- */
+
+START_TEST(a_body_comes_as_it_is)
+{
+    ck_ok(negotiate_content_encoding((struct span){NULL, 0}));
+    ck_ok(negotiate_content_encoding(SPAN("")));
+    ck_ok(negotiate_content_encoding(SPAN("Identity, identity")));
+    ck_fails(negotiate_content_encoding(SPAN("gzip")), ERR_UNSUPPORTED_CONTENT, "'gzip'");
+    ck_fails(negotiate_content_encoding(SPAN("identity , br")), ERR_UNSUPPORTED_CONTENT, "'br'");
 }
 END_TEST
 
@@ -392,6 +426,8 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, accept_is_honoured);
     tcase_add_test(tc, what_cannot_be_sent_is_refused);
     tcase_add_test(tc, long_fields_are_read);
+    tcase_add_test(tc, html_is_named_or_not);
+    tcase_add_test(tc, a_body_comes_as_it_is);
     tcase_add_test(tc, content_types_are_known_or_refused);
     tcase_add_test(tc, refusals_list_what_can_be_read);
     tcase_add_test(tc, written_types_are_known_or_refused);

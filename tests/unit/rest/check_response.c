@@ -36,7 +36,7 @@ static const struct {
     {SPAN_INIT("a\r\nX: y"), SPAN_INIT("a  X: y")},
     {SPAN_INIT("\0a\x01\x1f\x7f\tb"), SPAN_INIT(" a    b")},
     {SPAN_INIT(" a\x20~"), SPAN_INIT(" a ~")},
-    {SPAN_INIT("\xc3\xa4\x80\xff"), SPAN_INIT("\xc3\xa4\x80\xff")},
+    {SPAN_INIT("\xc3\xa4\x80\xff%"), SPAN_INIT("%C3%A4%80%FF%")},
     {SPAN_INIT(""), SPAN_INIT("")},
 };
 
@@ -64,7 +64,7 @@ START_TEST(a_problem_takes_the_place_of_a_body)
     ck_assert_int_eq(response.status, 404);
     ck_assert_int_eq(response.error, ERR_UNKNOWN_RESOURCE);
     ck_span_eq(response.content_type, "application/problem+json");
-    ck_span_eq(response_header(&response, SPAN("Svc-info")), "\"x\" \\\xc3\xa4");
+    ck_span_eq(response_header(&response, SPAN("Svc-info")), "\"x\" \\%C3%A4");
     ck_span_eq(response_header(&response, SPAN("Allow")), "GET");
 }
 END_TEST

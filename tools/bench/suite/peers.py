@@ -178,7 +178,8 @@ RESOURCES = [
     {"Name": "Bench.Item", "Kind": "EntityResource", "Description": "What POST writes"},
     {"Name": "Bench.Placed", "Kind": "EventResource", "Description": "What deliveries tell"},
 ]
-LIMITS = {"Connections": 12000, "PendingDeliveries": 3000000, "AccountWebhooks": 100000000}
+LIMITS = {"Connections": 12000, "PendingDeliveries": 6000000,
+          "WebhookPendingDeliveries": 3000000, "AccountWebhooks": 100000000}
 DELIVERY = {"MaxConnectionsPerHost": 64}
 
 

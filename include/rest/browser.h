@@ -1,0 +1,20 @@
+/* Where no key is required, any web page that a browser of this machine shows could act here: by a
+ * form or a script of its own, or under a name of its own that it lets lead to this machine. What
+ * browsers say of themselves tells (docs/specification.md, section 6, "Browsers"; the Fetch
+ * standard, `Origin`; Fetch Metadata, `Sec-Fetch-Site`). */
+#ifndef REST_BROWSER_H
+#define REST_BROWSER_H
+
+#include "base/err.h"
+
+struct call;
+
+/* ERR_NOT_AUTHORIZED for a request without a key that another site's page has made, or that was
+ * sent to a host of another name than rest.hosts and the loopback ones. Who shows a key, and local
+ * requests, are not looked at. */
+struct err *browser_check(const struct call *call) MUST_USE;
+/* Adds what keeps a browser from running the bytes of a binary resource as a page of this server,
+ * unless the resource has said itself what its page may do. */
+void browser_confine(struct call *call);
+
+#endif

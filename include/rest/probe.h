@@ -1,0 +1,15 @@
+/* Paths that browsers and orchestrators ask every server for, whatever else it serves: /livez,
+ * /readyz, /favicon.ico, /robots.txt (docs/specification.md, section 11). They come before
+ * resources, take no key, tell no detail and store no error. */
+#ifndef REST_PROBE_H
+#define REST_PROBE_H
+
+#include <stdbool.h>
+
+struct call;
+
+/* Answers when the target is one of them, below the base path and spelled exactly; what follows a
+ * `?` is passed over. A method other than GET and HEAD is 405. */
+bool probe_answer(struct call *call);
+
+#endif

@@ -1,0 +1,161 @@
+/* Two sums: that of payloads, which `payload` keeps, and that of made bodies, which are in a map by
+ * their content, so that a thousand webhooks with one custom payload hold it once.
+ *
+ * A body counts for the account that was the first to send it; a quarter of the bytes is not for
+ * one account alone. As with slots, a part is not for receivers that are slow or not known yet
+ * either: however much hangs, the others go on. What is given back is offered to some of the lanes
+ * that wait, in turns; each that still finds no room goes to the end of their list. */
+#include "hooks/body.h"
+
+#include "base/blob.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "base/room.h"
+#include "hooks/attempt_inner.h"
+#include "hooks/event.h"
+#include "hooks/hooks.h"
+#include "hooks/lane_inner.h"
+#include "hooks/payload.h"
+#include "hooks/share.h"
+#include "rest/account.h"
+
+enum { OFFERS_PER_TURN = 16, OTHERS_PARTS = 4 };
+
+struct body {
+    struct blob *blob;
+    struct share *share; /* of the one that had it made first */
+    unsigned attempts;
+};
+
+static struct span content_of(const void *item)
+{
+    return blob_span(((const struct body *)item)->blob);
+}
+
+uint64_t bodies_bytes(const struct deliveries *d)
+{
+    return d->made_bytes + payloads_sent_bytes(events_payloads(d->hooks->events));
+}
+
+static bool has_room_for(const struct lane *lane, uint64_t bytes)
+{
+    const struct hooks *hooks = lane->deliveries->hooks;
+    uint64_t held = bodies_bytes(lane->deliveries), own = lane->share->account->bytes;
+    uint64_t most;
+
+    if (held == 0)
+        return true;
+    most = room_most(hooks->limits, held, (int64_t)hooks->body_bytes_most);
+    if (own > 0 && own + bytes > most - most / OTHERS_PARTS)
+        return false;
+    if (lane->origin != NULL)
+        most = MIN(most, pacing_slots(lane->pacing.pace, (size_t)most));
+    return held < most && bytes <= most - held;
+}
+
+bool body_has_room(const struct lane *lane, const struct delivery *next)
+{
+    uint64_t as_it_is = next->event->is_binary ? next->event->payload_bytes : 0;
+
+    if (lane->makes_bodies)
+        return has_room_for(lane, MAX(lane->made_bytes, as_it_is));
+    return payload_is_sent(next->event) || has_room_for(lane, next->event->payload_bytes);
+}
+
+struct err *body_take_payload(struct attempt *attempt)
+{
+    struct delivery *delivery = attempt->delivery;
+
+    TRY(payload_send(events_payloads(attempt->deliveries->hooks->events), delivery->event,
+                     delivery->lane->share, &attempt->body));
+    attempt->sends_payload = true;
+    return NULL;
+}
+
+static struct body *body_new(struct deliveries *d, struct share *share, struct span made)
+{
+    struct body *body = NEW(struct body);
+
+    body->blob = blob_new(made);
+    body->share = share_ref(share);
+    share->account->bytes += made.n;
+    d->made_bytes += made.n;
+    map_add(&d->bodies, body);
+    return body;
+}
+
+bool body_take_made(struct attempt *attempt, struct span made)
+{
+    struct deliveries *d = attempt->deliveries;
+    struct lane *lane = attempt->delivery->lane;
+    struct body *body = map_find(&d->bodies, made);
+
+    MUST(attempt->body == NULL);
+    lane->made_bytes = made.n;
+    if (body == NULL) {
+        if (!has_room_for(lane, made.n))
+            return false;
+        body = body_new(d, lane->share, made);
+    }
+    body->attempts++;
+    attempt->made = body;
+    attempt->body = blob_ref(body->blob);
+    return true;
+}
+
+static void made_put(struct deliveries *d, struct body *body)
+{
+    if (--body->attempts > 0)
+        return;
+    map_remove(&d->bodies, content_of(body));
+    d->made_bytes -= body->blob->n;
+    body->share->account->bytes -= body->blob->n;
+    share_unref(body->share);
+    blob_unref(body->blob);
+    mem_free(body);
+}
+
+void body_leave(struct attempt *attempt)
+{
+    struct deliveries *d = attempt->deliveries;
+
+    if (attempt->body == NULL)
+        return;
+    blob_unref(TAKE(attempt->body));
+    if (attempt->made != NULL)
+        made_put(d, TAKE(attempt->made));
+    else if (attempt->sends_payload)
+        payload_sent(events_payloads(d->hooks->events), attempt->delivery->event);
+    attempt->sends_payload = false;
+    if (!list_empty(&d->lanes_in[LANE_CROWDED]) && !loop_posted(&d->offer))
+        loop_post(d->hooks->loop, &d->offer);
+}
+
+/* Those that find room stand in line, and look once more when their turn comes. */
+static void on_offer(struct loop_task *task)
+{
+    struct deliveries *d = CONTAINER_OF(task, struct deliveries, offer);
+    struct list *crowded = &d->lanes_in[LANE_CROWDED];
+    size_t most = MIN(list_count(crowded), OFFERS_PER_TURN);
+
+    while (d->is_started && most-- > 0 && !list_empty(crowded)) {
+        struct lane *lane = CONTAINER_OF(list_first(crowded), struct lane, state_link);
+
+        list_remove(crowded, &lane->state_link);
+        list_push_back(crowded, &lane->state_link);
+        lane_settle(lane);
+    }
+}
+
+void bodies_init(struct deliveries *d)
+{
+    map_init(&d->bodies, content_of);
+    d->offer.run = on_offer;
+}
+
+void bodies_done(struct deliveries *d)
+{
+    loop_unpost(d->hooks->loop, &d->offer);
+    MUST(map_count(&d->bodies) == 0);
+    map_done(&d->bodies);
+}

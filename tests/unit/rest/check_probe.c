@@ -1,0 +1,58 @@
+#include "asking.h"
+
+#include "rest/probe.h"
+#include "rest/rest.h"
+
+static void setup(void)
+{
+    asking_open(NULL);
+    asking_add_key("admin", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
+}
+
+static const struct {
+    const char *method, *target;
+    int status;
+} asked[] = {
+    {"GET", "/livez", 200},   {"HEAD", "/livez", 200},     {"GET", "/readyz?leader", 200},
+    {"GET", "/readyz?", 200}, {"GET", "/robots.txt", 200}, {"GET", "/favicon.ico", 204},
+    {"POST", "/livez", 405},  {"OPTIONS", "/readyz", 405}, {"REPORT", "/robots.txt", 405},
+    {"GET", "/Livez", 401},   {"GET", "/livez/", 401},     {"GET", "/livez/_", 401},
+    {"GET", "/%6civez", 401}, {"GET", "/x/livez", 401},    {"GET", "?/livez", 401},
+};
+
+START_TEST(they_are_exact_paths)
+{
+    ask(asked[_i].method, asked[_i].target, NULL);
+    ck_assert_int_eq(asking.answer.status, asked[_i].status);
+    if (asked[_i].status == 405)
+        ck_header_eq("Allow", "GET, HEAD");
+    ck_assert_uint_eq(asking_count("Svc.Admin.Error"), 0);
+}
+END_TEST
+
+START_TEST(they_are_below_the_base_path)
+{
+    asking.service->rest.base_path = SPAN("/v1");
+    ck_asks(200, "GET", "/v1/livez", NULL);
+    ck_asks(401, "GET", "/livez", NULL);
+    ck_asks(401, "GET", "/v1livez", NULL);
+}
+END_TEST
+
+START_TEST(who_drains_is_not_ready)
+{
+    ck_asks(200, "GET", "/readyz", NULL);
+    service_drain(asking.service);
+    ck_asks(503, "GET", "/readyz", NULL);
+    ck_header_eq("Retry-After", "1");
+    ck_asks(200, "GET", "/livez", NULL);
+}
+END_TEST
+
+void testing_cases(TCase *tc)
+{
+    tcase_add_checked_fixture(tc, setup, asking_close);
+    tcase_add_loop_test(tc, they_are_exact_paths, 0, ARRAY_LEN(asked));
+    tcase_add_test(tc, they_are_below_the_base_path);
+    tcase_add_test(tc, who_drains_is_not_ready);
+}
