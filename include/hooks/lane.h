@@ -149,6 +149,8 @@ struct lane *lane_next(const struct deliveries *d, const struct lane *lane);
 const struct uuid *lane_webhook_id(const struct lane *lane);
 struct delivery *lane_first_delivery(const struct lane *lane);
 struct delivery *lane_next_delivery(const struct lane *lane, const struct delivery *delivery);
+/* The webhook's tenant; empty: it has none, or is deleted. */
+struct span lane_tenant(const struct lane *lane);
 /* The webhook is deleted, the deliveries are being dropped. */
 bool lane_is_dying(const struct lane *lane);
 

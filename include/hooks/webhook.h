@@ -24,6 +24,7 @@ struct shape;
 struct share;
 struct uri;
 struct uuid;
+struct webhook_owner;
 
 /* A resource that the webhook's requests go to: a local Destination, a CustomPayloadRequest. */
 struct webhook_target {
@@ -38,6 +39,8 @@ enum { WEBHOOK_TARGETS_MOST = 2 };
 struct webhook {
     struct matcher_entry entry; /* in its event resource's matcher, unless paused or detached */
     struct list_link link;      /* in that resource's referrers, or among those detached */
+    struct list_link owned;     /* in its owner's list */
+    struct webhook_owner *owner;
     struct entity *entity;
     struct resource *event_resource; /* NULL: detached, some resource that it needs is not there */
     struct webhook_target *targets;  /* WEBHOOK_TARGETS_MOST, or NULL when all is remote */
@@ -58,9 +61,15 @@ struct webhook *webhook_find(const struct webhooks *w, const struct uuid *id);
 /* The resource is about to change or to go: everything that refers to it is detached, and matches
  * nothing until webhooks_settle has looked at it again. */
 void webhooks_detach(struct webhooks *w, struct resource *resource);
-/* Attaches what was detached, by the resources as they are now. Webhooks that fit no longer are
- * paused, with an ErrorMessage, in one change, whose serial an answer must wait for. Errors of
- * turn_apply: they then stay detached until the next time. */
+/* Keys of this name, or, absent, any, have changed, or their rights have: detaches those webhooks
+ * that wait for events and whose owner is gone or may not GET them any more. Says whether
+ * webhooks_settle is to be called. */
+bool webhooks_detach_unowned(struct webhooks *w, struct span name);
+/* The tenant of a webhook; empty: none. */
+struct span webhook_tenant(const struct webhook *w);
+/* Attaches what was detached, by the resources and keys as they are now. Webhooks that fit no
+ * longer are paused, with an ErrorMessage, in one change, whose serial an answer must wait for.
+ * Errors of turn_apply: they then stay detached until the next time. */
 struct err *webhooks_settle(struct webhooks *w, struct arena *a, uint64_t *out_serial) MUST_USE;
 
 /* The table of a webhook's properties. */

@@ -21,6 +21,7 @@ struct webhook_log_entry {
     size_t body_bytes; /* sent */
     uint32_t duration_ms, dns_ms, connect_ms, tls_ms, first_byte_ms;
     struct span response_body; /* kept as far as WEBHOOK_LOG_BODY_BYTES go */
+    struct span tenant;        /* the webhook's; empty: none */
 };
 
 /* Of a body, as it is written: with what is escaped. */

@@ -43,7 +43,9 @@ enum property_flags {
     PROPERTY_HIDDEN = 1 << 3,    /* computed, shown only when `add` asks for it; top level only */
     PROPERTY_INDEXED = 1 << 4,   /* equality on it is answered from an index */
     PROPERTY_WHOLE = 1 << 5,     /* an object that PATCH replaces instead of merging */
-    PROPERTY_ENTITY = 1 << 6     /* Id and ObjectNo: the store's, not the declaration's */
+    PROPERTY_ENTITY = 1 << 6,    /* Id and ObjectNo: the store's, not the declaration's */
+    PROPERTY_UNSHOWN = 1 << 7    /* stored, and shown only when `add` or `select` asks for it; top
+                                  * level only, in a shape that `hides` */
 };
 
 struct shape;
@@ -67,6 +69,7 @@ struct shape {
     bool dynamic;
     struct span name;        /* of the resource or member, for messages; may be absent */
     const uint16_t *by_name; /* from shape_sort; NULL: there are few */
+    bool hides;              /* some properties are PROPERTY_UNSHOWN */
 };
 
 /* Rows of the tables of built-in resources. */

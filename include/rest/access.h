@@ -109,6 +109,8 @@ struct err *access_sign_in(const struct access *access, struct span authorizatio
  * Svc.AvailableResource, which shows it only what it may use. `Ns.*` covers names directly in
  * that namespace, not inner ones; `*` alone covers everything. */
 bool access_allows(const struct access_key *key, struct span resource, enum method method);
+/* May the key GET whatever there is, and will be? NULL key: it may. */
+bool access_reads_all(const struct access_key *key);
 /* The methods out of `methods` that the key may use on the resource. */
 unsigned access_methods(const struct access_key *key, struct span resource, unsigned methods);
 /* The first pattern of `granted` for which `key` lacks a method; the absent span: it has them all.

@@ -24,7 +24,7 @@ struct change;
 struct collection;
 struct draft;
 struct entity;
-struct matcher;
+struct matchers;
 struct property;
 struct query;
 struct shape;
@@ -66,6 +66,10 @@ struct resource_ops {
     /* Appends what the answer to a POST shows of an entity that it stored, whatever the client
      * prefers: what is shown but once. */
     void (*answer)(struct call *call, struct span json, struct buf *b);
+    /* Appends the entity as this key, which may not GET everything, may see it, by its rights on
+     * other resources. `context` is the resource's. NULL: as it is. */
+    void (*limit)(void *context, const struct access_key *key, struct buf *b, struct span json,
+                  struct arena *a);
     /* Its entities may hold secrets, which are written and never shown (rest/mask.h): does this one
      * that is stored? NULL: none does. */
     bool (*holds_secrets)(const struct entity *entity);
@@ -106,7 +110,7 @@ struct resource {
     struct span *indexes;
     size_t index_count;
     /* Event resources. */
-    struct matcher *matcher;
+    struct matchers *matchers;
     struct span payload_resource; /* name, or absent */
     bool is_binary_event;
     struct span content_type; /* of a binary resource, or of a binary event */
@@ -130,7 +134,7 @@ void resources_done(struct resources *r);
 struct resource *resources_add_builtin(struct resources *r, struct store *store,
                                        const struct resource_definition *definition, void *context);
 /* Adds what resource_make made, or replaces the declared resource of that name and kind, which
- * keeps its identity, its matcher, its referrers and its collection. Takes `made` over. */
+ * keeps its identity, its matchers, its referrers and its collection. Takes `made` over. */
 struct resource *resources_put(struct resources *r, struct resource *made);
 /* Frees a declared one. Nothing refers to it any more. */
 void resources_remove(struct resources *r, struct resource *resource);

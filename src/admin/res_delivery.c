@@ -8,17 +8,21 @@
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/lane.h"
+#include "hooks/webhook.h"
 #include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
 #include "rest/crud.h"
 #include "rest/rendered.h"
 #include "rest/schema.h"
+#include "rest/tenant.h"
+#include "store/collection.h"
 #include "store/entity.h"
 
 static const struct property properties[] = {
     ID_PROPERTY("ID of the delivery"),
     READ_ONLY_PROPERTY("WebhookId", TYPE_STRING, 0, "The webhook"),
+    READ_ONLY_PROPERTY("Tenant", TYPE_STRING, 0, "The webhook's tenant"),
     READ_ONLY_PROPERTY("EventId", TYPE_STRING, 0, "The event"),
     READ_ONLY_PROPERTY("Event", TYPE_STRING, 0, "The event resource"),
     {.name = SPAN_INIT("State"),
@@ -37,10 +41,27 @@ static const struct shape shape = {properties, ARRAY_LEN(properties), false};
 
 struct cursor {
     struct lane *lane;
+    struct collection_walk *webhooks; /* of one tenant: whose lanes they are; NULL: those of all */
     struct delivery *delivery;
     bool one_lane;
     unsigned states; /* one bit a state: those that the conditions allow */
 };
+
+static struct lane *next_lane(const struct deliveries *d, struct cursor *at)
+{
+    struct entity *e = NULL;
+    const struct webhook *w = NULL;
+
+    if (at->one_lane)
+        return NULL;
+    if (at->webhooks == NULL)
+        return lane_next(d, at->lane);
+    do {
+        e = collection_walk_next(at->webhooks);
+        w = e == NULL ? NULL : e->attached;
+    } while (w != NULL && w->lane == NULL);
+    return w == NULL ? NULL : w->lane;
+}
 
 /* Lane by lane, each in the order of events. What is in another state need not be written to be
  * found out. */
@@ -53,7 +74,7 @@ static void *next_in_lanes(struct rendered *r)
         at->delivery = at->delivery == NULL ? lane_first_delivery(at->lane)
                                             : lane_next_delivery(at->lane, at->delivery);
         if (at->delivery == NULL)
-            at->lane = at->one_lane ? NULL : lane_next(d, at->lane);
+            at->lane = next_lane(d, at);
         else if ((at->states & SM_TO(at->delivery->state)) != 0)
             return at->delivery;
     }
@@ -117,15 +138,39 @@ static unsigned states_that_hold(const struct call *call, const struct condition
     return states;
 }
 
+/* By the index on their Tenant. */
+static struct collection_walk *webhooks_of(struct call *call, struct span tenant)
+{
+    const struct resource *webhooks =
+        resource_named(call->rest->resources, SPAN("Svc.Admin.Webhook"));
+    struct collection_walk *walk = ARENA_NEW(call->arena, struct collection_walk);
+    struct conditions of_tenant = {NULL, 0};
+
+    tenant_add_condition(&of_tenant, webhooks->shape, tenant, call->arena);
+    collection_walk(webhooks->collection, &of_tenant, walk);
+    return walk;
+}
+
 static void open_lanes(struct call *call)
 {
     const struct deliveries *d = service_of(call)->hooks.deliveries;
     const struct conditions on_state = conditions_on_state(call);
+    const struct literal *tenant = conditions_equal_to(&call->query->conditions, SPAN("Tenant"));
+    bool is_given = tenant != NULL && tenant->kind == LITERAL_STRING;
     struct cursor *cursor = ARENA_NEW(call->arena, struct cursor);
     struct uuid id;
 
     cursor->one_lane = rendered_wanted_id(call, SPAN("WebhookId"), &id);
-    cursor->lane = cursor->one_lane ? lane_find(d, &id) : lane_first(d);
+    if (cursor->one_lane) {
+        cursor->lane = lane_find(d, &id);
+        if (cursor->lane != NULL && is_given && !span_eq(lane_tenant(cursor->lane), tenant->text))
+            cursor->lane = NULL;
+    } else if (is_given) {
+        cursor->webhooks = webhooks_of(call, tenant->text);
+        cursor->lane = next_lane(d, cursor);
+    } else {
+        cursor->lane = lane_first(d);
+    }
     cursor->states = states_that_hold(call, &on_state);
     rendered_open(call, next_in_lanes, add_json)->cursor = cursor;
 }

@@ -4,7 +4,10 @@
 #include "admin/service.h"
 #include "hooks/event.h"
 #include "hooks/event_post.h"
+#include "query/condition.h"
+#include "query/query.h"
 #include "query/shape.h"
+#include "rest/access.h"
 #include "rest/rendered.h"
 
 static const struct property properties[] = {
@@ -20,6 +23,9 @@ static const struct property properties[] = {
     {.name = SPAN_INIT("Payload"),
      .type = TYPE_ANY,
      .meaning = SPAN_INIT("An entity, or an array of them; binary payloads show as base64")},
+    {.name = SPAN_INIT("Tenant"),
+     .type = TYPE_STRING,
+     .meaning = SPAN_INIT("Whose it is: webhooks of other tenants do not get it")},
     {.name = SPAN_INIT("WebhookId"),
      .type = TYPE_STRING,
      .meaning = SPAN_INIT("In a POST: the one webhook that the event may match; not kept")},
@@ -29,17 +35,51 @@ static const struct property properties[] = {
 
 static const struct shape shape = {properties, ARRAY_LEN(properties), false};
 
-static void *next_kept(struct rendered *r)
-{
-    struct events *events = service_of(r->call)->hooks.events;
+struct cursor {
+    struct events *events;
+    struct event *event;
+    struct span tenant; /* empty: those of all */
+    bool is_single;
+    bool reads_all;
+    /* What the key may do with the events of the resource that was looked at last. */
+    struct span resource;
+    bool reads;
+};
 
-    r->cursor = r->cursor == NULL ? events_first(events) : events_next(events, r->cursor);
-    return r->cursor;
+static struct event *next_event(struct cursor *at)
+{
+    if (at->is_single)
+        return TAKE(at->event);
+    if (at->tenant.n == 0)
+        at->event =
+            at->event == NULL ? events_first(at->events) : events_next(at->events, at->event);
+    else
+        at->event =
+            at->event == NULL ? events_first_of(at->events, at->tenant) : events_next_of(at->event);
+    return at->event;
 }
 
-static void *next_single(struct rendered *r)
+static bool may_read(const struct call *call, struct cursor *at, const struct event *event)
 {
-    return TAKE(r->cursor);
+    if (at->reads_all)
+        return true;
+    if (!span_eq(at->resource, event->resource)) {
+        at->resource = event->resource;
+        at->reads = access_allows(call->key, event->resource, METHOD_GET);
+    }
+    return at->reads;
+}
+
+/* Only events of resources that the key may GET. */
+static void *next_readable(struct rendered *r)
+{
+    struct cursor *at = r->cursor;
+    struct event *event;
+
+    do
+        event = next_event(at);
+    while (event != NULL && !may_read(r->call, at, event));
+    return event;
 }
 
 static void add_json(struct rendered *r, void *object, struct buf *b)
@@ -50,13 +90,19 @@ static void add_json(struct rendered *r, void *object, struct buf *b)
 static struct err *open_source(struct call *call)
 {
     struct events *events = service_of(call)->hooks.events;
+    const struct literal *tenant = conditions_equal_to(&call->query->conditions, SPAN("Tenant"));
+    struct cursor *at = ARENA_NEW(call->arena, struct cursor);
     struct uuid id;
 
     call_shows(call, events_version(events));
-    if (rendered_wanted_id(call, SPAN("Id"), &id))
-        rendered_open(call, next_single, add_json)->cursor = events_find(events, &id);
-    else
-        rendered_open(call, next_kept, add_json);
+    at->events = events;
+    at->reads_all = access_reads_all(call->key);
+    at->is_single = rendered_wanted_id(call, SPAN("Id"), &id);
+    if (at->is_single)
+        at->event = events_find(events, &id);
+    else if (tenant != NULL && tenant->kind == LITERAL_STRING)
+        at->tenant = tenant->text;
+    rendered_open(call, next_readable, add_json)->cursor = at;
     return NULL;
 }
 

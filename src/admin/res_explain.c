@@ -11,6 +11,7 @@
 #include "hooks/event_post.h"
 #include "hooks/selector.h"
 #include "hooks/webhook.h"
+#include "hooks/webhook_owner.h"
 #include "query/query.h"
 #include "rest/access.h"
 #include "rest/crud.h"
@@ -48,6 +49,8 @@ struct question {
     struct selector selector;
     struct span refused; /* why it finds nothing in any case; absent: nothing is known against it */
     struct explain_event event;
+    const struct webhook *webhook; /* whose selector it is; NULL: nobody's */
+    struct span tenant;            /* the event's; empty: none */
 };
 
 static bool is_given(const struct question *q, size_t property)
@@ -82,6 +85,12 @@ static struct err *parse_selector(struct question *q, struct span text)
                           (size_t)call->rest->limits->conditions, call->arena, &q->selector);
 }
 
+/* What is another tenant's is not there. */
+static bool is_own(const struct call *call, struct span tenant)
+{
+    return call->key == NULL || call->key->tenant.n == 0 || span_eq(call->key->tenant, tenant);
+}
+
 static struct err *find_webhook(const struct question *q, const struct webhook **out_webhook)
 {
     static const struct span owner = SPAN_INIT("Svc.Admin.Webhook");
@@ -94,7 +103,7 @@ static struct err *find_webhook(const struct question *q, const struct webhook *
         return ERR(ERR_NOT_AUTHORIZED, "WebhookId: the API key may not use GET on '%.*s'",
                    SPAN_FMT(owner));
     *out_webhook = uuid_parse(id, &uuid) ? webhook_find(webhooks, &uuid) : NULL;
-    if (*out_webhook == NULL)
+    if (*out_webhook == NULL || !is_own(call, webhook_tenant(*out_webhook)))
         return ERR(ERR_UNKNOWN_ENTITY, "WebhookId: there is no webhook '%.*s'", SPAN_FMT(id));
     return NULL;
 }
@@ -105,6 +114,7 @@ static struct err *read_webhook(struct question *q)
     struct json_value json;
 
     TRY(find_webhook(q, &w));
+    q->webhook = w;
     call_shows(q->call, w->entity->version);
     json = entity_parse(entity_json(w->entity), q->call->arena);
     if (w->is_paused)
@@ -131,7 +141,8 @@ static struct err *find_event(const struct question *q, struct event **out_event
         uuid_parse(id, &uuid) ? events_find(service_of(call)->hooks.events, &uuid) : NULL;
 
     /* One that the key may not read is not there. */
-    if (event == NULL || !access_allows(call->key, event->resource, METHOD_GET))
+    if (event == NULL || !access_allows(call->key, event->resource, METHOD_GET) ||
+        !is_own(call, event_tenant_name(event)))
         return ERR(ERR_UNKNOWN_ENTITY, "EventId: there is no event '%.*s'", SPAN_FMT(id));
     *out_event = event;
     return NULL;
@@ -146,6 +157,7 @@ static struct err *read_kept(struct question *q)
 
     TRY(find_event(q, &event));
     call_shows(call, event->object_no);
+    q->tenant = event_tenant_name(event);
     q->event.resource = resource_named(call->rest->resources, event->resource);
     if (q->event.resource == NULL)
         return ERR(ERR_UNKNOWN_RESOURCE, "EventId: '%.*s' is declared no more",
@@ -173,6 +185,7 @@ static struct err *read_given(struct question *q)
     TRY(formats_from_json(payload, call->arena, &list));
     TRY(event_post_check(call, resource, payload));
     q->event = (struct explain_event){resource, payload};
+    q->tenant = call->key == NULL ? span_of(NULL, 0) : call->key->tenant;
     return NULL;
 }
 
@@ -195,6 +208,24 @@ static void answer(struct question *q)
                      call->arena);
 }
 
+/* What the webhook is not given, whatever it selects. */
+static void refuse_by_right(struct question *q)
+{
+    const struct webhook *w = q->webhook;
+    struct err *e;
+
+    if (w == NULL || q->refused.n > 0)
+        return;
+    if (webhook_tenant(w).n > 0 && !span_eq(webhook_tenant(w), q->tenant)) {
+        q->refused = SPAN("The event is not of the webhook's tenant.");
+        return;
+    }
+    e = webhook_owner_check(w->owner, q->call->rest->access, q->event.resource);
+    if (e != NULL)
+        q->refused = arena_copy(q->call->arena, err_message(e));
+    err_free(e);
+}
+
 static struct err *post(struct call *call)
 {
     struct question q = {.call = call};
@@ -207,6 +238,7 @@ static struct err *post(struct call *call)
     TRY(check_form(&q));
     TRY(is_given(&q, WEBHOOK) ? read_webhook(&q) : parse_selector(&q, text_of(&q, SELECTOR)));
     TRY(is_given(&q, EVENT) ? read_kept(&q) : read_given(&q));
+    refuse_by_right(&q);
     answer(&q);
     return NULL;
 }

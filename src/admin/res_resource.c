@@ -5,6 +5,7 @@
 #include "rest/declaration.h"
 #include "rest/rest.h"
 #include "rest/schema.h"
+#include "rest/tenant.h"
 #include "store/change.h"
 #include "store/collection.h"
 #include "store/entity.h"
@@ -65,6 +66,11 @@ static struct err *empty(struct call *call, const struct declared *gone)
 
     if (c == NULL || collection_count(c) == 0)
         return NULL;
+    if (tenant_within(call->key, resource).n > 0)
+        return ERR(ERR_NOT_AUTHORIZED,
+                   "'%.*s' holds entities with tenants, which a key with a tenant may not delete "
+                   "with the resource",
+                   SPAN_FMT(resource->name));
     if (!call->query->meta.is_unsafe)
         return ERR(ERR_CONFLICT,
                    "'%.*s' holds %zu entities, which would be deleted too: that needs the "

@@ -1,9 +1,52 @@
 /* Svc.Admin.WebhookLog: one entry an attempt, written by webhook_log (docs/specification.md,
- * section 8). */
+ * section 8). Bodies are shown to who may GET the event's resource, which its delivery knows: both
+ * are kept as long. Where the delivery was deleted, only to who may GET everything. */
 #include "admin/builtin.h"
+#include "admin/service.h"
+#include "base/json.h"
+#include "hooks/delivery.h"
+#include "hooks/event.h"
 #include "hooks/webhook_log.h"
+#include "rest/access.h"
+#include "store/entity.h"
 
-static const struct resource_ops ops = {.open = NULL};
+static bool may_read_bodies(const struct service *s, const struct access_key *key,
+                            struct json_value entry, struct arena *a)
+{
+    const struct delivery *delivery = NULL;
+    struct uuid id;
+
+    if (uuid_parse(json_string(json_member(entry, SPAN("DeliveryId")), a), &id))
+        delivery = delivery_find(s->hooks.deliveries, &id);
+    return delivery != NULL && access_allows(key, delivery->event->resource, METHOD_GET);
+}
+
+static bool is_body(struct span name)
+{
+    return span_eq(name, SPAN("ResponseBody")) || span_eq(name, SPAN("RequestBody"));
+}
+
+static void limit(void *context, const struct access_key *key, struct buf *b, struct span json,
+                  struct arena *a)
+{
+    struct json_value entry = entity_parse(json, a);
+
+    if (may_read_bodies(context, key, entry, a)) {
+        buf_add(b, json);
+        return;
+    }
+    buf_add_char(b, '{');
+    for (struct json_member m = json_first_member(entry); json_exists(m.name);
+         m = json_next_member(entry, m)) {
+        struct span name = json_string(m.name, a);
+
+        json_add_name(b, name);
+        buf_add(b, is_body(name) ? SPAN("null") : json_text(m.value));
+    }
+    buf_add_char(b, '}');
+}
+
+static const struct resource_ops ops = {.limit = limit};
 
 const struct resource_definition res_webhook_log = {
     .name = SPAN_INIT("Svc.Admin.WebhookLog"),

@@ -67,6 +67,7 @@ static void fill_entry(struct attempt *attempt)
     entry->webhook = *lane_webhook_id(delivery->lane);
     delivery_id(delivery, &entry->delivery);
     entry->event = delivery->event->id;
+    entry->tenant = lane_tenant(delivery->lane);
     entry->attempt = delivery->attempts + 1u;
     entry->method = attempt->settings->webhook.method;
     entry->destination = attempt->settings->webhook.destination;

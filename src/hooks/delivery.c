@@ -549,6 +549,7 @@ void delivery_add_json(const struct delivery *delivery, struct buf *b)
     buf_add_char(b, '{');
     member_add_uuid(b, SPAN("Id"), &id);
     member_add_uuid(b, SPAN("WebhookId"), lane_webhook_id(delivery->lane));
+    member_add_text_or_null(b, SPAN("Tenant"), lane_tenant(delivery->lane));
     member_add_uuid(b, SPAN("EventId"), &event->id);
     member_add_text(b, SPAN("Event"), event->resource);
     member_add_text(b, SPAN("State"), state_names[delivery->state]);

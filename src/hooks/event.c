@@ -18,7 +18,7 @@
 #include "hooks/delivery.h"
 #include "hooks/hooks.h"
 #include "hooks/webhook.h"
-#include "match/matcher.h"
+#include "match/matchers.h"
 #include "rest/metrics.h"
 #include "rest/resource.h"
 #include "store/change.h"
@@ -30,6 +30,14 @@
 
 enum { LONGEST_CHAIN = 16 };
 
+/* The events of one tenant; there while any event refers to it. */
+struct event_tenant {
+    struct list kept; /* as those of all */
+    size_t events;    /* that refer to it, kept or not */
+    size_t name_bytes;
+    char name[];
+};
+
 struct event_chain {
     uint32_t refs;
     uint32_t descendants;
@@ -40,6 +48,7 @@ struct events {
     struct map by_id; /* kept ones */
     struct map by_no; /* all */
     struct list kept; /* by object_no once loaded */
+    struct map tenants;
     uint64_t kept_bytes;
     uint64_t version;
     struct payloads *payloads;
@@ -63,6 +72,60 @@ static struct span no_key(const void *item)
     const struct event *event = item;
 
     return span_of((const char *)&event->object_no, sizeof(event->object_no));
+}
+
+/* Tenants. --------------------------------------------------------------------------------- */
+
+static struct span tenant_key(const void *item)
+{
+    const struct event_tenant *tenant = item;
+
+    return span_of(tenant->name, tenant->name_bytes);
+}
+
+static struct event_tenant *tenant_get(struct events *e, struct span name)
+{
+    struct event_tenant *tenant = map_find(&e->tenants, name);
+
+    if (tenant == NULL) {
+        tenant = mem_alloc(sizeof(*tenant) + name.n);
+        *tenant = (struct event_tenant){.name_bytes = name.n};
+        memcpy(tenant->name, name.p, name.n);
+        list_init(&tenant->kept);
+        map_add(&e->tenants, tenant);
+    }
+    tenant->events++;
+    return tenant;
+}
+
+static void tenant_put(struct events *e, struct event_tenant *tenant)
+{
+    if (tenant == NULL || --tenant->events > 0)
+        return;
+    map_remove(&e->tenants, tenant_key(tenant));
+    mem_free(tenant);
+}
+
+struct span event_tenant_name(const struct event *event)
+{
+    return event->tenant == NULL ? span_of(NULL, 0) : tenant_key(event->tenant);
+}
+
+static struct event *event_of_tenant(struct list_link *link)
+{
+    return link == NULL ? NULL : CONTAINER_OF(link, struct event, of_tenant);
+}
+
+struct event *events_first_of(const struct events *e, struct span tenant)
+{
+    const struct event_tenant *of = map_find(&e->tenants, tenant);
+
+    return of == NULL ? NULL : event_of_tenant(list_first(&of->kept));
+}
+
+struct event *events_next_of(const struct event *event)
+{
+    return event_of_tenant(list_next(&event->tenant->kept, &event->of_tenant));
 }
 
 /* Chains. ---------------------------------------------------------------------------------- */
@@ -132,6 +195,7 @@ static struct err *check_chain(struct hooks *hooks, const struct event_draft *dr
 
 static void event_free(struct events *e, struct event *event)
 {
+    tenant_put(e, event->tenant);
     store_forget(e->hooks->store, &event->stored);
     map_remove(&e->by_no, no_key(event));
     payload_remove(e->payloads, event);
@@ -147,6 +211,8 @@ static void stop_keeping(struct events *e, struct event *event)
     event->is_kept = false;
     e->kept_bytes -= event_bytes(event);
     list_remove(&e->kept, &event->order);
+    if (event->tenant != NULL)
+        list_remove(&event->tenant->kept, &event->of_tenant);
     map_remove(&e->by_id, id_key(event));
 }
 
@@ -183,11 +249,15 @@ static void fill(struct events *e, struct event *event, const struct record_even
     memcpy(event->owned + r->resource.n, r->content_type.p, r->content_type.n);
     event->resource = span_of(event->owned, r->resource.n);
     event->content_type = span_of(event->owned + r->resource.n, r->content_type.n);
+    if (r->tenant.n > 0)
+        event->tenant = tenant_get(e, r->tenant);
     if (r->is_hidden)
         return;
     event->is_kept = true;
     e->kept_bytes += event_bytes(event);
     list_push_back(&e->kept, &event->order);
+    if (event->tenant != NULL)
+        list_push_back(&event->tenant->kept, &event->of_tenant);
     map_add(&e->by_id, event);
 }
 
@@ -252,6 +322,7 @@ static struct record_event record_of(const struct event *event, struct span payl
         .resource = event->resource,
         .content_type = event->content_type,
         .payload = payload,
+        .tenant = event_tenant_name(event),
     };
 }
 
@@ -326,11 +397,26 @@ static void free_needless(struct events *e)
         event_free(e, event_at(link));
 }
 
+static bool comes_before_of_tenant(const struct list_link *a, const struct list_link *b)
+{
+    return CONTAINER_OF_CONST(a, struct event, of_tenant)->object_no <
+           CONTAINER_OF_CONST(b, struct event, of_tenant)->object_no;
+}
+
+static void sort_tenant(void *item, void *arg)
+{
+    struct event_tenant *tenant = item;
+
+    (void)arg;
+    list_sort(&tenant->kept, comes_before_of_tenant);
+}
+
 static struct err *loaded(void *context)
 {
     struct events *e = context;
 
     list_sort(&e->kept, comes_before);
+    map_each(&e->tenants, sort_tenant, NULL);
     free_needless(e);
     return NULL;
 }
@@ -355,6 +441,7 @@ struct events *events_new(struct hooks *hooks)
     e->hooks = hooks;
     map_init(&e->by_id, id_key);
     map_init_own(&e->by_no, no_key);
+    map_init(&e->tenants, tenant_key);
     list_init(&e->kept);
     e->payloads = payloads_new(hooks);
     store_register(hooks->store, &event_kind, e);
@@ -374,6 +461,7 @@ void events_free(struct events *e)
     payloads_free(e->payloads);
     map_done(&e->by_id);
     map_done(&e->by_no);
+    map_done(&e->tenants);
     mem_free(e);
 }
 
@@ -411,13 +499,13 @@ static void on_found(void *context, struct matcher_entry *entry)
 static void match(struct hooks *hooks, const struct event_draft *draft, struct arena *a,
                   struct matched *matched)
 {
-    struct matcher *matcher = draft->resource->matcher;
+    struct matchers *matchers = draft->resource->matchers;
     struct metrics *m = hooks->metrics;
     struct matcher_stats before, after;
 
-    matcher_stats(matcher, &before);
-    matcher_match(matcher, draft->entities, a, on_found, matched);
-    matcher_stats(matcher, &after);
+    matchers_stats(matchers, draft->tenant, &before);
+    matchers_match(matchers, draft->tenant, draft->entities, a, on_found, matched);
+    matchers_stats(matchers, draft->tenant, &after);
     m->predicates += after.evaluated - before.evaluated;
     m->selectors += after.looked_at - before.looked_at;
 }
@@ -436,6 +524,7 @@ static void add_record(struct change *change, const struct event_draft *draft,
         .content_type = draft->content_type,
         .webhooks = buf_span(&matched->ids),
         .payload = draft->payload,
+        .tenant = draft->tenant,
     };
 
     record_add_event(change_begin(change), &record);
@@ -585,6 +674,7 @@ void event_add_json(struct events *e, struct event *event, struct buf *b)
                     event->is_binary ? event->content_type : SPAN("application/json"));
     json_add_name(b, SPAN("Payload"));
     add_payload(e, event, b);
+    member_add_text_or_null(b, SPAN("Tenant"), event_tenant_name(event));
     member_add_u64(b, SPAN("Webhooks"), event->webhooks);
     member_add_u64(b, SPAN("ObjectNo"), event->object_no);
     buf_add_char(b, '}');

@@ -63,6 +63,27 @@ struct err *event_post_check(struct call *call, const struct resource *resource,
     return NULL;
 }
 
+/* What was given, else the key's, which is the only one that its requests may give. */
+static struct err *give_tenant(const struct call *call, struct span given,
+                               struct event_draft *draft)
+{
+    struct span own = call->key == NULL ? span_of(NULL, 0) : call->key->tenant;
+
+    if (given.n == 0) {
+        draft->tenant = own;
+        return NULL;
+    }
+    if (!access_is_tenant(given))
+        return ERR(ERR_INVALID_ENTITY,
+                   "Tenant: '%.*s' is not 1 to %d letters, digits, '_', '-' and '.'",
+                   SPAN_FMT(given), ACCESS_TENANT_BYTES);
+    if (own.n > 0 && !span_eq(own, given))
+        return ERR(ERR_NOT_AUTHORIZED, "Tenant: the API key may raise events of '%.*s' only",
+                   SPAN_FMT(own));
+    draft->tenant = given;
+    return NULL;
+}
+
 static struct err *draft_of_entities(struct call *call, struct resource *resource,
                                      struct json_value payload, struct event_draft *out_draft)
 {
@@ -104,13 +125,15 @@ static struct err *draft_of_description(struct call *call, struct json_value inp
     struct resource *resource;
     struct json_value name = json_member_fold(input, SPAN("Resource"));
     struct json_value payload = json_member_fold(input, SPAN("Payload"));
+    struct json_value tenant = json_member_fold(input, SPAN("Tenant"));
 
     if (json_type(name) != JSON_STRING)
         return ERR(ERR_INVALID_ENTITY, "Resource is missing");
     if (!json_exists(payload))
         return ERR(ERR_INVALID_ENTITY, "Payload is missing");
     TRY(event_post_find(call, json_string(name, call->arena), &resource));
-    return draft_of_entities(call, resource, payload, out_draft);
+    TRY(draft_of_entities(call, resource, payload, out_draft));
+    return give_tenant(call, json_string(tenant, call->arena), out_draft);
 }
 
 static struct err *negotiate_in(struct call *call)
@@ -133,6 +156,11 @@ static struct err *draft_of_body(struct call *call, struct span name, struct eve
     return draft_of_entities(call, resource, json_root(doc), out_draft);
 }
 
+static bool may_see(const struct access_key *key, const struct webhook *w)
+{
+    return key == NULL || key->tenant.n == 0 || span_eq(key->tenant, webhook_tenant(w));
+}
+
 /* The event is for one webhook alone: the way to test it without touching others. It has to match
  * as always; a paused one, whose deliveries would wait, is refused. */
 static struct err *send_to_one(struct posting *p, struct span id, struct event_draft *draft)
@@ -146,7 +174,7 @@ static struct err *send_to_one(struct posting *p, struct span id, struct event_d
         return ERR(ERR_NOT_AUTHORIZED, "WebhookId: the API key may not use GET on '%.*s'",
                    SPAN_FMT(owner));
     w = uuid_parse(id, &uuid) ? webhook_find(p->hooks->webhooks, &uuid) : NULL;
-    if (w == NULL)
+    if (w == NULL || !may_see(call->key, w))
         return ERR(ERR_INVALID_ENTITY, "WebhookId: there is no webhook '%.*s'", SPAN_FMT(id));
     if (w->is_paused)
         return ERR(ERR_CONFLICT, "WebhookId: webhook '%.*s' is paused, its deliveries wait",
@@ -154,6 +182,9 @@ static struct err *send_to_one(struct posting *p, struct span id, struct event_d
     if (w->event_resource != draft->resource)
         return ERR(ERR_INVALID_ENTITY, "WebhookId: the EventSelector of '%.*s' is not on '%.*s'",
                    SPAN_FMT(id), SPAN_FMT(draft->resource->name));
+    if (webhook_tenant(w).n > 0 && !span_eq(webhook_tenant(w), draft->tenant))
+        return ERR(ERR_INVALID_ENTITY, "WebhookId: the event is not of the Tenant of '%.*s'",
+                   SPAN_FMT(id));
     draft->only = w;
     return NULL;
 }
@@ -250,11 +281,48 @@ static struct err *post_described(struct posting *p)
     return NULL;
 }
 
-/* The body is the payload itself; the resource is named by the condition `Resource=`. */
-static struct err *post_payload(struct posting *p, struct span resource)
+/* The conditions of a POST describe the event, so that there are no others than these. */
+enum described { BY_RESOURCE, BY_TENANT, BY_WEBHOOK, DESCRIBED_COUNT };
+
+static const struct span described_names[DESCRIBED_COUNT] = {
+    [BY_RESOURCE] = SPAN_INIT("Resource"),
+    [BY_TENANT] = SPAN_INIT("Tenant"),
+    [BY_WEBHOOK] = SPAN_INIT("WebhookId"),
+};
+
+static struct err *describe(const struct condition *c, struct span texts[DESCRIBED_COUNT])
 {
-    const struct literal *webhook =
-        conditions_equal_to(&p->call->query->conditions, SPAN("WebhookId"));
+    for (size_t i = 0; i < DESCRIBED_COUNT; i++) {
+        if (!span_ieq(c->path.text, described_names[i]))
+            continue;
+        if (c->op != URI_EQ || c->literal.kind != LITERAL_STRING)
+            return ERR(ERR_INVALID_CONDITION_SYNTAX, "%.*s: takes '=' and a text in a POST",
+                       SPAN_FMT(described_names[i]));
+        if (texts[i].p != NULL)
+            return ERR(ERR_INVALID_CONDITION_SYNTAX, "%.*s: is there twice",
+                       SPAN_FMT(described_names[i]));
+        texts[i] = c->literal.text;
+        return NULL;
+    }
+    return ERR(ERR_INVALID_CONDITION_SYNTAX,
+               "'%.*s' describes no event: a POST takes Resource, Tenant and WebhookId",
+               SPAN_FMT(c->path.text));
+}
+
+/* As they were asked for; the one that confines the call to its tenant is not among them. */
+static struct err *read_described(const struct call *call, struct span texts[DESCRIBED_COUNT])
+{
+    for (size_t i = 0; i < call->uri->condition_count; i++)
+        TRY(describe(&call->query->conditions.items[i], texts));
+    if (call->uri->condition_count > 0 && texts[BY_RESOURCE].p == NULL)
+        return ERR(ERR_INVALID_CONDITION_SYNTAX,
+                   "Resource: is missing, which says what event the body is the payload of");
+    return NULL;
+}
+
+/* The body is the payload itself; the resource is named by the condition `Resource=`. */
+static struct err *post_payload(struct posting *p, const struct span texts[DESCRIBED_COUNT])
+{
     const struct json_value none = {NULL, NULL};
     struct event_draft draft;
     struct idempotency_name name;
@@ -264,19 +332,20 @@ static struct err *post_payload(struct posting *p, struct span resource)
     TRY(answer_repeated(p, none, &name, &repeated));
     if (repeated)
         return NULL;
-    TRY(draft_of_body(p->call, resource, &draft));
-    if (webhook != NULL)
-        TRY(send_to_one(p, webhook->text, &draft));
+    TRY(draft_of_body(p->call, texts[BY_RESOURCE], &draft));
+    TRY(give_tenant(p->call, texts[BY_TENANT], &draft));
+    if (texts[BY_WEBHOOK].p != NULL)
+        TRY(send_to_one(p, texts[BY_WEBHOOK], &draft));
     return raise_draft(p, &draft, &name);
 }
 
 static struct err *post_all(struct posting *p)
 {
-    const struct literal *resource =
-        conditions_equal_to(&p->call->query->conditions, SPAN("Resource"));
+    struct span texts[DESCRIBED_COUNT] = {{NULL, 0}};
 
     TRY(idempotency_init(&p->idempotency, p->hooks->once, p->call));
-    TRY(resource == NULL ? post_described(p) : post_payload(p, resource->text));
+    TRY(read_described(p->call, texts));
+    TRY(texts[BY_RESOURCE].p == NULL ? post_described(p) : post_payload(p, texts));
     crud_answer_changed(p->call, p->count > 0 ? 201 : 200, "inserted into", p->answers, p->count);
     if (p->count == 1)
         crud_add_location(p->call, p->answers[0]);

@@ -7,6 +7,8 @@
 #include "hooks/retention.h"
 #include "hooks/share.h"
 #include "hooks/webhook.h"
+#include "query/shape.h"
+#include "rest/access.h"
 #include "rest/call.h"
 #include "rest/request.h"
 #include "rest/resource.h"
@@ -54,6 +56,20 @@ static struct span event_of(const struct resource *resource, enum method verb)
     }
 }
 
+/* The key's, else the entity's: of a declared resource with that property. */
+static struct span tenant_of_change(const struct call *call, struct json_value entity)
+{
+    const struct shape *shape = call->resource->shape;
+    struct span text;
+
+    if (call->key != NULL && call->key->tenant.n > 0)
+        return call->key->tenant;
+    if (shape->dynamic || shape_find(shape, SPAN("Tenant")) == NULL)
+        return span_of(NULL, 0);
+    text = json_string(json_member_fold(entity, SPAN("Tenant")), call->arena);
+    return access_is_tenant(text) ? text : span_of(NULL, 0);
+}
+
 /* In the same change that stores the entity. */
 static struct err *raise_event(void *context, struct call *call, enum method verb, struct span json)
 {
@@ -73,6 +89,7 @@ static struct err *raise_event(void *context, struct call *call, enum method ver
         .depth = request_depth(call->request),
         .chain = call->request->chain,
     };
+    draft.tenant = tenant_of_change(call, draft.entities);
     if (verb != METHOD_DELETE)
         change_entity_read(call->change, draft.entities);
     retention_wake(hooks->retention);
@@ -107,11 +124,24 @@ static struct err *settle(void *context, struct arena *a, uint64_t *out_serial)
     return webhooks_settle(hooks->webhooks, a, out_serial);
 }
 
+/* Those whose owner has lost its right match nothing from now on, also when they cannot be paused
+ * for want of room on the disk. */
+static struct err *keys_changed(void *context, struct span name, struct arena *a,
+                                uint64_t *out_serial)
+{
+    struct hooks *hooks = context;
+
+    *out_serial = 0;
+    if (!webhooks_detach_unowned(hooks->webhooks, name))
+        return NULL;
+    return webhooks_settle(hooks->webhooks, a, out_serial);
+}
+
 void hooks_observe(struct hooks *hooks)
 {
     hooks->webhooks = webhooks_new(hooks);
-    hooks->rest->observer =
-        (struct rest_observer){hooks, raise_event, on_error_stored, make_room, detach, settle};
+    hooks->rest->observer = (struct rest_observer){hooks,  raise_event, on_error_stored, make_room,
+                                                   detach, settle,      keys_changed};
 }
 
 void hooks_start(struct hooks *hooks)

@@ -15,8 +15,9 @@
 
 enum { KEY_MOST = 255 };
 
-/* Keys of events and of requests have nothing in common, whatever their text. */
-enum name_kind { NAMES_EVENT = 1, NAMES_REQUEST = 2 };
+/* Keys of events and of requests have nothing in common, whatever their text, and neither have
+ * those of a tenant and of an API key. */
+enum name_kind { NAMES_EVENT = 1, NAMES_REQUEST = 2, NAMES_OF_TENANT = 4 };
 
 static struct span added_key(const void *item)
 {
@@ -49,12 +50,17 @@ static void add_text(struct buf *b, struct span text)
 static void key_of(const struct idempotency *r, enum name_kind kind, struct span key, size_t place,
                    uint8_t out_key[RECORD_ONCE_KEY_BYTES])
 {
+    const struct access_key *by = r->call->key;
+    bool is_tenant = by != NULL && by->tenant.n > 0;
     uint8_t digest[RECORD_ONCE_BODY_BYTES];
     struct buf b;
 
     buf_init(&b, BUF_NO_CAP);
-    buf_add_char(&b, (char)kind);
-    add_text(&b, r->call->key == NULL ? SPAN("") : r->call->key->name);
+    buf_add_char(&b, (char)(is_tenant ? kind | NAMES_OF_TENANT : kind));
+    if (is_tenant)
+        add_text(&b, by->tenant);
+    else
+        add_text(&b, by == NULL ? SPAN("") : by->name);
     add_text(&b, key);
     buf_add_le64(&b, place);
     digest_sha256(buf_span(&b), digest);
@@ -68,12 +74,15 @@ static void digest_request(const struct call *call, uint8_t out_body[RECORD_ONCE
     const struct conditions *conditions = &call->query->conditions;
     const struct literal *resource = conditions_equal_to(conditions, SPAN("Resource"));
     const struct literal *webhook = conditions_equal_to(conditions, SPAN("WebhookId"));
+    const struct literal *tenant = conditions_equal_to(conditions, SPAN("Tenant"));
     uint8_t body[RECORD_ONCE_BODY_BYTES];
     struct buf b;
 
     buf_init(&b, BUF_NO_CAP);
     add_text(&b, resource == NULL ? SPAN("") : resource->text);
     add_text(&b, webhook == NULL ? SPAN("") : webhook->text);
+    if (tenant != NULL)
+        add_text(&b, tenant->text);
     add_text(&b, request_header(call->request, SPAN("Content-Type")));
     digest_sha256(call->request->body, body);
     buf_add(&b, span_of((const char *)body, sizeof(body)));

@@ -340,6 +340,11 @@ bool lane_is_dying(const struct lane *lane)
     return lane->state == LANE_DYING;
 }
 
+struct span lane_tenant(const struct lane *lane)
+{
+    return lane->webhook == NULL ? span_of(NULL, 0) : webhook_tenant(lane->webhook);
+}
+
 const struct uuid *lane_webhook_id(const struct lane *lane)
 {
     return &lane->webhook_id;

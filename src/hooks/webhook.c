@@ -10,6 +10,8 @@
 #include "hooks/selector.h"
 #include "hooks/share.h"
 #include "hooks/webhook_account.h"
+#include "hooks/webhook_owner.h"
+#include "match/matchers.h"
 #include "rest/access.h"
 #include "rest/account.h"
 #include "rest/mask.h"
@@ -27,6 +29,7 @@ struct webhooks {
     struct hooks *hooks;
     struct collection *collection;
     struct list detached; /* struct webhook: their selector or a target leads nowhere now */
+    struct webhook_owners *owners;
     struct arena scratch; /* of attaching one webhook */
 };
 
@@ -52,13 +55,35 @@ static void drop_targets(struct webhook *w)
 static void take_out(struct webhooks *ws, struct webhook *w)
 {
     if (w->entry.node != NULL)
-        matcher_remove(w->event_resource->matcher, &w->entry);
+        matchers_remove(w->event_resource->matchers, w->owner->tenant, &w->entry);
     if (list_linked(&w->link))
         list_remove(w->event_resource != NULL ? &w->event_resource->referrers->selectors
                                               : &ws->detached,
                     &w->link);
     drop_targets(w);
     w->event_resource = NULL;
+}
+
+static void disown(struct webhooks *ws, struct webhook *w)
+{
+    if (w->owner == NULL)
+        return;
+    list_remove(&w->owner->webhooks, &w->owned);
+    webhook_owner_put(ws->owners, TAKE(w->owner));
+}
+
+static void own(struct webhooks *ws, struct webhook *w, struct json_value json)
+{
+    struct arena *a = &ws->scratch;
+    struct span tenant = json_string(json_member(json, SPAN("Tenant")), a);
+    struct span name = json_string(json_member(json, SPAN("Owner")), a);
+    struct webhook_owner *owner = webhook_owner_get(ws->owners, tenant, name);
+
+    if (owner == w->owner)
+        return;
+    disown(ws, w);
+    w->owner = owner;
+    list_push_back(&owner->webhooks, &w->owned);
 }
 
 static struct err *add_target(struct webhooks *ws, struct webhook *w, size_t place,
@@ -113,16 +138,20 @@ static struct err *try_attach(struct webhooks *ws, struct webhook *w)
     struct err *e =
         selector_parse(ws->hooks->rest->resources, text, &nobody, SIZE_MAX, a, &selector);
 
+    own(ws, w, json);
     webhook_account_take(ws->hooks->rest, w, json, a);
     set_share(w, share_get(ws->hooks->shares, account_keep(w->account)));
     set_paused(ws, w, json_is_true(json_member(json, SPAN("IsPaused"))));
     if (e != NULL)
         return err_prefix(e, "EventSelector: ");
+    if (!w->is_paused)
+        TRY(webhook_owner_check(w->owner, ws->hooks->rest->access, selector.resource));
     TRY(add_targets(ws, w, json));
     w->event_resource = selector.resource;
     list_push_back(&selector.resource->referrers->selectors, &w->link);
     if (!w->is_paused)
-        matcher_add(selector.resource->matcher, &w->entry, &selector.conditions);
+        matchers_add(selector.resource->matchers, w->owner->tenant, &w->entry,
+                     &selector.conditions);
     return NULL;
 }
 
@@ -154,6 +183,48 @@ void webhooks_detach(struct webhooks *ws, struct resource *resource)
         detach(ws, CONTAINER_OF(at, struct webhook, link));
     while ((at = list_first(&resource->referrers->targets)) != NULL)
         detach(ws, CONTAINER_OF(at, struct webhook_target, link)->webhook);
+}
+
+/* Of one owner. */
+struct disowning {
+    struct webhooks *ws;
+    struct span name; /* absent: of each */
+    bool found;
+};
+
+static void detach_unread(void *item, void *arg)
+{
+    struct webhook_owner *owner = item;
+    struct disowning *d = arg;
+    const struct access *access = d->ws->hooks->rest->access;
+
+    if (d->name.p != NULL && !span_eq(d->name, owner->name))
+        return;
+    LIST_EACH(&owner->webhooks, at) {
+        struct webhook *w = CONTAINER_OF(at, struct webhook, owned);
+        struct err *e;
+
+        if (w->is_paused || w->event_resource == NULL)
+            continue;
+        e = webhook_owner_check(owner, access, w->event_resource);
+        if (e != NULL)
+            detach(d->ws, w);
+        d->found |= e != NULL;
+        err_free(e);
+    }
+}
+
+bool webhooks_detach_unowned(struct webhooks *ws, struct span name)
+{
+    struct disowning d = {ws, name, false};
+
+    webhook_owners_each(ws->owners, detach_unread, &d);
+    return d.found;
+}
+
+struct span webhook_tenant(const struct webhook *w)
+{
+    return w->owner->tenant;
 }
 
 static bool has_message(const struct webhook *w, struct arena *a)
@@ -192,7 +263,8 @@ struct err *webhooks_settle(struct webhooks *ws, struct arena *a, uint64_t *out_
     attach_detached(ws, &pauses);
     pauses.frees_space = true;
     if (pauses.count > 0)
-        log_warn("webhook", "%zu webhooks are paused: what they refer to is declared no more",
+        log_warn("webhook",
+                 "%zu webhooks are paused: what they refer to, or a right to it, is gone",
                  pauses.count);
     e = turn_apply(ws->hooks->turn, &pauses, out_serial);
     change_done(&pauses);
@@ -224,6 +296,7 @@ static void on_gone(void *context, struct entity *entity)
     take_out(ws, w);
     set_paused(ws, w, false);
     deliveries_webhook_gone(ws->hooks->deliveries, w);
+    disown(ws, w);
     set_share(w, NULL);
     webhook_account_drop(ws->hooks->rest, w);
     mem_free(w);
@@ -239,6 +312,7 @@ struct webhooks *webhooks_new(struct hooks *hooks)
     ws->collection = store_collection(hooks->store, SPAN("Svc.Admin.Webhook"));
     collection_observe(ws->collection, &observer, ws);
     list_init(&ws->detached);
+    ws->owners = webhook_owners_new();
     arena_init(&ws->scratch);
     return ws;
 }
@@ -254,11 +328,13 @@ void webhooks_free(struct webhooks *ws)
         if (w == NULL)
             continue;
         take_out(ws, w);
+        disown(ws, w);
         set_share(w, NULL);
         webhook_account_drop(ws->hooks->rest, w);
         mem_free(w);
     }
     collection_observe(ws->collection, NULL, NULL);
+    webhook_owners_free(ws->owners);
     arena_done(&ws->scratch);
     mem_free(ws);
 }

@@ -418,6 +418,88 @@ static struct err *check_tags(struct call *call, const struct draft *draft)
     return NULL;
 }
 
+/* Tenant and Owner. ------------------------------------------------------------------------ */
+
+/* Whether the write leaves the member as it is stored. */
+static bool is_same(const struct draft *draft, const struct entity *old, struct span name,
+                    struct arena *a)
+{
+    struct span was = json_text(old_member(old, name, a));
+
+    return span_eq(draft_get(draft, name), was.p == NULL ? SPAN("null") : was);
+}
+
+/* Its deliveries and their events are of the tenant that it had, also those that have ended, which
+ * may be sent again. */
+static struct err *check_moved(const struct draft *draft, const struct entity *old, struct arena *a)
+{
+    const struct webhook *w = old == NULL ? NULL : old->attached;
+
+    if (w == NULL || w->lane == NULL || lane_first_delivery(w->lane) == NULL ||
+        is_same(draft, old, SPAN("Tenant"), a))
+        return NULL;
+    return ERR(ERR_CONFLICT, "the webhook has deliveries of the tenant that it had: delete these "
+                             "first, or make another webhook");
+}
+
+static struct err *check_tenant(struct call *call, const struct draft *draft,
+                                const struct entity *old)
+{
+    struct json_value value = draft_value(draft, SPAN("Tenant"), call->arena);
+    struct err *e = check_moved(draft, old, call->arena);
+    struct span text;
+
+    if (e != NULL)
+        return err_prefix(e, "Tenant: ");
+    if (!json_exists(value))
+        return NULL;
+    text = json_string(value, call->arena);
+    if (access_is_tenant(text))
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY,
+               "Tenant: '%.*s' is not 1 to %d letters, digits, '_', '-' and '.'", SPAN_FMT(text),
+               ACCESS_TENANT_BYTES);
+}
+
+static bool is_changed(const struct call *call, const struct draft *draft, const struct entity *old,
+                       struct span name)
+{
+    return !is_unwritten(call, draft, old, name) &&
+           !span_eq(draft_get(draft, name), shown_member(call, old, name));
+}
+
+/* What decides where which data goes: who changes it answers for it. */
+static bool is_taken_over(const struct call *call, const struct draft *draft,
+                          const struct entity *old)
+{
+    static const struct span names[] = {SPAN_INIT("EventSelector"), SPAN_INIT("Destination"),
+                                        SPAN_INIT("Headers"), SPAN_INIT("CustomPayloadRequest")};
+
+    if (old == NULL)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (is_changed(call, draft, old, names[i]))
+            return true;
+    return json_is_true(old_member(old, SPAN("IsPaused"), call->arena)) &&
+           span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("false"));
+}
+
+static struct err *check_owner(struct call *call, struct draft *draft, const struct entity *old,
+                               const struct resource *event)
+{
+    if (!is_taken_over(call, draft, old))
+        return NULL;
+    if (call->key == NULL) {
+        draft_set(draft, SPAN("Owner"), SPAN("null"));
+        return NULL;
+    }
+    if (event != NULL && !access_allows(call->key, event->name, METHOD_GET))
+        return ERR(ERR_NOT_AUTHORIZED, "EventSelector: the API key may not GET '%.*s'",
+                   SPAN_FMT(event->name));
+    draft_set(draft, SPAN("Owner"), json_of(call->arena, call->key->name));
+    return NULL;
+}
+
 /* Secrets. --------------------------------------------------------------------------------- */
 
 struct err *webhook_check_kept(bool is_owner, bool leads_elsewhere, struct span kept)
@@ -449,8 +531,7 @@ static bool leads_elsewhere(const struct call *call, const struct draft *draft,
                                         SPAN_INIT("EventSelector")};
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!is_unwritten(call, draft, old, names[i]) &&
-            !span_eq(draft_get(draft, names[i]), shown_member(call, old, names[i])))
+        if (is_changed(call, draft, old, names[i]))
             return true;
     return false;
 }
@@ -512,6 +593,8 @@ struct err *webhook_check(const struct egress_rules *egress, struct call *call, 
     TRY(invalid("Signing", check_signing(call, draft)));
     TRY(invalid("Tags", check_tags(call, draft)));
     TRY(check_kept(call, draft, old));
+    TRY(check_tenant(call, draft, old));
+    TRY(check_owner(call, draft, old, event));
     set_read_only(call, draft, old);
     start_over(call, draft, old);
     return NULL;

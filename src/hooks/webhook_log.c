@@ -34,6 +34,7 @@ static const struct property properties[] = {
     READ_ONLY_PROPERTY("TlsMs", TYPE_INTEGER, 0, "Milliseconds until TLS was set up"),
     READ_ONLY_PROPERTY("FirstByteMs", TYPE_INTEGER, 0, "Milliseconds until the answer began"),
     READ_ONLY_PROPERTY("ResponseBody", TYPE_STRING, 0, "The first 4 KiB of the answer's body"),
+    READ_ONLY_PROPERTY("Tenant", TYPE_STRING, PROPERTY_INDEXED, "The webhook's tenant"),
     OBJECT_NO_PROPERTY,
 };
 
@@ -73,6 +74,7 @@ static void add_json(struct buf *b, const struct webhook_log_entry *entry, const
     member_add_u64(b, SPAN("FirstByteMs"), entry->first_byte_ms);
     member_add_text_or_null(b, SPAN("ResponseBody"),
                             cut(entry->response_body, WEBHOOK_LOG_BODY_BYTES));
+    member_add_text_or_null(b, SPAN("Tenant"), entry->tenant);
     member_add_u64(b, SPAN("ObjectNo"), object_no);
     buf_add_char(b, '}');
 }

@@ -175,7 +175,7 @@ static bool admit(struct conn *c)
     asked = (struct asked){r->method, r->is_http10, s->now_ns, request.client};
     c->is_admitted = request_admit(s->rest, &request, &s->response);
     if (!c->is_admitted)
-        add_answer(c, &asked, false);
+        add_answer(c, &s->response, &asked, false);
     return c->is_admitted;
 }
 

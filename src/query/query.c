@@ -177,6 +177,12 @@ static bool changes_members(const struct meta *m)
     return m->add_count > 0 || m->rename_count > 0 || m->select_count > 0;
 }
 
+/* What is stored and not shown is known to conditions and order, and comes out by the shaper. */
+static bool hides(const struct query *q)
+{
+    return q->shape != NULL && q->shape->hides;
+}
+
 static bool searches_property(const struct meta *m)
 {
     for (size_t i = 0; i < m->search_count; i++)
@@ -198,13 +204,13 @@ static void run_init(struct run *r, const struct query *q, struct query_source *
 
     r->query = q;
     r->source = source;
-    r->shapes = !objects_only && changes_members(m);
+    r->shapes = (!objects_only && changes_members(m)) || hides(q);
     r->is_distinct = !objects_only && m->distinct;
     r->searches = m->search_count > 0;
     r->tests = q->conditions.count > 0 && !source->holds;
     r->parses_all = m->order_count > 0 || r->is_distinct;
     r->parses = r->parses_all || decides_by_members(r);
-    query_shaper_init(&r->shaper, m, source);
+    query_shaper_init(&r->shaper, hides(q) ? q->shape : NULL, m, source);
     query_distinct_init(&r->distinct, reread, r);
     query_keep_init(&r->keep, m);
     arena_init(&r->scratch);
@@ -245,7 +251,7 @@ static struct err *run_all(struct run *r, struct arena *a, struct query_result *
 /* Neither tested nor sorted nor cut: the result is what the source has. */
 static bool takes_all(const struct query *q, const struct query_source *source)
 {
-    return (q->conditions.count == 0 || source->holds) && meta_is_plain(&q->meta) &&
+    return (q->conditions.count == 0 || source->holds) && meta_is_plain(&q->meta) && !hides(q) &&
            !q->meta.has_limit && q->meta.offset == 0;
 }
 

@@ -10,13 +10,14 @@ struct json_doc;
 /* ---- query_shape.c: what add, rename and select make of an entity ---- */
 
 struct query_shaper {
+    const struct shape *hiding; /* whose PROPERTY_UNSHOWN are left out unless asked for; or NULL */
     const struct meta *meta;
     struct query_source *source;
     struct buf text;
 };
 
-void query_shaper_init(struct query_shaper *shaper, const struct meta *meta,
-                       struct query_source *source);
+void query_shaper_init(struct query_shaper *shaper, const struct shape *hiding,
+                       const struct meta *meta, struct query_source *source);
 void query_shaper_done(struct query_shaper *shaper);
 /* The entity's text after add, rename and select; valid until the next call. `root` is the
  * original. */

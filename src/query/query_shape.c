@@ -3,10 +3,10 @@
 #include "base/json.h"
 #include "query_parts.h"
 
-void query_shaper_init(struct query_shaper *shaper, const struct meta *meta,
-                       struct query_source *source)
+void query_shaper_init(struct query_shaper *shaper, const struct shape *hiding,
+                       const struct meta *meta, struct query_source *source)
 {
-    *shaper = (struct query_shaper){.meta = meta, .source = source};
+    *shaper = (struct query_shaper){.hiding = hiding, .meta = meta, .source = source};
     buf_init(&shaper->text, BUF_NO_CAP);
 }
 
@@ -17,6 +17,7 @@ void query_shaper_done(struct query_shaper *shaper)
 
 /* One entity on its way through. */
 struct shaping {
+    const struct shape *hiding;
     const struct meta *meta;
     struct query_source *source;
     const struct query_item *item;
@@ -105,6 +106,13 @@ static bool is_replaced(const struct shaping *s, struct span name)
     return false;
 }
 
+static bool is_unshown(const struct shaping *s, struct span name)
+{
+    const struct property *p = s->hiding == NULL ? NULL : shape_find(s->hiding, name);
+
+    return p != NULL && (p->flags & PROPERTY_UNSHOWN) != 0;
+}
+
 static void add_members(const struct shaping *s)
 {
     struct json_value renamed[META_ITEMS_MOST];
@@ -114,7 +122,8 @@ static void add_members(const struct shaping *s)
          m = json_next_member(s->root, m)) {
         const struct span *name = new_name(s, renamed, m.value);
 
-        if (name == NULL && is_replaced(s, json_string(m.name, s->arena)))
+        if (name == NULL && (is_replaced(s, json_string(m.name, s->arena)) ||
+                             is_unshown(s, json_string(m.name, s->arena))))
             continue;
         if (name != NULL)
             json_add_name(s->out, *name);
@@ -129,7 +138,8 @@ static void add_added(const struct shaping *s)
     for (size_t i = 0; i < s->meta->add_count; i++) {
         const struct path *path = &s->meta->adds[i];
 
-        if (path_is_member(path) && json_exists(json_member_fold(s->root, path->steps[0].name)))
+        if (path_is_member(path) && !is_unshown(s, path->steps[0].name) &&
+            json_exists(json_member_fold(s->root, path->steps[0].name)))
             continue; /* it is there */
         json_add_name(s->out, path->text);
         add_value(s, path);
@@ -139,7 +149,7 @@ static void add_added(const struct shaping *s)
 struct span query_shaper_run(struct query_shaper *shaper, const struct query_item *item,
                              struct json_value root, struct arena *a)
 {
-    struct shaping s = {shaper->meta, shaper->source, item, root, a, &shaper->text};
+    struct shaping s = {shaper->hiding, shaper->meta, shaper->source, item, root, a, &shaper->text};
 
     buf_clear(s.out);
     buf_add_char(s.out, '{');

@@ -388,6 +388,12 @@ bool access_allows(const struct access_key *key, struct span resource, enum meth
     return access_methods(key, resource, METHOD_BIT(method)) != 0;
 }
 
+bool access_reads_all(const struct access_key *key)
+{
+    /* No resource has this name, and only `*` covers it. */
+    return access_allows(key, SPAN("*"), METHOD_GET);
+}
+
 /* A pattern covers another one as it covers a name: `*` all of them, `shop.*` itself. */
 struct span access_lacks(const struct access_key *key, const struct access_key *granted)
 {

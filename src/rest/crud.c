@@ -15,6 +15,7 @@
 #include "rest/rest.h"
 #include "rest/schema.h"
 #include "rest/secrets.h"
+#include "rest/tenant.h"
 #include "store/change.h"
 #include "store/entity.h"
 
@@ -162,6 +163,7 @@ static struct err *decode_entity(struct call *call, struct json_value input,
             old_json = entity_parse(old_text, a);
         TRY(schema_decode(stored_shape(resource), input, old_json, mode, a, &draft));
     }
+    TRY(tenant_check_draft(call, &draft));
     if (resource->ops->check != NULL)
         TRY(resource->ops->check(call, &draft, old));
     return store_draft(call, &draft, old, out_json);

@@ -18,6 +18,11 @@ struct span crud_visible(const struct rest *rest, const struct resource *resourc
 /* crud_text as it is shown. */
 struct span crud_entity(const struct rest *rest, const struct resource *resource,
                         const struct entity *e, struct arena *a);
+/* Does what the key may see depend on its rights on other resources? */
+bool crud_limits(const struct resource *resource, const struct access_key *key);
+/* The text as far as those rights go. */
+struct span crud_limited(const struct resource *resource, const struct access_key *key,
+                         struct span json, struct arena *a);
 /* The id of a stored text: its first member. */
 struct span crud_id_of(struct span json);
 /* `/<resource>/...` below the base path: for headers that clients follow as they stand. Svc-pager

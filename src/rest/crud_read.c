@@ -7,6 +7,7 @@
 #include "query/meta.h"
 #include "query/query.h"
 #include "query/uri.h"
+#include "rest/access.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/crud_inner.h"
@@ -45,7 +46,8 @@ bool crud_renders(const struct call *call)
     const struct resource *resource = call->resource;
 
     return (resource->shape_since > 0 && !resource->shape->dynamic) ||
-           resource->ops->stored_shape != NULL || resource->ops->holds_secrets != NULL;
+           resource->ops->stored_shape != NULL || resource->ops->holds_secrets != NULL ||
+           crud_limits(resource, call->key);
 }
 
 struct span crud_shown(const struct resource *resource, struct span json, struct arena *a)
@@ -80,6 +82,21 @@ struct span crud_visible(const struct rest *rest, const struct resource *resourc
     buf_init_arena(&masked, a);
     mask_add_value(&masked, &rest->mask, entity_parse(json, a), a);
     return buf_span(&masked);
+}
+
+bool crud_limits(const struct resource *resource, const struct access_key *key)
+{
+    return resource->ops->limit != NULL && !access_reads_all(key);
+}
+
+struct span crud_limited(const struct resource *resource, const struct access_key *key,
+                         struct span json, struct arena *a)
+{
+    struct buf limited;
+
+    buf_init_arena(&limited, a);
+    resource->ops->limit(resource->context, key, &limited, json, a);
+    return buf_span(&limited);
 }
 
 struct span crud_entity(const struct rest *rest, const struct resource *resource,
@@ -157,7 +174,11 @@ static struct span render_entity(struct query_source *source, const struct query
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
 
-    return crud_entity(s->call->rest, s->call->resource, seen(s->call, item->object), a);
+    const struct call *call = s->call;
+    struct span text = crud_entity(call->rest, call->resource, seen(call, item->object), a);
+
+    return crud_limits(call->resource, call->key) ? crud_limited(call->resource, call->key, text, a)
+                                                  : text;
 }
 
 static struct span hidden_value(struct query_source *source, const struct query_item *item,

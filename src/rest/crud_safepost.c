@@ -14,6 +14,7 @@
 #include "query/uri.h"
 #include "rest/call.h"
 #include "rest/crud_inner.h"
+#include "rest/tenant.h"
 #include "store/collection.h"
 
 struct safepost {
@@ -101,6 +102,8 @@ static struct err *walk_stored(struct safepost *s, struct collection_walk *walk,
         struct safepost_match *match = NULL;
 
         arena_reset(&s->scratch);
+        if (!tenant_covers(s->call, entity_json(stored)))
+            continue;
         if (read_values(s, entity_parse(shown(s, stored), &s->scratch)) == NULL)
             match = map_find(&s->by_key, buf_span(&s->key));
         if (match != NULL && (only != NULL ? match == only : !match->by_index))
@@ -122,7 +125,8 @@ static struct err *find_by_index(struct safepost *s, struct safepost_match *matc
 
 static struct err *find_stored(struct safepost *s)
 {
-    const struct conditions none = {NULL, 0};
+    struct span tenant = tenant_of(s->call);
+    struct conditions all = {NULL, 0};
     struct collection_walk walk;
     bool all_by_index = true;
 
@@ -134,7 +138,9 @@ static struct err *find_stored(struct safepost *s)
     }
     if (all_by_index)
         return NULL;
-    collection_walk(s->call->resource->collection, &none, &walk);
+    if (tenant.n > 0)
+        tenant_add_condition(&all, s->call->resource->shape, tenant, s->call->arena);
+    collection_walk(s->call->resource->collection, &all, &walk);
     return walk_stored(s, &walk, NULL);
 }
 

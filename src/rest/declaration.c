@@ -89,14 +89,31 @@ static bool same_list(const struct span *a, size_t a_count, const struct span *b
     return same;
 }
 
+/* A key with a tenant asks for nothing else. */
+static bool wants_tenant_index(const struct resource *resource)
+{
+    const struct property *p =
+        resource->shape->dynamic ? NULL : shape_find(resource->shape, SPAN("Tenant"));
+
+    for (size_t i = 0; i < resource->index_count; i++)
+        if (span_ieq(resource->indexes[i], SPAN("Tenant")))
+            return false;
+    return p != NULL && p->type == TYPE_STRING;
+}
+
 /* Entities of a resource that was declared before are found as they are. */
 static void give_collection(struct rest *rest, struct resource *resource)
 {
+    size_t count = resource->index_count;
+    struct span *indexes = ARENA_ARRAY(&resource->arena, struct span, count + 1);
     struct err *e;
 
+    for (size_t i = 0; i < count; i++)
+        indexes[i] = resource->indexes[i];
+    if (wants_tenant_index(resource))
+        indexes[count++] = SPAN("Tenant");
     resource->collection = store_collection(rest->store, resource->name);
-    e = collection_set_indexes(resource->collection, resource->shape, resource->indexes,
-                               resource->index_count);
+    e = collection_set_indexes(resource->collection, resource->shape, indexes, count);
     MUST(e == NULL); /* resource_make lets nothing pass that cannot be indexed */
 }
 

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "query/shape.h"
 #include "query/uri.h"
+#include "rest/access.h"
 #include "rest/call.h"
 #include "rest/mask.h"
 #include "rest/request.h"
@@ -73,10 +74,15 @@ static const struct property properties[] = {
     READ_ONLY_PROPERTY("Uri", TYPE_STRING, 0, "URI of the request in normal form"),
     READ_ONLY_PROPERTY("Headers", TYPE_STRING, 0, "Request headers, secrets masked"),
     READ_ONLY_PROPERTY("Body", TYPE_STRING, 0, "Body of the request"),
+    READ_ONLY_PROPERTY("KeyName", TYPE_STRING, PROPERTY_UNSHOWN,
+                       "Name of the request's API key; shown when add asks for it"),
+    READ_ONLY_PROPERTY("Tenant", TYPE_STRING, PROPERTY_UNSHOWN | PROPERTY_INDEXED,
+                       "Tenant of the request's API key; shown when add asks for it"),
     OBJECT_NO_PROPERTY,
 };
 
-const struct shape error_log_shape = {properties, ARRAY_LEN(properties), false};
+const struct shape error_log_shape = {
+    .properties = properties, .count = ARRAY_LEN(properties), .hides = true};
 
 bool error_log_keeps(enum err_code code)
 {
@@ -287,6 +293,8 @@ static void add_entity(struct buf *b, const struct call *call, const struct err 
                        struct span message, const struct uuid *id, uint64_t object_no)
 {
     struct texts texts;
+    const struct access_key *key = call->key;
+    struct span none = {NULL, 0};
 
     texts_write(&texts, call, e, message);
     texts_fit(&texts);
@@ -294,6 +302,8 @@ static void add_entity(struct buf *b, const struct call *call, const struct err 
     member_add_uuid(b, SPAN("Id"), id);
     member_add_time(b, SPAN("Time"), clock_unix_ns());
     add_texts(b, &texts);
+    member_add_text_or_null(b, SPAN("KeyName"), key == NULL ? none : key->name);
+    member_add_text_or_null(b, SPAN("Tenant"), key == NULL ? none : key->tenant);
     member_add_u64(b, SPAN("ObjectNo"), object_no);
     buf_add_char(b, '}');
     texts_done(&texts);

@@ -24,6 +24,7 @@
 #include "rest/resource.h"
 #include "rest/response.h"
 #include "rest/rest.h"
+#include "rest/tenant.h"
 #include "store/change.h"
 #include "store/entity.h"
 #include "store/turn.h"
@@ -300,6 +301,7 @@ static struct err *evaluate(struct call *call)
         return cors_answer_options(call);
     TRY(uri_read_conditions(call->uri, call->arena));
     TRY(resource_parse_query(call->resource, call->uri, call->arena, call->query));
+    tenant_confine(call);
     TRY(negotiate(call));
     TRY(check_memory(call));
     TRY(execute(call));

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/text.h"
-#include "match/matcher.h"
+#include "match/matchers.h"
 #include "query/query.h"
 #include "rest/access.h"
 #include "rest/referrers.h"
@@ -67,7 +67,7 @@ void resource_free(struct resource *resource)
 {
     if (resource == NULL)
         return;
-    matcher_free(resource->matcher);
+    matchers_free(resource->matchers);
     mem_free(resource->referrers);
     blob_unref(resource->content);
     arena_done(&resource->arena);
@@ -207,7 +207,7 @@ static void replace(struct resource *old, struct resource *made)
     *old = *made;
     old->collection = was.collection;
     old->referrers = was.referrers;
-    old->matcher = was.matcher;
+    old->matchers = was.matchers;
     if (old->content == NULL && span_eq(old->file, was.file))
         old->content = TAKE(was.content);
     *made = (struct resource){.arena = was.arena, .content = was.content};
@@ -224,7 +224,7 @@ struct resource *resources_put(struct resources *r, struct resource *made)
         return old;
     }
     if (made->kind == KIND_EVENT)
-        made->matcher = matcher_new();
+        made->matchers = matchers_new();
     add(r, made);
     return made;
 }

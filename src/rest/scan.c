@@ -104,8 +104,11 @@ static struct span render(struct query_source *source, const struct query_item *
                           struct arena *a)
 {
     const struct scan *s = CONTAINER_OF(source, struct scan, source);
+    const struct call *call = s->call;
+    struct span text = crud_entity(call->rest, call->resource, item->object, a);
 
-    return crud_entity(s->call->rest, s->call->resource, item->object, a);
+    return crud_limits(call->resource, call->key) ? crud_limited(call->resource, call->key, text, a)
+                                                  : text;
 }
 
 /* It may change, or go, while it is tested. */

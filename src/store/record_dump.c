@@ -93,6 +93,8 @@ static struct err *dump_event(struct buf *b, struct span body)
     dump_text(b, "content_type", r.content_type);
     dump_webhooks(b, r.webhooks);
     dump_text(b, "payload", r.payload);
+    if (r.tenant.n > 0)
+        dump_text(b, "tenant", r.tenant);
     return NULL;
 }
 

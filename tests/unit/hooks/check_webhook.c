@@ -569,14 +569,17 @@ static const char *owned_webhook(void)
         webhook("/Placed", "\"Destination\":\"http://a.test/\",\"Headers\":{\"Cookie\":\"c\","
                            "\"X\":\"x\"},\"Signing\":{\"Secrets\":[\"" SECRET_A "\"]}");
     struct entity *e = webhook_of(id)->entity;
-    struct span json = entity_json(e);
+    struct span json = entity_json(e), none = SPAN("\"Owner\":null");
+    size_t at = span_find(json, none);
     struct change change;
     uint64_t serial;
 
+    ck_assert(at != SIZE_MAX);
     change_init(&change, hooks()->turn, &asking.arena);
-    change_put_entity(
-        &change, SPAN("Svc.Admin.Webhook"), &e->id, e->object_no,
-        arena_printf(&asking.arena, "%.*s,\"Owner\":\"alpha\"}", (int)json.n - 1, json.p));
+    change_put_entity(&change, SPAN("Svc.Admin.Webhook"), &e->id, e->object_no,
+                      arena_printf(&asking.arena, "%.*s\"Owner\":\"alpha\"%.*s",
+                                   SPAN_FMT(span_sub(json, 0, at)),
+                                   SPAN_FMT(span_sub(json, at + none.n, json.n))));
     ck_ok(turn_apply(hooks()->turn, &change, &serial));
     change_done(&change);
     asking_add_key("alpha", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");

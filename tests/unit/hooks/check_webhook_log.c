@@ -54,6 +54,7 @@ START_TEST(an_entry_has_all_members_in_their_order)
         .tls_ms = 3,
         .first_byte_ms = 4,
         .response_body = SPAN("ok\n"),
+        .tenant = SPAN("acme"),
     };
     struct span rest;
 
@@ -70,7 +71,7 @@ START_TEST(an_entry_has_all_members_in_their_order)
             "\"Time\":\"2027-01-15T08:00:00.1234567Z\",\"IsSuccess\":true,\"ResponseStatus\":"
             "\"Created\",\"StatusCode\":201,\"Error\":null,\"BodyByteCount\":12,\"DurationMs\":5,"
             "\"DnsMs\":1,\"ConnectMs\":2,\"TlsMs\":3,\"FirstByteMs\":4,\"ResponseBody\":\"ok\\n\","
-            "\"ObjectNo\":%.*s}]",
+            "\"Tenant\":\"acme\",\"ObjectNo\":%.*s}]",
             SPAN_FMT(answered("0.ObjectNo"))));
 }
 END_TEST

@@ -341,6 +341,23 @@ START_TEST(rights_are_the_union_of_entries)
 }
 END_TEST
 
+#define ALLOWS(resource) "[{\"Resources\":[\"" resource "\"],\"Methods\":[\"GET\"]}]"
+#define OF_TENANT(name, digit, tenant, allow)                                                      \
+    "{\"Name\":\"" name "\",\"KeySha256\":\"" digit                                                \
+    "000000000000000000000000000000000000000000000000000000000000000\",\"Tenant\":" tenant         \
+    ",\"AllowAccess\":" allow "}"
+
+START_TEST(who_reads_all)
+{
+    begin();
+    ck_ok(add(OF_TENANT("a", "1", "null", ALLOWS("*"))));
+    ck_ok(add(OF_TENANT("b", "2", "null", ALLOWS("A.*"))));
+    ck_assert(access_reads_all(NULL) && access_reads_all(key_named("a")));
+    ck_assert(!access_reads_all(key_named("b")));
+    end();
+}
+END_TEST
+
 START_TEST(a_name_shows_all_of_its_characters)
 {
     static const char *const names[] = {"a", "a/b:c", "\xc3\xa4\xe2\x82\xac", "\xf0\x9f\x98\x80"};
@@ -628,6 +645,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, messages_do_not_repeat_the_key);
     tcase_add_test(tc, patterns_cover_names);
     tcase_add_test(tc, rights_are_the_union_of_entries);
+    tcase_add_test(tc, who_reads_all);
     tcase_add_test(tc, a_name_shows_all_of_its_characters);
     tcase_add_test(tc, a_key_is_there_until_nobody_refers_to_it);
     tcase_add_test(tc, a_key_expires);

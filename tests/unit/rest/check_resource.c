@@ -171,20 +171,20 @@ END_TEST
 START_TEST(a_replaced_resource_keeps_its_identity)
 {
     struct resource *event, *made = resource_new();
-    const struct matcher *matcher;
+    const struct matchers *matchers;
     struct span json;
     struct json_doc doc;
 
     ck_ok(declare("[" EVENT("A.E") "]"));
     event = resource_named(&resources, SPAN("A.E"));
-    matcher = event->matcher;
+    matchers = event->matchers;
     ck_ok(json_parse(SPAN("{\"Name\":\"A.E\",\"Kind\":\"EventResource\",\"Description\":\"d\"}"),
                      NULL, &arena, &doc));
     ck_ok(declaring_decode(json_root(&doc), &arena, &json));
     ck_ok(resource_make(entity_parse(json, &arena), &arena, made));
     ck_assert_ptr_eq(resources_put(&resources, made), event);
     ck_assert_ptr_eq(resource_named(&resources, SPAN("a.e")), event);
-    ck_assert_ptr_eq(event->matcher, matcher);
+    ck_assert_ptr_eq(event->matchers, matchers);
     ck_span_eq(event->description, "d");
     ck_assert_uint_eq(resources.count, 1);
 }

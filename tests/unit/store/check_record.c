@@ -76,6 +76,14 @@ static void write_plain_event(struct buf *b)
     record_add_event(b, &plain);
 }
 
+static void write_event_of_tenant(struct buf *b)
+{
+    struct record_event of_tenant = event;
+
+    of_tenant.tenant = SPAN("acme");
+    record_add_event(b, &of_tenant);
+}
+
 static struct err *rewrite_event(struct span body, struct buf *b)
 {
     struct record_event r;
@@ -185,6 +193,9 @@ static const struct {
     {2, "entity-gone", write_entity_gone, rewrite_entity_gone, SPAN_INIT("\3\0A.B" A16)},
     {3, "event", write_event, rewrite_event,
      SPAN_INIT(A16 LE64("\1") MINUS_2 "\3\3\4\0\0\0\3\0A.B\3\0t/p\2\0\0\0" B16 C16 "\2\0\0\0\0\1")},
+    {3, "event", write_event_of_tenant, rewrite_event,
+     SPAN_INIT(A16 LE64("\1") MINUS_2 "\7\3\4\0\0\0\3\0A.B\3\0t/p\2\0\0\0" B16 C16
+                                      "\2\0\0\0\0\1\4\0acme")},
     {3, "event", write_plain_event, rewrite_event,
      SPAN_INIT(A16 LE64("\1") MINUS_2 "\0\3\4\0\0\0\3\0A.B\0\0\0\0\0\0\0\0\0\0")},
     {4, "event-gone", write_number, rewrite_number, SPAN_INIT(LE64("\1"))},

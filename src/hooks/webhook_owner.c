@@ -1,0 +1,107 @@
+/* Owners are found by both names. A tenant has no NUL in it, so that one key stands for both. */
+#include "hooks/webhook_owner.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/must.h"
+#include "rest/access.h"
+#include "rest/resource.h"
+
+#include <string.h>
+
+struct webhook_owners {
+    struct map by_names;
+    struct buf key; /* scratch */
+};
+
+/* Tenant, NUL and name stand behind the owner, one after the other. */
+static struct span names_of(const void *item)
+{
+    const struct webhook_owner *owner = item;
+
+    return span_of(owner->tenant.p, owner->tenant.n + 1 + owner->name.n);
+}
+
+struct webhook_owners *webhook_owners_new(void)
+{
+    struct webhook_owners *o = NEW(struct webhook_owners);
+
+    map_init(&o->by_names, names_of);
+    buf_init(&o->key, BUF_NO_CAP);
+    return o;
+}
+
+void webhook_owners_free(struct webhook_owners *o)
+{
+    if (o == NULL)
+        return;
+    MUST(map_count(&o->by_names) == 0);
+    map_done(&o->by_names);
+    buf_done(&o->key);
+    mem_free(o);
+}
+
+size_t webhook_owners_count(const struct webhook_owners *o)
+{
+    return map_count(&o->by_names);
+}
+
+static struct webhook_owner *make(struct webhook_owners *o, struct span names, size_t tenant_bytes)
+{
+    struct webhook_owner *owner = mem_alloc(sizeof(*owner) + names.n);
+    char *text = (char *)(owner + 1);
+
+    memcpy(text, names.p, names.n);
+    owner->tenant = span_of(text, tenant_bytes);
+    owner->name = span_of(text + tenant_bytes + 1, names.n - tenant_bytes - 1);
+    list_init(&owner->webhooks);
+    map_add(&o->by_names, owner);
+    return owner;
+}
+
+struct webhook_owner *webhook_owner_get(struct webhook_owners *o, struct span tenant,
+                                        struct span name)
+{
+    struct webhook_owner *owner;
+
+    buf_clear(&o->key);
+    buf_add(&o->key, tenant);
+    buf_add_char(&o->key, 0);
+    buf_add(&o->key, name);
+    owner = map_find(&o->by_names, buf_span(&o->key));
+    return owner != NULL ? owner : make(o, buf_span(&o->key), tenant.n);
+}
+
+void webhook_owner_put(struct webhook_owners *o, struct webhook_owner *owner)
+{
+    if (!list_empty(&owner->webhooks))
+        return;
+    map_remove(&o->by_names, names_of(owner));
+    mem_free(owner);
+}
+
+void webhook_owners_each(const struct webhook_owners *o, void (*visit)(void *owner, void *arg),
+                         void *arg)
+{
+    map_each(&o->by_names, visit, arg);
+}
+
+struct err *webhook_owner_check(const struct webhook_owner *owner, const struct access *access,
+                                const struct resource *event)
+{
+    const struct access_key *key;
+
+    if (!access->required || owner->name.n == 0)
+        return NULL;
+    key = access_find_named(access, owner->tenant, owner->name);
+    if (key == NULL)
+        return ERR(ERR_NOT_AUTHORIZED, "Owner: there is no API key '%.*s' any more",
+                   SPAN_FMT(owner->name));
+    if (access_has_expired(key))
+        return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' has expired",
+                   SPAN_FMT(owner->name));
+    if (access_allows(key, event->name, METHOD_GET))
+        return NULL;
+    return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' may not GET '%.*s'",
+               SPAN_FMT(owner->name), SPAN_FMT(event->name));
+}
