@@ -142,13 +142,14 @@ END_TEST
 
 START_TEST(a_result_has_so_many_bytes)
 {
-    asking.service->limits.answer_bytes = 200;
+    ck_asks(201, "POST", "/Person", asking_printf("{\"t\":\"%0*d\"}", 1000, 0));
+    asking.service->limits.answer_bytes = 2000;
     ck_asks(200, "GET", "/Aggregator", "{\"a\":\"GET /Person\"}");
     ck_refuses(ERR_PAYLOAD_TOO_LARGE,
                "b: 'GET /Person': the answer would be larger than the limit "
-               "AnswerBytes (200 bytes)",
+               "AnswerBytes (2000 bytes)",
                "GET", "/Aggregator", "{\"a\":\"GET /Person\",\"b\":\"GET /Person\"}");
-    asking.service->limits.answer_bytes = 100;
+    asking.service->limits.answer_bytes = 1000;
     ck_refuses(ERR_PAYLOAD_TOO_LARGE, "a: 'GET /Person': ", "GET", "/Aggregator",
                "{\"a\":\"GET /Person\"}");
 }

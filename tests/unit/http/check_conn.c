@@ -1031,7 +1031,7 @@ START_TEST(who_holds_most_makes_room)
     struct peer *first, *second, *third;
 
     serve();
-    limits()->incoming_bytes = 2000;
+    limits()->incoming_bytes = 1500;
     first = peer_open();
     second = peer_open();
     third = peer_open();

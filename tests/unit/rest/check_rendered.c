@@ -6,7 +6,9 @@
 #include "query/shape.h"
 #include "query/uri.h"
 #include "rest/call.h"
+#include "rest/evaluation.h"
 #include "rest/rendered.h"
+#include "rest/rest.h"
 
 enum { COUNT = 5 };
 
@@ -21,11 +23,13 @@ static unsigned texts; /* written so far */
 static struct arena arena;
 static struct query query;
 static struct call call;
+static struct evaluations evaluations; /* nothing gives way */
+static struct rest rest = {.evaluations = &evaluations};
 
 static void begin(void)
 {
     arena_init(&arena);
-    call = (struct call){.arena = &arena, .query = &query};
+    call = (struct call){.rest = &rest, .arena = &arena, .query = &query};
     texts = 0;
 }
 
