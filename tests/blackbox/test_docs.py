@@ -16,6 +16,7 @@ import unittest
 import harness
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+SECRET_HEADERS = ["X-Auth-Token", "Api-Key"]
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 # Pages whose commands are run, each on a server of its own.
 RUN = {"guide/first-webhook.md", "guide/many-customers.md", "reference/events.md", "reference/resources.md",
@@ -167,6 +168,7 @@ class Configurations(unittest.TestCase):
         self.check("specification.md")
         block = json.loads(self.block_of("specification.md"))
         defaults = dict(re.findall(r'X\(\w+, "(\w+)", (\d+),', find_header("limits.h") + find_table("RETENTIONS")))
+        self.assertEqual(block["Limits"].pop("SecretHeaders"), SECRET_HEADERS)
         for name, value in [*block["Limits"].items(), *block["Retention"].items()]:
             self.assertEqual(str(value), defaults[name], name)
 
@@ -289,6 +291,7 @@ class Tables(unittest.TestCase):
         documented = [tuple(row[:3])
                       for row in table_rows(read("docs", "reference", "configuration.md"), "`Limits`")]
         self.assertGreater(len(source), 10)
+        source.append(("SecretHeaders", json.dumps(SECRET_HEADERS, separators=(",", ":")), "names, at most 32"))
         self.assertEqual(sorted(source), sorted(documented))
 
     def test_retention(self):

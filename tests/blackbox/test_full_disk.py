@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 def try_mount(directory, size):
     """Needs the right to mount, as a container may not have it."""
-    return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", directory],
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", directory],
                           capture_output=True, check=False).returncode == 0
 
 

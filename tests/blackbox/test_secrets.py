@@ -42,7 +42,7 @@ class SecretsCase(harness.ServerCase):
         return dict(harness.load_config(harness.SHOP), RequireApiKey=True, Limits=limits, ApiKeys=[
             key("admin", [(["*"], ["*"])]),
             key("reader", [(["Svc.Admin.Webhook", "Shop.Person", "Shop.Message"], ["*"])]),
-            key("clerk", [(["Svc.Admin.Webhook"], ["POST", "PATCH", "PUT"])])])
+            key("clerk", [(["Svc.Admin.Webhook"], ["POST", "PATCH", "PUT"]), (["Shop.*"], ["GET"])])])
 
     def settle(self):
         """As the base class, with a key."""
