@@ -17,7 +17,7 @@ struct err *event_post_check(struct call *call, const struct resource *resource,
                              struct json_value payload) MUST_USE;
 
 /* Raises the event, or events, that the request describes or carries; those that it repeats are
- * answered as they were (repeat.h). All or none. */
+ * answered as they were (idempotency.h). All or none. */
 struct err *event_post(struct hooks *hooks, struct call *call) MUST_USE;
 
 #endif

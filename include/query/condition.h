@@ -22,6 +22,7 @@ struct conditions {
 struct err *conditions_parse(const struct uri_condition *conditions, size_t count,
                              const struct shape *shape, struct arena *a,
                              struct conditions *out_conditions) MUST_USE;
+/* With `*` in its path: for any element; `!=` is the negation of `=` there too. */
 bool condition_holds(const struct condition *c, struct json_value entity, struct arena *a);
 /* True for no conditions. The arena is used for unescaping only. */
 bool conditions_hold(const struct conditions *c, struct json_value entity, struct arena *a);

@@ -215,8 +215,11 @@ static bool parse_member(struct span text, const struct shape *shape, struct are
 /* Where the quotes end that the text begins with: a dot follows, or nothing. 0: there are none. */
 static size_t quoted_end(struct span text)
 {
-    char quote = text.n > 0 ? text.p[0] : '\0';
+    char quote;
 
+    if (text.n == 0)
+        return 0;
+    quote = text.p[0];
     if (quote != '\'' && quote != '"')
         return 0;
     for (size_t at = 1; (at = span_find_char(text, quote, at)) < text.n; at++)

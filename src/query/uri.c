@@ -159,9 +159,13 @@ static bool begins_with_op(struct span text, const struct op_spelling *op)
  * would be an operator elsewhere. `unclosed` has a quote that no step behind here ends with. */
 static size_t skip_quoted(struct span text, size_t start, char unclosed[2])
 {
-    char quote = start < text.n ? text.p[start] : '\0';
-    bool is_double = quote == '"';
+    char quote;
+    bool is_double;
 
+    if (start >= text.n)
+        return start;
+    quote = text.p[start];
+    is_double = quote == '"';
     if ((quote != '\'' && quote != '"') || unclosed[is_double] == quote)
         return start;
     for (size_t at = start + 1; (at = span_find_char(text, quote, at) + 1) < text.n;)

@@ -24,8 +24,10 @@ static struct err *decode(struct span text, struct arena *a, struct span *out_te
     if (span_find_char(text, '+', 0) < text.n) {
         char *p = arena_alloc(a, text.n);
 
+        memcpy(p, text.p, text.n);
         for (size_t i = 0; i < text.n; i++)
-            p[i] = text.p[i] == '+' ? ' ' : text.p[i];
+            if (p[i] == '+')
+                p[i] = ' ';
         text.p = p;
     }
     return uri_decode(text, a, out_text);
