@@ -204,9 +204,11 @@ static struct err *send_to_one(struct posting *p, struct span id, struct event_d
 /* What the client needs to follow the event. */
 static void add_answer(struct posting *p, const struct record_once *answer)
 {
+    enum { USUAL_BYTES = 255 };
     struct buf b;
 
     buf_init_arena(&b, p->call->arena);
+    buf_reserve(&b, USUAL_BYTES);
     buf_add_char(&b, '{');
     member_add_uuid(&b, SPAN("Id"), &answer->event);
     member_add_text(&b, SPAN("Resource"), answer->resource);
