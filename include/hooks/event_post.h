@@ -12,7 +12,8 @@ struct resource;
  * ERR_WRONG_RESOURCE_KIND, ERR_NOT_AUTHORIZED. */
 struct err *event_post_find(struct call *call, struct span name,
                             struct resource **out_resource) MUST_USE;
-/* An object, or an array of them, as the resource declares its payload? Errors of schema_check. */
+/* An object, or an array of them, as the resource declares its payload? As schema_check, with its
+ * errors. */
 struct err *event_post_check(struct call *call, const struct resource *resource,
                              struct json_value payload) MUST_USE;
 

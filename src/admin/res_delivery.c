@@ -225,6 +225,7 @@ static struct err *check_state(struct json_value input, struct arena *a)
 {
     struct json_value state = json_member_fold(input, SPAN("State"));
 
+    TRY(json_check_unique(input, true, a));
     TRY(schema_check(&shape, input, a));
     if (json_type(state) == JSON_STRING && span_ieq(json_string(state, a), SPAN("Pending")))
         return NULL;

@@ -142,6 +142,15 @@ static struct err *negotiate_in(struct call *call)
                                   &call->in);
 }
 
+/* The members of one that is described have been checked with its description. */
+static struct err *check_unique(const struct call *call, const struct resource *resource,
+                                struct json_value payload)
+{
+    const struct shape *of = resource_payload_shape(call->rest->resources, resource);
+
+    return json_check_unique(payload, !of->dynamic, call->arena);
+}
+
 /* The event whose payload is the body. */
 static struct err *draft_of_body(struct call *call, struct span name, struct event_draft *out_draft)
 {
@@ -153,6 +162,7 @@ static struct err *draft_of_body(struct call *call, struct span name, struct eve
         return draft_of_bytes(call, resource, out_draft);
     TRY(negotiate_in(call));
     TRY(crud_body(call, doc));
+    TRY(check_unique(call, resource, json_root(doc)));
     return draft_of_entities(call, resource, json_root(doc), out_draft);
 }
 
@@ -194,9 +204,11 @@ static struct err *send_to_one(struct posting *p, struct span id, struct event_d
 /* What the client needs to follow the event. */
 static void add_answer(struct posting *p, const struct record_once *answer)
 {
+    enum { USUAL_BYTES = 255 };
     struct buf b;
 
     buf_init_arena(&b, p->call->arena);
+    buf_reserve(&b, USUAL_BYTES);
     buf_add_char(&b, '{');
     member_add_uuid(&b, SPAN("Id"), &answer->event);
     member_add_text(&b, SPAN("Resource"), answer->resource);
@@ -248,6 +260,7 @@ static struct err *post_event(struct posting *p, struct json_value input)
     bool repeated;
     struct json_value webhook = json_member_fold(input, SPAN("WebhookId"));
 
+    TRY(json_check_unique(input, true, p->call->arena));
     TRY(schema_check(p->call->resource->shape, input, p->call->arena));
     TRY(answer_repeated(p, input, &name, &repeated));
     if (repeated)

@@ -1,4 +1,5 @@
-/* An entry of the log a finished attempt: the table of its properties, and its text. */
+/* An entry of the log a finished attempt: the table of its properties, and its text. What is
+ * indexed stands in front: of a new entry no more is read. */
 #include "hooks/webhook_log.h"
 
 #include "base/json.h"
@@ -19,6 +20,7 @@ static const struct property properties[] = {
     READ_ONLY_PROPERTY("WebhookId", TYPE_STRING, PROPERTY_INDEXED, "The webhook"),
     READ_ONLY_PROPERTY("DeliveryId", TYPE_STRING, PROPERTY_INDEXED, "The delivery"),
     READ_ONLY_PROPERTY("EventId", TYPE_STRING, PROPERTY_INDEXED, "The event"),
+    READ_ONLY_PROPERTY("Tenant", TYPE_STRING, PROPERTY_INDEXED, "The webhook's tenant"),
     READ_ONLY_PROPERTY("Attempt", TYPE_INTEGER, 0, "Number of the attempt, from 1"),
     READ_ONLY_PROPERTY("Method", TYPE_STRING, 0, "Method of the request"),
     READ_ONLY_PROPERTY("Destination", TYPE_STRING, 0, "Where it was sent"),
@@ -34,7 +36,6 @@ static const struct property properties[] = {
     READ_ONLY_PROPERTY("TlsMs", TYPE_INTEGER, 0, "Milliseconds until TLS was set up"),
     READ_ONLY_PROPERTY("FirstByteMs", TYPE_INTEGER, 0, "Milliseconds until the answer began"),
     READ_ONLY_PROPERTY("ResponseBody", TYPE_STRING, 0, "The first 4 KiB of the answer's body"),
-    READ_ONLY_PROPERTY("Tenant", TYPE_STRING, PROPERTY_INDEXED, "The webhook's tenant"),
     OBJECT_NO_PROPERTY,
 };
 
@@ -58,6 +59,7 @@ static void add_json(struct buf *b, const struct webhook_log_entry *entry, const
     member_add_uuid(b, SPAN("WebhookId"), &entry->webhook);
     member_add_uuid(b, SPAN("DeliveryId"), &entry->delivery);
     member_add_uuid(b, SPAN("EventId"), &entry->event);
+    member_add_text_or_null(b, SPAN("Tenant"), entry->tenant);
     member_add_u64(b, SPAN("Attempt"), entry->attempt);
     member_add_text(b, SPAN("Method"), entry->method);
     member_add_text(b, SPAN("Destination"), entry->destination);
@@ -74,7 +76,6 @@ static void add_json(struct buf *b, const struct webhook_log_entry *entry, const
     member_add_u64(b, SPAN("FirstByteMs"), entry->first_byte_ms);
     member_add_text_or_null(b, SPAN("ResponseBody"),
                             cut(entry->response_body, WEBHOOK_LOG_BODY_BYTES));
-    member_add_text_or_null(b, SPAN("Tenant"), entry->tenant);
     member_add_u64(b, SPAN("ObjectNo"), object_no);
     buf_add_char(b, '}');
 }

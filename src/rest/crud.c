@@ -240,28 +240,34 @@ struct span crud_id_of(struct span json)
     return span_sub(json, sizeof("{\"Id\":\"") - 1, sizeof("{\"Id\":\"") - 1 + UUID_TEXT_BYTES);
 }
 
-struct span crud_link(const struct call *call, struct span target)
+static void begin_link(const struct call *call, struct buf *link)
 {
     struct span base = call->rest->base_path;
+
+    buf_init_arena(link, call->arena);
+    if (!span_eq(base, SPAN("/")))
+        buf_add(link, base);
+}
+
+struct span crud_link(const struct call *call, struct span target)
+{
     struct buf link;
 
-    buf_init_arena(&link, call->arena);
-    if (!span_eq(base, SPAN("/")))
-        buf_add(&link, base);
+    begin_link(call, &link);
     buf_add(&link, target);
     return buf_span(&link);
 }
 
 void crud_add_location(struct call *call, struct span json)
 {
-    struct buf target;
+    struct buf link;
 
-    buf_init_arena(&target, call->arena);
-    buf_add_char(&target, '/');
-    buf_add(&target, call->resource->name);
-    buf_add(&target, SPAN("/Id="));
-    buf_add(&target, crud_id_of(json));
-    response_add_header(call->response, SPAN("Location"), crud_link(call, buf_span(&target)));
+    begin_link(call, &link);
+    buf_add_char(&link, '/');
+    buf_add(&link, call->resource->name);
+    buf_add(&link, SPAN("/Id="));
+    buf_add(&link, crud_id_of(json));
+    response_add_header(call->response, SPAN("Location"), buf_span(&link));
 }
 
 static void add_location(struct call *call, const struct posted *posted)

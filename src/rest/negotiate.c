@@ -451,7 +451,7 @@ static bool parse_format(struct span content_type, enum format *out_format)
     bool bad;
 
     *out_format = FORMAT_JSON;
-    if (at_end(&c))
+    if (at_end(&c) || span_eq(content_type, SPAN("application/json"))) /* as it nearly always is */
         return true;
     bad = !take_media_type(&c, &type, &subtype) || !find_format(type, subtype, out_format);
     while (!bad && take_parameter(&c, &p, &bad))

@@ -227,7 +227,6 @@ static struct err *check_object(const struct shape *shape, struct json_value obj
 
 struct err *schema_check(const struct shape *shape, struct json_value object, struct arena *a)
 {
-    TRY(json_check_unique(object, !shape->dynamic, a));
     return check_object(shape, object, NULL, a);
 }
 
