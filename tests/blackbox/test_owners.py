@@ -1,5 +1,6 @@
 """Whose a webhook is, and whose its secrets are: who takes one over gets neither, and a key that is only
 called like the owner is another."""
+import datetime
 import unittest
 
 import harness
@@ -16,12 +17,12 @@ ELSEWHERE = [{"Destination": "http://127.0.0.1:3/"}, {"Method": "PUT"}, {"Header
 
 
 class OwnersCase(Case):
-    def made(self, name, tenant=None):
+    def made(self, name, tenant=None, **more):
         """A key that is made at run time, as the header field that presents it."""
         made = self.created("/Svc.Admin.ApiKey", {
             "Name": name, "Tenant": tenant, "AllowAccess": [
                 {"Resources": ["Svc.Admin.Webhook"], "Methods": ["*"]},
-                {"Resources": ["Shop.*"], "Methods": ["GET"]}]}, ADMIN)
+                {"Resources": ["Shop.*"], "Methods": ["GET"]}], **more}, ADMIN)
         return {"Authorization": f"apikey {made['Key']}"}
 
     def delete_key(self, name):
@@ -80,6 +81,19 @@ class TakenOver(OwnersCase):
         self.assertEqual(self.patch(webhook, {"IsPaused": False}, BETA).status, 403)
         self.assertEqual(self.patch(webhook, {"IsPaused": False}, ADMIN).json()[0]["Owner"], "admin")
         self.expect_no_travel(webhook, ADMIN)
+
+    def test_an_owner_that_has_expired(self):
+        at = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=2)).isoformat()
+        made = self.made("delta", ExpiresAt=at)
+        webhook = self.webhook(made, "/Shop.Paid", **SECRETS)
+        kept = self.webhook(BETA, "/Shop.Paid", **SECRETS)
+        harness.wait_until(lambda: self.now(webhook)["IsPaused"], "it is paused")
+        self.assertIn("'delta' has expired", self.now(webhook)["ErrorMessage"])
+        self.expect_paused(kept, False)
+        self.assertEqual(self.raised("Shop.Paid")["Webhooks"], 1)
+        self.assertEqual(self.patch(webhook, {"IsPaused": False}, made).status, 401)
+        self.assertEqual(self.patch(webhook, {"IsPaused": False}, BETA).json()[0]["Owner"], "beta")
+        self.expect_no_travel(webhook, BETA, ELSEWHERE[:1])
 
     def test_who_put_no_secret_in_has_none_to_keep(self):
         """Part of the secrets written by one, part by another: neither leads them elsewhere."""
