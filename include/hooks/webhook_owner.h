@@ -31,11 +31,15 @@ struct webhook_owner *webhook_owner_get(struct webhook_owners *o, struct span te
 void webhook_owner_put(struct webhook_owners *o, struct webhook_owner *owner);
 void webhook_owners_each(const struct webhook_owners *o, void (*visit)(void *owner, void *arg),
                          void *arg);
-/* Its key; NULL: it is gone, or there was none. Without an identity it is whoever has the name. */
-struct access_key *webhook_owner_key(const struct webhook_owner *owner,
-                                     const struct access *access);
+/* Its key; NULL: it has all rights. ERR_NOT_AUTHORIZED: it is gone, has expired, or is another
+ * tenant's. */
+struct err *webhook_owner_key(const struct webhook_owner *owner, const struct access *access,
+                              const struct access_key **out_key) MUST_USE;
+/* Is it this key, whether keys are required or not? NULL is nobody. */
+bool webhook_owner_is(const struct webhook_owner *owner, const struct access *access,
+                      const struct access_key *key);
 /* May its webhooks have the events of this resource? ERR_NOT_AUTHORIZED says why not: the key is
- * gone or expired, is another tenant's, or may not GET it. */
+ * gone, or may not GET it. */
 struct err *webhook_owner_check(const struct webhook_owner *owner, const struct access *access,
                                 const struct resource *event) MUST_USE;
 

@@ -576,7 +576,7 @@ static bool is_owner(const struct call *call, const struct entity *old)
 
     if (owner.name.n == 0)
         return !access->required;
-    return call->key != NULL && webhook_owner_key(&owner, access) == call->key;
+    return webhook_owner_is(&owner, access, call->key);
 }
 
 /* Who has taken a webhook over has not written its secrets. Where nothing is noted, a version that

@@ -91,12 +91,38 @@ void webhook_owners_each(const struct webhook_owners *o, void (*visit)(void *own
     map_each(&o->by_texts, visit, arg);
 }
 
-struct access_key *webhook_owner_key(const struct webhook_owner *owner, const struct access *access)
+static const struct access_key *find_key(const struct webhook_owner *owner,
+                                         const struct access *access)
 {
-    if (owner->name.n == 0)
-        return NULL;
     return owner->identity.n > 0 ? access_find_identical(access, owner->identity)
                                  : access_find_named(access, owner->tenant, owner->name);
+}
+
+bool webhook_owner_is(const struct webhook_owner *owner, const struct access *access,
+                      const struct access_key *key)
+{
+    return key != NULL && owner->name.n > 0 && find_key(owner, access) == key;
+}
+
+struct err *webhook_owner_key(const struct webhook_owner *owner, const struct access *access,
+                              const struct access_key **out_key)
+{
+    const struct access_key *key = NULL;
+
+    if (access->required && owner->name.n > 0) {
+        key = find_key(owner, access);
+        if (key == NULL)
+            return ERR(ERR_NOT_AUTHORIZED, "Owner: there is no API key '%.*s' any more",
+                       SPAN_FMT(owner->name));
+        if (access_has_expired(key))
+            return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' has expired",
+                       SPAN_FMT(owner->name));
+        if (key->tenant.n > 0 && !span_eq(key->tenant, owner->tenant))
+            return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' is another tenant's",
+                       SPAN_FMT(owner->name));
+    }
+    *out_key = key;
+    return NULL;
 }
 
 struct err *webhook_owner_check(const struct webhook_owner *owner, const struct access *access,
@@ -104,18 +130,7 @@ struct err *webhook_owner_check(const struct webhook_owner *owner, const struct 
 {
     const struct access_key *key;
 
-    if (!access->required || owner->name.n == 0)
-        return NULL;
-    key = webhook_owner_key(owner, access);
-    if (key == NULL)
-        return ERR(ERR_NOT_AUTHORIZED, "Owner: there is no API key '%.*s' any more",
-                   SPAN_FMT(owner->name));
-    if (access_has_expired(key))
-        return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' has expired",
-                   SPAN_FMT(owner->name));
-    if (key->tenant.n > 0 && !span_eq(key->tenant, owner->tenant))
-        return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' is another tenant's",
-                   SPAN_FMT(owner->name));
+    TRY(webhook_owner_key(owner, access, &key));
     if (access_allows(key, event->name, METHOD_GET))
         return NULL;
     return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' may not GET '%.*s'",
