@@ -583,7 +583,7 @@ static bool is_owner(const struct call *call, const struct entity *old)
  * noted nothing had them of the owner. */
 static bool has_written_secrets(const struct call *call, const struct entity *old)
 {
-    struct json_value key = old_member(old, SPAN("SecretsKey"), call->arena);
+    struct json_value key = old_member(old, SPAN("WriterKey"), call->arena);
 
     return json_type(key) != JSON_STRING || span_eq(json_text(key), identity_json(call));
 }
@@ -591,7 +591,7 @@ static bool has_written_secrets(const struct call *call, const struct entity *ol
 /* The key that has written all secrets, as far as none are kept of another. */
 static void set_secrets_key(struct call *call, struct draft *draft, const struct entity *old)
 {
-    struct span name = SPAN("SecretsKey");
+    struct span name = SPAN("WriterKey");
 
     if (old == NULL || draft->kept.n == 0)
         draft_set(draft, name, identity_json(call));

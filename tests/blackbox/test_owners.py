@@ -198,9 +198,9 @@ class OneName(OwnersCase):
 
     def test_it_is_not_shown(self):
         webhook = self.webhook(BETA, "/Shop.Paid", **SECRETS)
-        self.assertFalse({"OwnerKey", "SecretsKey"} & set(webhook))
-        self.assertFalse({"OwnerKey", "SecretsKey"} & set(self.now(webhook)))
-        for target in ("_/add=OwnerKey", "_/select=SecretsKey", "OwnerKey=x", "_/order_asc=SecretsKey"):
+        self.assertFalse({"OwnerKey", "WriterKey"} & set(webhook))
+        self.assertFalse({"OwnerKey", "WriterKey"} & set(self.now(webhook)))
+        for target in ("_/add=OwnerKey", "_/select=WriterKey", "OwnerKey=x", "_/order_asc=WriterKey"):
             answer = self.get(f"/Svc.Admin.Webhook/{target}", ADMIN)
             self.assertEqual((answer.status, answer.json()["ErrorCode"]), (404, "UnknownProperty"), target)
         self.assertEqual(self.get("/Svc.Admin.Webhook/_/search=beta,Label", ADMIN).status, 204)

@@ -642,6 +642,9 @@ START_TEST(secrets_stay_whose_they_are)
 
     asking_add_key("alpha", EVERYTHING);
     asking_add_key("beta", EVERYTHING);
+    ask_with(BETA, "POST", "/Webhook",
+             "{\"EventSelector\":\"/Placed\",\"Destination\":\"http://a.test/\"}");
+    ck_assert(!webhook_of(answered_text("0.Id"))->holds_secrets); /* nor need it be masked */
     ask_with("Authorization: apikey alpha", "POST", "/Webhook",
              "{\"EventSelector\":\"/Placed\",\"Destination\":\"http://a.test/\",\"IsPaused\":true,"
              "\"Headers\":{\"Cookie\":\"c\"},\"Signing\":{\"Secrets\":[\"" SECRET_A "\"]}}");
