@@ -69,6 +69,11 @@ struct err *schema_read(const struct shape *shape, struct json_value object, str
 struct json_value *schema_stored(const struct shape *shape, struct json_value stored,
                                  struct arena *a);
 
+/* A text that schema_encode has made of `whole`, without the properties that it has beyond those of
+ * `shown`: texts and literals, which stand at its end. It is not parsed for that. Absent: an older
+ * shape has made it. */
+struct span schema_shown(const struct shape *shown, const struct shape *whole, struct span stored,
+                         struct arena *a);
 /* Appends a stored text that an older shape made, in the form of this one: its properties in
  * declared order, `null` for those that are missing, others left out. Values are kept as written.
  */

@@ -40,6 +40,7 @@ static const struct resource_ops ops = {
     .apply = apply,
     .holds_secrets = holds_secrets,
     .hidden = add_hidden,
+    .stored_shape = &webhook_stored_shape,
 };
 
 const struct resource_definition res_webhook = {

@@ -52,10 +52,14 @@ bool crud_renders(const struct call *call)
 
 struct span crud_shown(const struct resource *resource, struct span json, struct arena *a)
 {
+    struct span shown;
     struct buf b;
 
     if (resource->ops->stored_shape == NULL)
         return json;
+    shown = schema_shown(resource->shape, resource->ops->stored_shape, json, a);
+    if (shown.p != NULL)
+        return shown;
     buf_init_arena(&b, a);
     schema_add_reshaped(&b, resource->shape, entity_parse(json, a), a);
     return buf_span(&b);

@@ -369,6 +369,63 @@ START_TEST(payload_checks_change_nothing)
 }
 END_TEST
 
+static const struct property hiding_properties[] = {
+    {.name = SPAN_INIT("Id"), .type = TYPE_STRING, .flags = PROPERTY_ENTITY},
+    {.name = SPAN_INIT("A"), .type = TYPE_ANY},
+    {.name = SPAN_INIT("ObjectNo"), .type = TYPE_INTEGER, .flags = PROPERTY_ENTITY},
+    {.name = SPAN_INIT("K"), .type = TYPE_STRING},
+    {.name = SPAN_INIT("B"), .type = TYPE_BOOLEAN},
+};
+static const struct shape hiding = {hiding_properties, 5, false},
+                          shown = {hiding_properties, 3, false};
+
+/* NULL: it was made by an older shape, or none. */
+static const struct {
+    const char *stored, *shown;
+} hidden_tails[] = {
+    {"{\"Id\":\"i\",\"A\":1,\"K\":null,\"B\":null,\"ObjectNo\":7}",
+     "{\"Id\":\"i\",\"A\":1,\"ObjectNo\":7}"},
+    {"{\"Id\":\"i\",\"A\":[1,{\"K\":\"x\",\"B\":true}],\"K\":\"k,\\\\\",\"B\":true,\"ObjectNo\":7}",
+     "{\"Id\":\"i\",\"A\":[1,{\"K\":\"x\",\"B\":true}],\"ObjectNo\":7}"},
+    {"{\"Id\":\"i\",\"A\":1,\"K\":\",\\\"K\\\":null,\\\"B\\\":1\",\"B\":false,\"ObjectNo\":12}",
+     "{\"Id\":\"i\",\"A\":1,\"ObjectNo\":12}"},
+    {"{\"Id\":\"i\",\"A\":1,\"ObjectNo\":7}", NULL},
+    {"{\"Id\":\"i\",\"A\":1,\"K\":null,\"ObjectNo\":7}", NULL},
+    {"{\"Id\":\"i\",\"A\":1,\"ObjectNo\":7,\"K\":null,\"B\":null}", NULL},
+    {"{\"Id\":\"i\",\"A\":{\"a\":1,\"K\":null,\"B\":null,\"ObjectNo\":7}}", NULL},
+    {"{\"Id\":\"i\",\"A\":1,\"K\":\"k", NULL},
+    {"{\"Id\":\"i\",\"A\":1,\"K\":\"k\\", NULL},
+    {"", NULL},
+};
+
+START_TEST(what_is_never_shown_is_cut_off)
+{
+    struct span text = schema_shown(&shown, &hiding, span_str(hidden_tails[_i].stored), &arena);
+
+    if (hidden_tails[_i].shown == NULL)
+        ck_assert_ptr_null(text.p);
+    else
+        ck_assert(span_eq(text, span_str(hidden_tails[_i].shown)));
+}
+END_TEST
+
+/* As far as it looks: longer ones are read as those of older shapes. */
+START_TEST(what_is_cut_off_is_as_long_as_can_be)
+{
+    struct buf long_one;
+    struct span text;
+
+    buf_init_arena(&long_one, &arena);
+    for (int length = 1000; length <= 5000; length += 4000) {
+        buf_clear(&long_one);
+        buf_printf(&long_one, "{\"A\":%05000d,\"K\":\"%0*d\",\"B\":null,\"ObjectNo\":7}", 1, length,
+                   1);
+        text = schema_shown(&shown, &hiding, buf_span(&long_one), &arena);
+        ck_assert_int_eq(text.p != NULL, length == 1000);
+    }
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, set_up, tear_down);
@@ -382,4 +439,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, wide_shapes);
     tcase_add_test(tc, declared_shapes_outlive_their_declaration);
     tcase_add_test(tc, payload_checks_change_nothing);
+    tcase_add_loop_test(tc, what_is_never_shown_is_cut_off, 0, ARRAY_LEN(hidden_tails));
+    tcase_add_test(tc, what_is_cut_off_is_as_long_as_can_be);
 }
