@@ -17,8 +17,9 @@ struct conditions {
 };
 
 /* Types every condition against the shape, which must outlive them. Errors as in path_parse and
- * literal_parse, ERR_UNKNOWN_PROPERTY for a hidden property, and ERR_INVALID_CONDITION_OPERATOR for
- * an order of booleans, objects or arrays of declared type. Spans may point into `conditions`. */
+ * literal_parse, and ERR_INVALID_CONDITION_OPERATOR for an order of booleans, objects or arrays of
+ * declared type. A path may begin with a hidden property: whoever has none computes to add finds it
+ * missing. Spans may point into `conditions`. */
 struct err *conditions_parse(const struct uri_condition *conditions, size_t count,
                              const struct shape *shape, struct arena *a,
                              struct conditions *out_conditions) MUST_USE;

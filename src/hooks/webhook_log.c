@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/member.h"
 #include "query/shape.h"
+#include "rest/method.h"
 #include "rest/status.h"
 #include "store/change.h"
 
@@ -20,7 +21,11 @@ static const struct property properties[] = {
     READ_ONLY_PROPERTY("DeliveryId", TYPE_STRING, PROPERTY_INDEXED, "The delivery"),
     READ_ONLY_PROPERTY("EventId", TYPE_STRING, PROPERTY_INDEXED, "The event"),
     READ_ONLY_PROPERTY("Attempt", TYPE_INTEGER, 0, "Number of the attempt, from 1"),
-    READ_ONLY_PROPERTY("Method", TYPE_STRING, 0, "Method of the request"),
+    {.name = SPAN_INIT("Method"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .values = &method_names,
+     .meaning = SPAN_INIT("Method of the request")},
     READ_ONLY_PROPERTY("Destination", TYPE_STRING, 0, "Where it was sent"),
     READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When the attempt began"),
     READ_ONLY_PROPERTY("IsSuccess", TYPE_BOOLEAN, 0, "Was it answered with a 2xx status?"),

@@ -20,10 +20,6 @@ static struct err *parse_one(const struct uri_condition *source, const struct sh
 {
     c->op = source->op;
     TRY(path_parse_key(source->key, shape, a, &c->path));
-    if (path_is_hidden(&c->path))
-        return ERR(ERR_UNKNOWN_PROPERTY,
-                   "The property '%.*s' is computed: 'add' can show it, conditions cannot use it.",
-                   SPAN_FMT(c->path.text));
     if (is_ordering(c->op) && !has_order(c->path.type))
         return ERR(ERR_INVALID_CONDITION_OPERATOR,
                    "The operator '%s' does not apply to '%.*s': values of type %.*s have no order.",

@@ -18,6 +18,9 @@ struct span crud_visible(const struct rest *rest, const struct resource *resourc
 /* crud_text as it is shown. */
 struct span crud_entity(const struct rest *rest, const struct resource *resource,
                         const struct entity *e, struct arena *a);
+/* The value of a PROPERTY_HIDDEN, in the arena. */
+struct span crud_hidden(const struct call *call, const struct entity *e,
+                        const struct property *property, struct arena *a);
 /* Does what the key may see depend on its rights on other resources? */
 bool crud_limits(const struct resource *resource, const struct access_key *key);
 /* The text as far as those rights go. */

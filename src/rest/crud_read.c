@@ -181,38 +181,38 @@ static struct span render_entity(struct query_source *source, const struct query
                                                   : text;
 }
 
+/* What is computed belongs to the entity as it is now, if it is still there. */
+struct span crud_hidden(const struct call *call, const struct entity *e,
+                        const struct property *property, struct arena *a)
+{
+    struct buf b;
+
+    if (evaluation_running(call->rest) != NULL)
+        e = collection_find(call->resource->collection, &e->id);
+    if (e == NULL)
+        return SPAN("null");
+    buf_init_arena(&b, a);
+    call->resource->ops->hidden(call, e, property, &b);
+    return buf_span(&b);
+}
+
 static struct span hidden_value(struct query_source *source, const struct query_item *item,
                                 const struct property *property, struct arena *a)
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
-    const struct entity *live = item->object;
-    struct buf b;
-    struct span text;
 
-    /* What is computed belongs to the entity as it is now, if it is still there. */
-    if (evaluation_running(s->call->rest) != NULL) {
-        const struct entity *e = item->object;
-
-        live = collection_find(s->call->resource->collection, &e->id);
-    }
-    if (live == NULL)
-        return SPAN("null");
-    buf_init(&b, BUF_NO_CAP);
-    s->call->resource->ops->hidden(s->call, live, property, &b);
-    text = arena_copy(a, buf_span(&b));
-    buf_done(&b);
-    return text;
+    return crud_hidden(s->call, item->object, property, a);
 }
 
 /* Is it a walk over all of many, to look for some? */
-static bool is_scannable(const struct collection_source *s, bool objects_only)
+static bool is_scannable(const struct collection_source *s)
 {
     const struct call *call = s->call;
     const struct collection_walk *walk = &s->walk;
 
     return call->request->gives_way && !walk->single && walk->bucket == NULL &&
            collection_count(walk->collection) > (size_t)call->rest->limits->scan_entities &&
-           query_can_filter(call->query, objects_only);
+           query_can_filter(call->query);
 }
 
 /* What an index leads to, if that is known of the moment and can be noted at once. */
@@ -264,7 +264,7 @@ static void open_snapshot(struct collection_source *s)
         return;
     s->left = s->call->rest->limits->scan_entities;
     snapshot_walk(s->snapshot, s->walk.collection, &s->all);
-    s->source.next = query_can_filter(s->call->query, false) ? next_counted : next_of_all;
+    s->source.next = query_can_filter(s->call->query) ? next_counted : next_of_all;
 }
 
 static struct err *open_scan(struct collection_source *s, bool objects_only)
@@ -296,11 +296,11 @@ static struct err *open_walk(struct collection_source *s, bool objects_only)
     if (evaluation != NULL && evaluation->has_snapshot) {
         s->snapshot = &evaluation->snapshot;
         open_snapshot(s);
-    } else if (evaluation != NULL && query_can_filter(s->call->query, objects_only)) {
+    } else if (evaluation != NULL && query_can_filter(s->call->query)) {
         return open_scan(s, objects_only);
     } else if (evaluation != NULL) {
         return evaluation_begin_change(s->call);
-    } else if (is_scannable(s, objects_only)) {
+    } else if (is_scannable(s)) {
         open_counted(s);
     }
     return NULL;
