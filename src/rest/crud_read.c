@@ -569,7 +569,7 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     struct span *texts;
 
     response_add_own_header(response, SPAN("Svc-count"), arena_u64(call->arena, result->count));
-    if (result->count == 0 && !call->uri->is_query_form) {
+    if (result->count == 0 && !call->uri->is_query_form && call->method != METHOD_POST) {
         response->status = 204;
         return NULL;
     }

@@ -1,4 +1,6 @@
 """The query language: what the conformance table cannot show, and each rule once from outside."""
+import json
+import threading
 import unittest
 
 import harness
@@ -83,6 +85,52 @@ class Words(harness.ServerCase):
         self.assertEqual(self.get("/Shop.Message/No=2/rename=No->Text&select=Text").json(), [{"Text": 2}])
         answer = self.get("/Shop.Message/_/rename=No->Text")
         self.assertEqual((answer.status, answer.json()["ErrorCode"]), (400, "InvalidMetaConditionSyntax"))
+
+
+class Asking(harness.ServerCase):
+    """Svc.Echo and Svc.Aggregator, by GET and by POST."""
+
+    def test_echo_takes_any_operator_and_a_body(self):
+        for method in ("GET", "POST"):
+            answer = self.server.request(method, "/echo/a!=b&c%3E5?where=d%3Ce+f", {"g": [1, {"h": None}]})
+            self.assertEqual((answer.status, answer.body), (200, b'[{"a":"b","c":5,"d":"e f","g":[1, {"h": null}]}]'))
+            answer = self.server.request(method, "/echo/a!=b", {"a": 1})
+            self.assertEqual((answer.status, answer.json()["ErrorCode"]), (400, "InvalidConditionSyntax"))
+
+    def test_echo_as_a_custom_payload_and_as_a_destination(self):
+        receiver = self.receiver()
+        self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced",
+                     CustomPayloadRequest={"URI": "/Svc.Echo/kind!=x", "Body": {"text": "hello"}})
+        self.webhook(Destination="/Svc.Echo", EventSelector="/Shop.OrderPlaced")
+        self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": 1}})
+        self.assertEqual(receiver.take().json(), [{"kind": "x", "text": "hello"}])
+        log = harness.wait_until(lambda: self.get("/Svc.Admin.WebhookLog/Destination=%2FSvc.Echo").body, "it is tried")
+        self.assertEqual([entry["StatusCode"] for entry in json.loads(log)], [200])
+
+    def test_a_posted_template_sees_one_moment_beside_writers(self):
+        for first in range(0, 20000, 5000):
+            self.post("/Shop.Message", [{"No": number, "Text": "x" * 100} for number in range(first, first + 5000)],
+                      {"Prefer": "return=minimal"})
+        wanted = "REPORT /Shop.Message/Text.Length>0&No>=0"
+        template = {"a": wanted, "b": wanted, "c": wanted}
+        is_over = threading.Event()
+
+        def write():
+            while not is_over.is_set():
+                self.server.request("POST", "/Shop.Message", [{"No": 1, "Text": "y"}] * 20, {"Prefer": "return=minimal"})
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(5):
+                answer = self.post("/Svc.Aggregator", template)
+                counts = answer.json()[0]
+                self.assertTrue(counts["a"] == counts["b"] == counts["c"] >= 20000, answer)
+        finally:
+            is_over.set()
+            writer.join()
+        metrics = self.get("/Svc.Metrics").body.decode()
+        self.assertIn("svc_requests_given_way_total", metrics)
+        self.assertNotIn("svc_requests_given_way_total 0\n", metrics)
 
 
 if __name__ == "__main__":
