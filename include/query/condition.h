@@ -29,6 +29,8 @@ bool condition_holds(const struct condition *c, struct json_value entity, struct
 bool conditions_hold(const struct conditions *c, struct json_value entity, struct arena *a);
 /* The literal of the first `path = literal` condition on that property, or NULL. */
 const struct literal *conditions_equal_to(const struct conditions *c, struct span property);
+/* The highest n of all conditions `property>n`, for numbers that are never negative; 0: none. */
+uint64_t conditions_above(const struct conditions *c, struct span property);
 /* Normal form, decoded-safe: keys in declared spelling, values percent-encoded, joined by '&';
  * nothing for no conditions. */
 void conditions_add_normal(struct buf *b, const struct conditions *c);

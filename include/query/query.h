@@ -13,13 +13,15 @@ struct query {
     const struct shape *shape;
     struct conditions conditions;
     struct meta meta;
+    bool counts_all; /* query_run finds out the total, whatever the limit */
 };
 
 struct query_result {
     struct query_item *items; /* in the arena */
     size_t count;
-    bool more;   /* a positive limit cut something off: there is a next page */
-    size_t left; /* of a negative offset: how many the limit cut off, which are the last ones */
+    bool more;    /* a positive limit cut something off: there is a next page */
+    size_t total; /* without limit and offset, of a query that counts_all */
+    size_t left;  /* of a negative offset: how many the limit cut off, which are the last ones */
 };
 
 /* conditions_parse and meta_parse in one. What was understood ends with query_done; after an error

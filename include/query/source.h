@@ -26,6 +26,8 @@ struct query_source {
      * queries that name the property. */
     struct span (*hidden)(struct query_source *source, const struct query_item *item,
                           const struct property *property, struct arena *a);
+    /* The item's ObjectNo, of a source whose items come in its order; NULL: they do not. */
+    uint64_t (*object_no)(struct query_source *source, const struct query_item *item);
     bool holds; /* each item satisfies the conditions, which need not be tested again */
 };
 

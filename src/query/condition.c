@@ -79,6 +79,21 @@ const struct literal *conditions_equal_to(const struct conditions *c, struct spa
     return NULL;
 }
 
+uint64_t conditions_above(const struct conditions *c, struct span property)
+{
+    uint64_t most = 0, n;
+
+    for (size_t i = 0; i < c->count; i++) {
+        const struct condition *item = &c->items[i];
+
+        if (item->op == URI_GT && item->literal.kind == LITERAL_NUMBER &&
+            path_is_member(&item->path) && span_ieq(item->path.text, property) &&
+            span_to_u64(item->literal.text, &n))
+            most = MAX(most, n);
+    }
+    return most;
+}
+
 void conditions_add_normal(struct buf *b, const struct conditions *c)
 {
     struct buf literal;

@@ -293,6 +293,7 @@ static void run_init(struct run *r, const struct query *q, struct query_source *
     r->parses = r->parses_all || decides_by_members(r);
     query_distinct_init(&r->distinct, reread, r);
     query_keep_init(&r->keep, m);
+    r->keep.counts_all = q->counts_all;
     arena_init(&r->scratch);
 }
 
@@ -354,6 +355,7 @@ static void take_all(struct query_source *source, struct arena *a, struct query_
         }
         result.items[result.count++] = item;
     }
+    result.total = result.count;
     *out_result = result;
 }
 
@@ -403,6 +405,7 @@ uint64_t query_enough(const struct query *q)
     struct query_keep keep;
 
     query_keep_init(&keep, &q->meta);
+    keep.counts_all = q->counts_all;
     return query_keep_enough(&keep);
 }
 

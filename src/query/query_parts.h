@@ -62,6 +62,7 @@ struct query_keep {
     bool keeps_last; /* the last ones, not the first */
     bool is_heap;
     bool counts_only; /* none is kept */
+    bool counts_all;  /* wants all, to count them */
     uint64_t offered;
 };
 

@@ -5,6 +5,8 @@
 #include "rest/resource.h"
 #include "store/entity.h"
 
+struct query_result;
+
 /* Can the text that is shown be another than the one that is stored? */
 bool crud_renders(const struct call *call);
 /* The entity's text, in the form that its resource has now: members that are no longer declared are
@@ -63,6 +65,9 @@ void safepost_close(struct safepost *s);
 struct safepost_match *safepost_next(struct safepost *s);
 /* The input was written as this text: the next one of its match updates it. */
 void safepost_wrote(struct safepost_match *match, struct span json, uint64_t object_no);
+
+/* The same request for the page behind this one, which is not the last. */
+void crud_add_pager(struct call *call, const struct query_result *result);
 
 /* Writes entity texts as the answer's body, in the negotiated format. */
 void crud_write_list(struct call *call, const struct span *items, size_t count);

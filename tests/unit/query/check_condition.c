@@ -176,6 +176,19 @@ START_TEST(equality_on_a_property)
 }
 END_TEST
 
+START_TEST(above_a_number)
+{
+    struct conditions c;
+
+    ck_ok(parse(SPAN("ObjectNo>7&objectno>12&ObjectNo>=90&ObjectNo<99&Age>100"), PERSON, &c));
+    ck_assert_uint_eq(conditions_above(&c, SPAN("ObjectNo")), 12);
+    ck_ok(parse(SPAN("ObjectNo!=5"), PERSON, &c));
+    ck_assert_uint_eq(conditions_above(&c, SPAN("ObjectNo")), 0);
+    ck_ok(parse(SPAN("n>-5&n>1.5&n>'9'&n>1e3&n.Length>6"), DYNAMIC, &c));
+    ck_assert_uint_eq(conditions_above(&c, SPAN("n")), 0);
+}
+END_TEST
+
 /* ---- normal form ---- */
 
 static struct span normal(const struct conditions *c)
@@ -292,6 +305,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, holding);
     tcase_add_test(tc, refusals);
     tcase_add_test(tc, equality_on_a_property);
+    tcase_add_test(tc, above_a_number);
     tcase_add_test(tc, normal_forms);
     tcase_add_test(tc, normal_form_is_the_identity);
 }

@@ -861,6 +861,41 @@ START_TEST(agreement_with_the_model)
 }
 END_TEST
 
+/* Whatever is cut off. */
+START_TEST(totals)
+{
+    static const struct {
+        const char *parts;
+        size_t count, total;
+    } cases[] = {
+        {"_", 5, 5},
+        {"_/limit=2", 2, 5},
+        {"_/limit=0", 0, 5},
+        {"_/offset=4&limit=3", 1, 5},
+        {"_/offset=-1", 1, 5},
+        {"Age>5/limit=1", 1, 3},
+        {"_/order_asc=Name&limit=0", 0, 5},
+        {"_/order_asc=Name&limit=2", 2, 5},
+        {"_/select=Kind&distinct=true&limit=1", 1, 2},
+        {"_/search=Staff&limit=1", 1, 3},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct list list = list_of(people, ARRAY_LEN(people), i % 2 == 0);
+        struct query_result result;
+        struct query q;
+
+        ck_ok(parse(cases[i].parts, PERSON, &q));
+        q.counts_all = true;
+        ck_assert_uint_eq(query_enough(&q), UINT64_MAX);
+        ck_ok(query_run(&q, &list.source, false, &arena, &result));
+        ck_assert_uint_eq(result.count, cases[i].count);
+        ck_assert_uint_eq(result.total, cases[i].total);
+        query_done(&q);
+    }
+}
+END_TEST
+
 /* Pages of any size, one after the other, are the whole. */
 START_TEST(pages_are_the_whole)
 {
@@ -907,6 +942,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, objects_only_are_not_shaped);
     tcase_add_test(tc, objects_only_are_not_made_distinct);
     tcase_add_test(tc, without_hidden_values);
+    tcase_add_test(tc, totals);
     tcase_add_test(tc, new_names_that_are_taken);
     tcase_add_test(tc, refusals);
     tcase_add_test(tc, a_source_of_bad_texts);
