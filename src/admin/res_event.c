@@ -34,7 +34,8 @@ static const struct property properties[] = {
     OBJECT_NO_PROPERTY,
 };
 
-static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+static const struct shape shape = {
+    .properties = properties, .count = ARRAY_LEN(properties), .name = SPAN_INIT("Svc.Event")};
 
 struct cursor {
     struct events *events;

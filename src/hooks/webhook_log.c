@@ -43,7 +43,9 @@ static const struct property properties[] = {
     OBJECT_NO_PROPERTY,
 };
 
-const struct shape webhook_log_shape = {properties, ARRAY_LEN(properties), false};
+const struct shape webhook_log_shape = {.properties = properties,
+                                        .count = ARRAY_LEN(properties),
+                                        .name = SPAN_INIT("Svc.Admin.WebhookLog")};
 
 /* As much of it as is written in so many bytes: what is escaped takes up to six times its own. */
 static struct span cut(struct span text, size_t most)

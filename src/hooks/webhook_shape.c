@@ -156,7 +156,9 @@ static const struct property properties[] = {
      .meaning = TEXT("Serial number in the store")},
 };
 
-const struct shape webhook_shape = {properties, ARRAY_LEN(properties), false};
+const struct shape webhook_shape = {.properties = properties,
+                                    .count = ARRAY_LEN(properties),
+                                    .name = SPAN_INIT("Svc.Admin.Webhook")};
 
 /* Settings. -------------------------------------------------------------------------------- */
 

@@ -83,7 +83,11 @@ static const struct property properties[] = {
 };
 
 const struct shape error_log_shape = {
-    .properties = properties, .count = ARRAY_LEN(properties), .hides = true};
+    .properties = properties,
+    .count = ARRAY_LEN(properties),
+    .name = SPAN_INIT("Svc.Admin.Error"),
+    .hides = true,
+};
 
 bool error_log_keeps(enum err_code code)
 {

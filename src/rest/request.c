@@ -149,6 +149,11 @@ static struct err *check_method(struct call *call)
                    SPAN_FMT(call->request->method));
     if (call->method == METHOD_OPTIONS || (call->resource->methods & METHOD_BIT(call->method)) != 0)
         return NULL;
+    if (call->resource->kind == KIND_EVENT && call->method == METHOD_POST)
+        return ERR(ERR_METHOD_NOT_ALLOWED,
+                   "'%.*s' does not support POST: its events are raised by POST /Svc.Event with "
+                   "{\"Resource\":\"%.*s\",\"Payload\":...}",
+                   SPAN_FMT(call->resource->name), SPAN_FMT(call->resource->name));
     return ERR(ERR_METHOD_NOT_ALLOWED, "'%.*s' does not support %.*s",
                SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
 }
