@@ -29,8 +29,8 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
 void crud_add_location(struct call *call, struct span json);
 /* Writes a body of the given JSON array items for a change: honours Prefer: return=minimal, as
  * which it answers a key that may not GET the resource, too; sets Svc-info from verb and count: `2
- * entities inserted into 'X'`. To be called before call_apply, which refuses a change whose answer
- * is too large. */
+ * entities inserted into 'X'`, unless `verb` is NULL. To be called before call_apply, which refuses
+ * a change whose answer is too large. */
 void crud_answer_changed(struct call *call, int status, const char *verb, const struct span *items,
                          size_t count);
 /* PATCH and DELETE of several without unsafe=true: ERR_AMBIGUOUS_MATCH with the count. */

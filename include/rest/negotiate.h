@@ -35,6 +35,8 @@ struct err *negotiate_written_type(struct span content_type, enum format *out_fo
 bool negotiate_is_media_type(struct span text);
 /* Does `Prefer` (RFC 7240) hold return=minimal? */
 bool negotiate_prefers_minimal(struct span prefer);
+/* count=exact? */
+bool negotiate_prefers_count(struct span prefer);
 /* If-Match and If-None-Match (RFC 9110, section 13.1): does the list hold this entity tag (given
  * with quotes), or `*`? `weak` compares weakly, as If-None-Match does. */
 bool negotiate_etag_listed(struct span list, struct span etag, bool weak);

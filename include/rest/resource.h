@@ -60,6 +60,8 @@ struct resource_ops {
     struct err *(*apply)(struct call *call);
     /* The method POST reads the body itself, whatever its Content-Type. */
     bool reads_raw_body;
+    /* POST asks as GET does, and changes nothing: for clients that send no body with a GET. */
+    bool post_asks;
     /* What is stored, where that is more than the resource's shape, which is all that is shown. Its
      * properties come after those. */
     const struct shape *stored_shape;

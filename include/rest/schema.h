@@ -81,8 +81,9 @@ void schema_add_reshaped(struct buf *b, const struct shape *shape, struct json_v
                          struct arena *a);
 
 /* Makes a shape from a declaration's `Properties` array: Id first, ObjectNo last, everything copied
- * into the arena, which must live as long as the shape. ERR_INVALID_ENTITY. */
-struct err *schema_from_declaration(struct json_value properties, struct arena *a,
+ * into the arena, which must live as long as the shape, as must the resource's name.
+ * ERR_INVALID_ENTITY. */
+struct err *schema_from_declaration(struct json_value properties, struct span name, struct arena *a,
                                     const struct shape **out_shape) MUST_USE;
 /* The shape of an element of that array. */
 extern const struct shape schema_property_shape;

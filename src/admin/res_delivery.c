@@ -37,7 +37,9 @@ static const struct property properties[] = {
     OBJECT_NO_PROPERTY,
 };
 
-static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+static const struct shape shape = {.properties = properties,
+                                   .count = ARRAY_LEN(properties),
+                                   .name = SPAN_INIT("Svc.Admin.Delivery")};
 
 struct cursor {
     struct lane *lane;

@@ -28,11 +28,29 @@ struct posting {
     size_t count;
 };
 
+struct err *event_say_how_to_declare(struct err *e, struct span name)
+{
+    bool is_full = span_find_char(name, '.', 0) < name.n;
+    struct err *told;
+
+    if (err_code(e) != ERR_UNKNOWN_RESOURCE)
+        return e;
+    told = ERR(ERR_UNKNOWN_RESOURCE,
+               "%.*s An event resource is declared by POST /Svc.Admin.Resource with "
+               "{\"Name\":\"%s%.*s\",\"Kind\":\"EventResource\"}.",
+               SPAN_FMT(err_message(e)), is_full ? "" : "Shop.", SPAN_FMT(name));
+    err_free(e);
+    return told;
+}
+
 struct err *event_post_find(struct call *call, struct span name, struct resource **out_resource)
 {
+    struct err *e;
     struct resource *resource;
 
-    TRY(resource_find(call->rest->resources, name, call->key, &resource));
+    e = resource_find(call->rest->resources, name, call->key, &resource);
+    if (e != NULL)
+        return event_say_how_to_declare(e, name);
     if (resource->kind != KIND_EVENT)
         return ERR(ERR_WRONG_RESOURCE_KIND, "'%.*s' is of kind %.*s, not EventResource",
                    SPAN_FMT(resource->name), SPAN_FMT(resource_kind_names.values[resource->kind]));

@@ -83,7 +83,8 @@ void crud_answer_changed(struct call *call, int status, const char *verb, const 
     struct span *visible;
 
     response->status = status;
-    add_info(call, count, verb);
+    if (verb != NULL)
+        add_info(call, count, verb);
     if (!answers_itself(call) &&
         negotiate_prefers_minimal(request_header_all(call->request, SPAN("Prefer"), call->arena))) {
         response_add_header(response, SPAN("Preference-Applied"), SPAN("return=minimal"));
@@ -276,11 +277,23 @@ static void add_location(struct call *call, const struct posted *posted)
         crud_add_location(call, posted->texts[0]);
 }
 
+/* NULL: both. */
 static const char *posted_verb(const struct posted *posted)
 {
     if (posted->inserted == posted->count)
         return "inserted into";
-    return posted->inserted == 0 ? "updated in" : "inserted into or updated in";
+    return posted->inserted == 0 ? "updated in" : NULL;
+}
+
+static void answer_posted(struct call *call, const struct posted *posted)
+{
+    size_t updated = posted->count - posted->inserted;
+    const char *verb = posted_verb(posted);
+
+    if (verb == NULL)
+        add_info(call, posted->inserted,
+                 arena_printf(call->arena, "inserted into and %zu updated in", updated).p);
+    crud_answer_changed(call, posted->inserted > 0 ? 201 : 200, verb, posted->texts, posted->count);
 }
 
 struct err *crud_insert(struct call *call)
@@ -300,8 +313,7 @@ struct err *crud_insert(struct call *call)
     safepost_close(posted.safepost);
     TRY(e);
     add_location(call, &posted);
-    crud_answer_changed(call, posted.inserted > 0 ? 201 : 200, posted_verb(&posted), posted.texts,
-                        posted.count);
+    answer_posted(call, &posted);
     return apply(call);
 }
 

@@ -5,6 +5,8 @@
 #include "rest/resource.h"
 #include "store/entity.h"
 
+struct query_result;
+
 /* Can the text that is shown be another than the one that is stored? */
 bool crud_renders(const struct call *call);
 /* The entity's text, in the form that its resource has now: members that are no longer declared are
@@ -18,6 +20,9 @@ struct span crud_visible(const struct rest *rest, const struct resource *resourc
 /* crud_text as it is shown. */
 struct span crud_entity(const struct rest *rest, const struct resource *resource,
                         const struct entity *e, struct arena *a);
+/* The value of a PROPERTY_HIDDEN, in the arena. */
+struct span crud_hidden(const struct call *call, const struct entity *e,
+                        const struct property *property, struct arena *a);
 /* Does what the key may see depend on its rights on other resources? */
 bool crud_limits(const struct resource *resource, const struct access_key *key);
 /* The text as far as those rights go. */
@@ -60,6 +65,9 @@ void safepost_close(struct safepost *s);
 struct safepost_match *safepost_next(struct safepost *s);
 /* The input was written as this text: the next one of its match updates it. */
 void safepost_wrote(struct safepost_match *match, struct span json, uint64_t object_no);
+
+/* The same request for the page behind this one, which is not the last. */
+void crud_add_pager(struct call *call, const struct query_result *result);
 
 /* Writes entity texts as the answer's body, in the negotiated format. */
 void crud_write_list(struct call *call, const struct span *items, size_t count);

@@ -132,11 +132,15 @@ static bool gave(struct collection_source *s, struct entity *e, struct query_ite
     return true;
 }
 
+/* An index leads to entities of pages before as well, which need no test. */
 static bool next_entity(struct query_source *source, struct query_item *out_item)
 {
     struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+    struct entity *e = collection_walk_next(&s->walk);
 
-    return gave(s, collection_walk_next(&s->walk), out_item);
+    while (e != NULL && e->object_no <= s->walk.above && budget_ask(16))
+        e = collection_walk_next(&s->walk);
+    return gave(s, e, out_item);
 }
 
 static bool next_found(struct query_source *source, struct query_item *out_item)
@@ -185,38 +189,47 @@ static struct span render_entity(struct query_source *source, const struct query
                                                   : text;
 }
 
+/* It never changes. */
+static uint64_t object_no(struct query_source *source, const struct query_item *item)
+{
+    const struct entity *e = item->object;
+
+    (void)source;
+    return e->object_no;
+}
+
+/* What is computed belongs to the entity as it is now, if it is still there. */
+struct span crud_hidden(const struct call *call, const struct entity *e,
+                        const struct property *property, struct arena *a)
+{
+    struct buf b;
+
+    if (evaluation_running(call->rest) != NULL)
+        e = collection_find(call->resource->collection, &e->id);
+    if (e == NULL)
+        return SPAN("null");
+    buf_init_arena(&b, a);
+    call->resource->ops->hidden(call, e, property, &b);
+    return buf_span(&b);
+}
+
 static struct span hidden_value(struct query_source *source, const struct query_item *item,
                                 const struct property *property, struct arena *a)
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
-    const struct entity *live = item->object;
-    struct buf b;
-    struct span text;
 
-    /* What is computed belongs to the entity as it is now, if it is still there. */
-    if (evaluation_running(s->call->rest) != NULL) {
-        const struct entity *e = item->object;
-
-        live = collection_find(s->call->resource->collection, &e->id);
-    }
-    if (live == NULL)
-        return SPAN("null");
-    buf_init(&b, BUF_NO_CAP);
-    s->call->resource->ops->hidden(s->call, live, property, &b);
-    text = arena_copy(a, buf_span(&b));
-    buf_done(&b);
-    return text;
+    return crud_hidden(s->call, item->object, property, a);
 }
 
 /* Is it a walk over all of many, to look for some? */
-static bool is_scannable(const struct collection_source *s, bool objects_only)
+static bool is_scannable(const struct collection_source *s)
 {
     const struct call *call = s->call;
     const struct collection_walk *walk = &s->walk;
 
     return call->request->gives_way && !walk->single && walk->bucket == NULL &&
            collection_count(walk->collection) > (size_t)call->rest->limits->scan_entities &&
-           query_can_filter(call->query, objects_only);
+           query_can_filter(call->query);
 }
 
 /* What an index leads to, if that is known of the moment and can be noted at once. */
@@ -267,8 +280,8 @@ static void open_snapshot(struct collection_source *s)
     if (note_bucket(s))
         return;
     s->left = s->call->rest->limits->scan_entities;
-    snapshot_walk(s->snapshot, s->walk.collection, &s->all);
-    s->source.next = query_can_filter(s->call->query, false) ? next_counted : next_of_all;
+    snapshot_walk(s->snapshot, s->walk.collection, s->walk.above, &s->all);
+    s->source.next = query_can_filter(s->call->query) ? next_counted : next_of_all;
 }
 
 static struct err *open_scan(struct collection_source *s, bool objects_only)
@@ -300,11 +313,11 @@ static struct err *open_walk(struct collection_source *s, bool objects_only)
     if (evaluation != NULL && evaluation->has_snapshot) {
         s->snapshot = &evaluation->snapshot;
         open_snapshot(s);
-    } else if (evaluation != NULL && query_can_filter(s->call->query, objects_only)) {
+    } else if (evaluation != NULL && query_can_filter(s->call->query)) {
         return open_scan(s, objects_only);
     } else if (evaluation != NULL) {
         return evaluation_begin_change(s->call);
-    } else if (is_scannable(s, objects_only)) {
+    } else if (is_scannable(s)) {
         open_counted(s);
     }
     return NULL;
@@ -319,6 +332,7 @@ static struct err *open_collection(struct call *call, bool objects_only)
         s->source.render = render_entity;
     if (call->resource->ops->hidden != NULL)
         s->source.hidden = hidden_value;
+    s->source.object_no = object_no;
     s->call = call;
     collection_walk(call->resource->collection, &call->query->conditions, &s->walk);
     s->source.holds = s->walk.holds;
@@ -372,13 +386,12 @@ static struct err *count_selected(struct call *call, size_t *out_count)
     return e;
 }
 
-/* The number of entities that are found, when none of them need be looked at for that. */
-static bool is_counted(struct call *call, size_t *out_count)
+/* The number of entities without limit and offset, when none of them need be looked at for that. */
+static bool is_total_known(struct call *call, size_t *out_count)
 {
     const struct resource_ops *ops = call->resource->ops;
-    const struct meta *meta = &call->query->meta;
 
-    if (!meta_is_plain(meta) || meta->has_limit || meta->offset != 0)
+    if (!meta_is_plain(&call->query->meta))
         return false;
     if (ops->open != NULL)
         return ops->count != NULL && ops->count(call, out_count);
@@ -387,6 +400,13 @@ static bool is_counted(struct call *call, size_t *out_count)
     *out_count = collection_count(call->resource->collection);
     call_shows(call, collection_version(call->resource->collection));
     return true;
+}
+
+static bool is_counted(struct call *call, size_t *out_count)
+{
+    const struct meta *meta = &call->query->meta;
+
+    return !meta->has_limit && meta->offset == 0 && is_total_known(call, out_count);
 }
 
 /* CSV in an answer is for people, who open it with a spreadsheet; in a delivery it is for a
@@ -510,62 +530,6 @@ struct err *crud_check_preconditions(const struct call *call, const struct entit
                SPAN_FMT(call->resource->name), SPAN_FMT(tag_of(call, e, SPAN(""))));
 }
 
-static void add_meta(struct buf *b, struct span name, struct span value)
-{
-    if (b->n > 0)
-        buf_add_char(b, '&');
-    buf_add(b, name);
-    buf_add_char(b, '=');
-    uri_add_encoded(b, value);
-}
-
-/* RFC 8288: the target stands between `<` and `>`, so that its own have to be encoded. */
-static void add_link(struct call *call, struct span target)
-{
-    struct buf link;
-
-    buf_init(&link, BUF_NO_CAP);
-    buf_add_char(&link, '<');
-    for (size_t i = 0; i < target.n; i++) {
-        if (target.p[i] == '<')
-            buf_add_str(&link, "%3C");
-        else if (target.p[i] == '>')
-            buf_add_str(&link, "%3E");
-        else
-            buf_add_char(&link, target.p[i]);
-    }
-    buf_add_str(&link, ">; rel=\"next\"");
-    response_add_header(call->response, SPAN("Link"), buf_span(&link));
-    buf_done(&link);
-}
-
-/* The same request with the offset moved on by one page; one from the end, to those left. */
-static void add_pager(struct call *call, const struct query_result *result)
-{
-    const struct meta *meta = &call->query->meta;
-    int64_t next = meta->offset < 0 ? -(int64_t)result->left : meta->offset + meta->limit;
-    struct span next_offset = arena_printf(call->arena, "%lld", (long long)next);
-    struct uri uri = *call->uri;
-    struct buf target, metas;
-
-    buf_init(&target, BUF_NO_CAP);
-    buf_init(&metas, BUF_NO_CAP);
-    uri.meta_count = 0;
-    for (size_t i = 0; i < call->uri->meta_count; i++)
-        if (!span_ieq(call->uri->metas[i].key, SPAN("offset")))
-            add_meta(&metas, call->uri->metas[i].key, call->uri->metas[i].value);
-    add_meta(&metas, SPAN("offset"), next_offset);
-    uri_add_normal(&target, &uri, call->resource->name, false);
-    if (uri.condition_count == 0)
-        buf_add_str(&target, "/_");
-    buf_add_char(&target, '/');
-    buf_add(&target, buf_span(&metas));
-    response_add_header(call->response, SPAN("Svc-pager"), buf_span(&target));
-    add_link(call, crud_link(call, buf_span(&target)));
-    buf_done(&target);
-    buf_done(&metas);
-}
-
 struct err *crud_answer_items(struct call *call, const struct query_result *result)
 {
     struct response *response = call->response;
@@ -573,7 +537,7 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     struct span *texts;
 
     response_add_own_header(response, SPAN("Svc-count"), arena_u64(call->arena, result->count));
-    if (result->count == 0 && !call->uri->is_query_form) {
+    if (result->count == 0 && !call->uri->is_query_form && call->method != METHOD_POST) {
         response->status = 204;
         return NULL;
     }
@@ -590,7 +554,7 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
         }
     }
     if (result->more)
-        add_pager(call, result);
+        crud_add_pager(call, result);
     texts = arena_alloc(call->arena, result->count * sizeof(*texts));
     for (size_t i = 0; i < result->count; i++)
         texts[i] = result->items[i].json;
@@ -599,13 +563,34 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     return NULL;
 }
 
+/* `Prefer: count=exact`: how many there are without limit and offset. */
+static struct err *read_with_total(struct call *call, struct query_result *out_result)
+{
+    struct response *response = call->response;
+    size_t total;
+
+    call->query->counts_all = !is_total_known(call, &total);
+    TRY(crud_select(call, false, out_result));
+    if (call->query->counts_all)
+        total = out_result->total;
+    response_add_own_header(response, SPAN("Svc-total"), arena_u64(call->arena, total));
+    response_add_own_header(response, SPAN("Preference-Applied"), SPAN("count=exact"));
+    return NULL;
+}
+
+static bool wants_total(const struct call *call)
+{
+    return request_header(call->request, SPAN("Prefer")).p != NULL &&
+           negotiate_prefers_count(request_header_all(call->request, SPAN("Prefer"), call->arena));
+}
+
 struct err *crud_read(struct call *call)
 {
     struct query_result result;
 
     if (call->method == METHOD_REPORT)
         return answer_report(call);
-    TRY(crud_select(call, false, &result));
+    TRY(wants_total(call) ? read_with_total(call, &result) : crud_select(call, false, &result));
     TRY(budget_check());
     return crud_answer_items(call, &result);
 }

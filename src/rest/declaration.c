@@ -32,7 +32,7 @@ static const struct property properties[] = {
     {.name = TEXT("Name"),
      .type = TYPE_STRING,
      .flags = PROPERTY_REQUIRED | PROPERTY_INDEXED,
-     .meaning = TEXT("Full name: parts of letters, digits and _, with dots between them")},
+     .meaning = TEXT("Full name: parts of letters, digits, _ and -, with dots between them")},
     {.name = TEXT("Kind"),
      .type = TYPE_STRING,
      .flags = PROPERTY_REQUIRED,
@@ -76,7 +76,9 @@ static const struct property properties[] = {
     OBJECT_NO_PROPERTY,
 };
 const struct span declaration_resource = TEXT("Svc.Admin.Resource");
-const struct shape declaration_shape = {properties, ARRAY_LEN(properties), false};
+const struct shape declaration_shape = {.properties = properties,
+                                        .count = ARRAY_LEN(properties),
+                                        .name = SPAN_INIT("Svc.Admin.Resource")};
 
 /* The registry. ---------------------------------------------------------------------------- */
 

@@ -504,15 +504,25 @@ static bool take_preference(struct cursor *c, struct parameter *out_preference)
 }
 
 /* Of a preference that is there twice, the first counts. */
-bool negotiate_prefers_minimal(struct span prefer)
+static bool prefers(struct span prefer, struct span name, struct span value)
 {
     struct cursor c = {prefer};
     struct parameter preference;
 
     while (take_element(&c) && take_preference(&c, &preference))
-        if (span_ieq(preference.name, SPAN("return")))
-            return value_is(preference.value, SPAN("minimal"));
+        if (span_ieq(preference.name, name))
+            return value_is(preference.value, value);
     return false;
+}
+
+bool negotiate_prefers_minimal(struct span prefer)
+{
+    return prefers(prefer, SPAN("return"), SPAN("minimal"));
+}
+
+bool negotiate_prefers_count(struct span prefer)
+{
+    return prefers(prefer, SPAN("count"), SPAN("exact"));
 }
 
 /* ---- entity tags ---- */

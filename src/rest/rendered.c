@@ -1,6 +1,8 @@
 #include "rest/rendered.h"
 #include "base/budget.h"
+#include "base/json.h"
 #include "base/limits.h"
+#include "base/must.h"
 #include "base/uuid.h"
 #include "query/condition.h"
 #include "query/literal.h"
@@ -8,6 +10,7 @@
 #include "rest/call.h"
 #include "rest/evaluation.h"
 #include "rest/rest.h"
+#include "store/entity.h"
 
 static struct rendered *rendered_of(struct query_source *source)
 {
@@ -130,6 +133,22 @@ struct rendered *rendered_open(struct call *call, void *(*next)(struct rendered 
     r->add_json = add_json;
     call->source = &r->source;
     return r;
+}
+
+/* Objects are not alike: their texts are. */
+static uint64_t object_no(struct query_source *source, const struct query_item *item)
+{
+    struct arena *a = rendered_of(source)->call->arena;
+    struct json_value json = entity_parse(source->render(source, item, a), a);
+    uint64_t n = 0;
+
+    MUST(span_to_u64(json_text(json_member(json, SPAN("ObjectNo"))), &n));
+    return n;
+}
+
+void rendered_by_object_no(struct rendered *r)
+{
+    r->source.object_no = object_no;
 }
 
 bool rendered_wanted_id(const struct call *call, struct span property, struct uuid *out_id)

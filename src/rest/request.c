@@ -149,6 +149,11 @@ static struct err *check_method(struct call *call)
                    SPAN_FMT(call->request->method));
     if (call->method == METHOD_OPTIONS || (call->resource->methods & METHOD_BIT(call->method)) != 0)
         return NULL;
+    if (call->resource->kind == KIND_EVENT && call->method == METHOD_POST)
+        return ERR(ERR_METHOD_NOT_ALLOWED,
+                   "'%.*s' does not support POST: its events are raised by POST /Svc.Event with "
+                   "{\"Resource\":\"%.*s\",\"Payload\":...}",
+                   SPAN_FMT(call->resource->name), SPAN_FMT(call->resource->name));
     return ERR(ERR_METHOD_NOT_ALLOWED, "'%.*s' does not support %.*s",
                SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
 }
@@ -229,10 +234,12 @@ static struct err *check_answer(const struct call *call)
                call->method == METHOD_GET ? "" : ", or for none with Prefer: return=minimal");
 }
 
-static bool changes(enum method method)
+static bool changes(const struct call *call)
 {
-    return method == METHOD_POST || method == METHOD_PATCH || method == METHOD_PUT ||
-           method == METHOD_DELETE;
+    enum method method = call->method;
+
+    return (method == METHOD_POST && !call->resource->ops->post_asks) || method == METHOD_PATCH ||
+           method == METHOD_PUT || method == METHOD_DELETE;
 }
 
 /* For what it changes, in a collection: crud_select begins the change then. */
@@ -243,12 +250,20 @@ static bool looks_first(const struct call *call, bool is_own)
 
 typedef struct err *method_fn(struct call *call);
 
+static struct err *ask(struct call *call)
+{
+    if (call->method == METHOD_POST)
+        evaluation_begin_reading(call);
+    return crud_read(call);
+}
+
 static struct err *execute(struct call *call)
 {
     static method_fn *const generic[METHOD_COUNT] = {
-        [METHOD_GET] = crud_read,  [METHOD_POST] = crud_insert,   [METHOD_PATCH] = crud_patch,
-        [METHOD_PUT] = crud_put,   [METHOD_DELETE] = crud_delete, [METHOD_REPORT] = crud_read,
-        [METHOD_HEAD] = crud_read,
+        [METHOD_POST] = crud_insert,
+        [METHOD_PATCH] = crud_patch,
+        [METHOD_PUT] = crud_put,
+        [METHOD_DELETE] = crud_delete,
     };
     const struct resource_ops *ops = call->resource->ops;
     method_fn *own = NULL;
@@ -268,7 +283,9 @@ static struct err *execute(struct call *call)
     default:
         break;
     }
-    if (changes(call->method) && !looks_first(call, own != NULL))
+    if (!changes(call))
+        return own != NULL ? own(call) : ask(call);
+    if (!looks_first(call, own != NULL))
         TRY(evaluation_begin_change(call));
     return own != NULL ? own(call) : generic[call->method](call);
 }

@@ -366,6 +366,16 @@ static const struct {
     {"=, return=minimal", false},
 };
 
+START_TEST(totals_can_be_preferred)
+{
+    ck_assert(negotiate_prefers_count(SPAN("count=exact")));
+    ck_assert(negotiate_prefers_count(SPAN("return=minimal, Count=\"exact\"")));
+    ck_assert(!negotiate_prefers_count(SPAN("count=planned, count=exact")));
+    ck_assert(!negotiate_prefers_count(SPAN("return=minimal")));
+    ck_assert(!negotiate_prefers_count(SPAN("count")));
+}
+END_TEST
+
 START_TEST(minimal_answers_can_be_preferred)
 {
     for (size_t i = 0; i < ARRAY_LEN(preferences); i++)
@@ -434,5 +444,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, refusals_list_what_can_be_written);
     tcase_add_test(tc, media_types_are_checked);
     tcase_add_test(tc, minimal_answers_can_be_preferred);
+    tcase_add_test(tc, totals_can_be_preferred);
     tcase_add_test(tc, entity_tags_are_compared);
 }

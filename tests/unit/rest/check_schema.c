@@ -299,7 +299,7 @@ START_TEST(declared_shapes)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const struct shape *shape;
         struct json_value declared = parse(cases[i].properties);
-        struct err *e = schema_from_declaration(declared, &arena, &shape);
+        struct err *e = schema_from_declaration(declared, SPAN("Shop.X"), &arena, &shape);
 
         if (cases[i].words != NULL) {
             ck_assert_msg(e != NULL, "case %zu", i);
@@ -333,7 +333,7 @@ START_TEST(wide_shapes)
     }
     buf_add_char(&declared, ']');
     buf_add_char(&input, '}');
-    ck_ok(schema_from_declaration(parse(buf_text(&declared)), &arena, &shape));
+    ck_ok(schema_from_declaration(parse(buf_text(&declared)), SPAN("Shop.X"), &arena, &shape));
     ck_ok(schema_decode(shape, parse(buf_text(&input)), none, SCHEMA_INSERT, &arena, &draft));
     for (int i = 0; i < COUNT; i++)
         ck_assert(span_eq(draft_get(&draft, arena_printf(&arena, "P%d", i)),
@@ -350,7 +350,7 @@ START_TEST(declared_shapes_outlive_their_declaration)
     const struct shape *shape;
     const struct property *p;
 
-    ck_ok(schema_from_declaration(parse(text), &arena, &shape));
+    ck_ok(schema_from_declaration(parse(text), SPAN("Shop.X"), &arena, &shape));
     memset(text, '?', sizeof(text) - 1);
     p = shape_find(shape, SPAN("Colour"));
     ck_assert_ptr_nonnull(p);
