@@ -404,7 +404,7 @@ struct err *crud_delete(struct call *call)
     for (size_t i = 0; i < found.count; i++)
         TRY(delete_one(call, &found.items[i]));
     TRY(apply(call));
-    crud_answer_count(call, found.count, false);
+    crud_answer_count(call, found.count);
     add_info(call, found.count, "deleted from");
     return NULL;
 }

@@ -32,8 +32,8 @@ struct span crud_link(const struct call *call, struct span target);
  * ERR_PRECONDITION_FAILED. `e` NULL: there is no entity. */
 struct err *crud_check_preconditions(const struct call *call, const struct entity *e) MUST_USE;
 
-/* Answers with `{"Count":n}` in the negotiated format; as JSON, in an array when asked for. */
-void crud_answer_count(struct call *call, size_t count, bool in_array);
+/* Answers with `[{"Count":n}]` in the negotiated format. */
+void crud_answer_count(struct call *call, size_t count);
 
 /* What the inputs of a POST with safepost stand for. */
 struct safepost;

@@ -411,19 +411,12 @@ void crud_write_list(struct call *call, const struct span *items, size_t count)
                      call->arena);
 }
 
-void crud_answer_count(struct call *call, size_t count, bool in_array)
+void crud_answer_count(struct call *call, size_t count)
 {
-    struct response *response = call->response;
     struct span item = arena_printf(call->arena, "{\"Count\":%zu}", count);
 
-    response->status = 200;
-    response->content_type = format_media_type(call->out.format);
-    if (in_array || call->out.format != FORMAT_JSON)
-        crud_write_list(call, &item, 1);
-    else if (call->out.indent > 0)
-        json_add_indented(&response->body, entity_parse(item, call->arena), call->out.indent);
-    else
-        buf_add(&response->body, item);
+    call->response->status = 200;
+    crud_write_list(call, &item, 1);
 }
 
 static struct err *answer_report(struct call *call)
@@ -432,7 +425,7 @@ static struct err *answer_report(struct call *call)
 
     if (!is_counted(call, &count))
         TRY(count_selected(call, &count));
-    crud_answer_count(call, count, true);
+    crud_answer_count(call, count);
     return NULL;
 }
 
