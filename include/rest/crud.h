@@ -25,6 +25,9 @@ struct err *crud_select(struct call *call, bool objects_only,
                         struct query_result *out_result) MUST_USE;
 /* Writes items in the negotiated format, with Svc-count, paging and ETag. */
 struct err *crud_answer_items(struct call *call, const struct query_result *result) MUST_USE;
+/* `/<resource>/...` below the base path: for what clients follow as they stand. Svc-pager
+ * and ErrorInfo are relative to the base path instead. */
+struct span crud_link(const struct call *call, struct span target);
 /* Where the one that was inserted is found: its JSON begins with Id. */
 void crud_add_location(struct call *call, struct span json);
 /* Writes a body of the given JSON array items for a change: honours Prefer: return=minimal, as

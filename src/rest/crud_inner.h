@@ -25,9 +25,6 @@ struct span crud_limited(const struct resource *resource, const struct access_ke
                          struct span json, struct arena *a);
 /* The id of a stored text: its first member. */
 struct span crud_id_of(struct span json);
-/* `/<resource>/...` below the base path: for headers that clients follow as they stand. Svc-pager
- * and ErrorInfo are relative to the base path instead. */
-struct span crud_link(const struct call *call, struct span target);
 /* If-Match and If-None-Match of a change against the entity (RFC 9110, section 13.2.2):
  * ERR_PRECONDITION_FAILED. `e` NULL: there is no entity. */
 struct err *crud_check_preconditions(const struct call *call, const struct entity *e) MUST_USE;

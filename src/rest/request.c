@@ -366,22 +366,19 @@ static struct span message_of(const struct call *call, const struct err *e)
 static void answer_error(struct call *call, const struct err *e)
 {
     struct response *response = call->response;
-    struct span link = {NULL, 0}, message = message_of(call, e);
+    struct span link = {NULL, 0}, instance = {NULL, 0}, message = message_of(call, e);
 
     response->header_count = 0;
     response->serial = 0;
     if (call->method != METHOD_OPTIONS && error_log_keeps(err_code(e)))
         link = error_log_store(call, e, message);
-    response_set_problem(response, err_info(err_code(e))->status, err_code(e), message, link);
+    if (link.p != NULL)
+        instance = crud_link(call, link);
+    response_set_problem(response, err_info(err_code(e))->status, err_code(e), message, instance);
     indent_problem(call);
     if (link.p != NULL)
         response_add_header(response, SPAN("ErrorInfo"), link);
     add_challenge(call, e);
-}
-
-static enum method method_of(const struct request *r)
-{
-    return span_eq(r->method, SPAN("OPTIONS")) ? METHOD_OPTIONS : method_parse(r->method);
 }
 
 /* What of the request the answer depends on, for caches. */
@@ -456,7 +453,7 @@ bool request_admit(struct rest *rest, const struct request *request, struct resp
         .response = response,
         .arena = &response->arena,
         .account = rest->everybody,
-        .method = method_of(request),
+        .method = method_of(request->method),
         .uri = &uri,
     };
     bool answered;
@@ -482,7 +479,7 @@ void request_run(struct rest *rest, const struct request *request, struct respon
         .response = response,
         .arena = &response->arena,
         .account = rest->everybody,
-        .method = method_of(request),
+        .method = method_of(request->method),
         .uri = &uri,
         .query = &query,
         .change = &change,
