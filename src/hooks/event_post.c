@@ -26,6 +26,7 @@ struct posting {
     struct idempotency idempotency;
     struct span *answers;
     size_t count;
+    uint64_t last_no; /* ObjectNo of the event answered last */
 };
 
 struct err *event_post_find(struct call *call, struct span name, struct resource **out_resource)
@@ -205,6 +206,7 @@ static void add_answer(struct posting *p, const struct record_once *answer)
     member_add_u64(&b, SPAN("ObjectNo"), answer->event_no);
     buf_add_char(&b, '}');
     p->answers[p->count++] = buf_span(&b);
+    p->last_no = answer->event_no;
 }
 
 static struct err *raise_draft(struct posting *p, const struct event_draft *draft,
@@ -347,8 +349,10 @@ static struct err *post_all(struct posting *p)
     TRY(read_described(p->call, texts));
     TRY(texts[BY_RESOURCE].p == NULL ? post_described(p) : post_payload(p, texts));
     crud_answer_changed(p->call, p->count > 0 ? 201 : 200, "inserted into", p->answers, p->count);
-    if (p->count == 1)
+    if (p->count == 1) {
         crud_add_location(p->call, p->answers[0]);
+        crud_add_version_tag(p->call, p->last_no);
+    }
     return call_apply(p->call);
 }
 

@@ -5,6 +5,8 @@
 #include "rest/resource.h"
 #include "store/entity.h"
 
+struct query_item;
+
 /* Can the text that is shown be another than the one that is stored? */
 bool crud_renders(const struct call *call);
 /* The entity's text, in the form that its resource has now: members that are no longer declared are
@@ -25,9 +27,12 @@ struct span crud_limited(const struct resource *resource, const struct access_ke
                          struct span json, struct arena *a);
 /* The id of a stored text: its first member. */
 struct span crud_id_of(struct span json);
-/* If-Match and If-None-Match of a change against the entity (RFC 9110, section 13.2.2):
- * ERR_PRECONDITION_FAILED. `e` NULL: there is no entity. */
-struct err *crud_check_preconditions(const struct call *call, const struct entity *e) MUST_USE;
+/* The entity as the request sees it, whatever has become of it. */
+const struct entity *crud_seen(const struct call *call, const struct entity *e);
+/* The ETag of an answer that shows this one item as it is. *out_is_known: If-None-Match has it.
+ * ERR_PRECONDITION_FAILED for an If-Match that has it not. */
+struct err *crud_answer_tag(const struct call *call, const struct query_item *item,
+                            bool *out_is_known) MUST_USE;
 
 /* Answers with `[{"Count":n}]` in the negotiated format. */
 void crud_answer_count(struct call *call, size_t count);

@@ -1,4 +1,5 @@
-"""What answers say besides the entities: codes of what is no request, and where they lead below a base path."""
+"""What answers say besides the entities: codes of what is no request, links below a base path, tags, and what a
+PATCH says that changes nothing."""
 import json
 import unittest
 
@@ -91,6 +92,131 @@ class BasePath(harness.ServerCase):
         self.server.start()
         answer = self.get("/nowhere")
         self.assertEqual(answer.json()["instance"], answer.headers["ErrorInfo"])
+
+
+class Tags(harness.ServerCase):
+    """Whatever holds one entity has an ETag, which the next request can name."""
+
+    def tag_of(self, target):
+        answer = self.get(target)
+        self.assertEqual(len(answer.json()), 1, answer)
+        return answer.headers["ETag"]
+
+    def test_the_tag_of_a_change_is_that_of_a_get(self):
+        for target, body in (("/Shop.Person", {"Name": "Ann"}), ("/Shop.Message", {"a": 1}),
+                             ("/Svc.Admin.Resource", {"Name": "Lab.Rat", "Kind": "EntityResource"}),
+                             ("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": [{"a": 1}, {"b": 2}]})):
+            with self.subTest(target=target):
+                answer = self.post(target, body)
+                self.assertEqual(answer.status, 201)
+                self.assertRegex(answer.headers["ETag"], r'^"\d+"$')
+                self.assertEqual(answer.headers["ETag"], self.tag_of(answer.headers["Location"]))
+                again = self.get(answer.headers["Location"], {"If-None-Match": answer.headers["ETag"]})
+                self.assertEqual((again.status, again.body), (304, b""))
+
+    def test_a_chain_of_changes_needs_no_get(self):
+        answer = self.post("/Shop.Message", {"n": 0})
+        place, tags = answer.headers["Location"], [answer.headers["ETag"]]
+        for n in range(1, 5):
+            method, body = ("PATCH", {"n": n}) if n % 2 else ("PUT", {"n": n})
+            answer = self.server.request(method, place, body, {"If-Match": tags[-1]})
+            self.assertEqual((answer.status, answer.json()[0]["n"]), (200, n))
+            tags.append(answer.headers["ETag"])
+        self.assertEqual(len(set(tags)), 5)
+        self.assertEqual(self.server.request("DELETE", place, headers={"If-Match": tags[-2]}).status, 412)
+        self.assertEqual(self.server.request("DELETE", place, headers={"If-Match": tags[-1]}).status, 200)
+
+    def test_tags_outlive_a_restart(self):
+        event = self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"a": 1}}).headers["Location"]
+        person = self.post("/Shop.Person", {"Name": "Ann"}).headers["Location"]
+        targets = (event, person, "/Svc.Admin.ErrorCode/Code=100", "/Svc.AvailableResource/Name=Shop.Person")
+        before = [self.tag_of(target) for target in targets]
+        self.server.kill()
+        self.server.start()
+        self.assertEqual([self.tag_of(target) for target in targets], before)
+
+    def test_a_delivery_is_sent_again_once(self):
+        receiver = self.receiver(lambda request: 500)
+        self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced", Delivery={"RetrySchedule": []})
+        self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"a": 1}})
+        harness.wait_until(lambda: self.get("/Svc.Admin.Delivery/State=Dead").status == 200, "it is dead")
+        dead = self.tag_of("/Svc.Admin.Delivery")
+        self.assertRegex(dead, r'^"[0-9a-f]{16}"$')
+        self.assertEqual(self.get("/Svc.Admin.Delivery", {"If-None-Match": dead}).status, 304)
+        for wrong in ('"0"', "W/" + dead):
+            refused = self.server.request("PATCH", "/Svc.Admin.Delivery", {"State": "Pending"}, {"If-Match": wrong})
+            self.assertEqual((refused.status, refused.json()["ErrorCode"]), (412, "PreconditionFailed"))
+        sent = self.server.request("PATCH", "/Svc.Admin.Delivery", {"State": "Pending"}, {"If-Match": dead})
+        self.assertEqual(sent.status, 200)
+        self.assertRegex(sent.headers["ETag"], r'^"[0-9a-f]{16}"$')
+        receiver.take()
+        receiver.take()
+        harness.wait_until(lambda: self.get("/Svc.Admin.Delivery/State=Dead").status == 200, "it is dead again")
+        for method, body in (("PATCH", {"State": "Pending"}), ("DELETE", None)):
+            late = self.server.request(method, "/Svc.Admin.Delivery", body, {"If-Match": dead})
+            self.assertEqual(late.status, 412, method)
+        self.assertEqual(self.server.request("PATCH", "/Svc.Admin.Delivery", [{"State": "Pending"}]).json()["ErrorCode"],
+                         "DataSourceFormat")
+        now = self.tag_of("/Svc.Admin.Delivery")
+        self.assertEqual(self.server.request("DELETE", "/Svc.Admin.Delivery", headers={"If-Match": now}).json(),
+                         [{"Count": 1}])
+
+
+class NothingChanged(harness.ServerCase):
+    """A PATCH that changes nothing writes nothing, but a secret that is written is a change."""
+
+    def serial(self):
+        """ObjectNo of an entity that is made for this."""
+        return self.created("/Shop.Message", {})["ObjectNo"]
+
+    def test_nothing_is_written(self):
+        place = self.post("/Shop.Person", {"Name": "Ann", "Age": 4}).headers["Location"]
+        before = self.serial()
+        for body in ({}, {"Age": 4}, {"name": "Ann", "Email": None}, {"Id": "x"}):
+            self.assertEqual(self.server.request("PATCH", place, body).status, 200)
+        self.assertEqual(self.serial(), before + 1)
+        self.server.request("PATCH", place, {"Age": 5})
+        self.assertGreater(self.serial(), before + 2)
+
+    def test_a_declaration_that_stays_is_not_put_in_force_again(self):
+        place = self.post("/Svc.Admin.Resource", {"Name": "Lab.Rat", "Kind": "EntityResource"}).headers["Location"]
+        tag = self.get(place).headers["ETag"]
+        self.assertEqual(self.server.request("PATCH", place, {"Kind": "entityresource"}).headers["ETag"], tag)
+        self.assertEqual(self.get(place).headers["ETag"], tag)
+
+    def test_what_an_older_declaration_made_is_compared_as_it_is_shown(self):
+        declared = self.post("/Svc.Admin.Resource", {"Name": "Lab.Rat", "Kind": "EntityResource",
+                                                     "Properties": [{"Name": "A", "Type": "string"}]})
+        place = self.post("/Lab.Rat", {"A": "x"}).headers["Location"]
+        self.server.request("PATCH", declared.headers["Location"],
+                            {"Properties": [{"Name": "A", "Type": "string"}, {"Name": "B", "Type": "string"}]})
+        tag = self.get(place).headers["ETag"]
+        self.assertEqual(self.server.request("PATCH", place, {"A": "x"}).headers["ETag"], tag)
+        changed = self.server.request("PATCH", place, {"B": "y"})
+        self.assertNotEqual(changed.headers["ETag"], tag)
+        self.assertEqual(changed.headers["ETag"], self.get(place).headers["ETag"])
+
+    def test_a_secret_is_a_change_equal_or_not(self):
+        hook = self.post("/Svc.Admin.Webhook", {"Destination": "http://127.0.0.1:9/", "EventSelector": "/OrderPlaced",
+                                                "Headers": {"Authorization": "Bearer x", "X-Plain": "y"}})
+        place, tag = hook.headers["Location"], hook.headers["ETag"]
+        for body in ({}, {"IsPaused": False}, {"Headers": {"X-Plain": "y"}}, {"Headers": {"Authorization": "*******"}}):
+            self.assertEqual(self.server.request("PATCH", place, body).headers["ETag"], tag, body)
+        tags = [self.server.request("PATCH", place, {"Headers": {"Authorization": value}}).headers["ETag"]
+                for value in ("Bearer x", "Bearer x", "Bearer z")]
+        self.assertEqual(len({tag, *tags}), 4)
+
+    def test_no_event_is_raised(self):
+        self.created("/Svc.Admin.Resource", [{"Name": "Lab.Rat", "Kind": "EntityResource",
+                                              "Events": {"Updated": "Lab.RatChanged"}},
+                                             {"Name": "Lab.RatChanged", "Kind": "EventResource"}])
+        receiver = self.receiver()
+        self.webhook(Destination=receiver.url(), EventSelector="/Lab.RatChanged")
+        place = self.post("/Lab.Rat", {"n": 1}).headers["Location"]
+        self.server.request("PATCH", place, {"n": 1})
+        self.server.request("PATCH", place, {"n": 2})
+        self.assertEqual([rat["n"] for rat in receiver.take().json()], [2])
+        self.assertEqual(self.server.request("REPORT", "/Svc.Event/Resource=Lab.RatChanged").json(), [{"Count": 1}])
 
 
 if __name__ == "__main__":

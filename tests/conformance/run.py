@@ -20,7 +20,7 @@ NOT_STORED = (401, 403, 429, 503)
 
 # ErrorCodes that need a full disk, a limit, a mistake of ours, or bytes that are no request: other
 # tests show them.
-NOT_IN_TABLE = {"NoError", "Unknown", "DataSourceFormat", "PayloadTooLarge", "TooManyRequests",
+NOT_IN_TABLE = {"NoError", "Unknown", "PayloadTooLarge", "TooManyRequests",
                 "Overloaded", "StorageFailure", "RequestTooCostly", "RequestTimeout", "UriTooLong",
                 "ExpectationFailed", "HeadersTooLarge", "HttpVersionNotSupported"}
 # The target itself is malformed: it has no normal form.
