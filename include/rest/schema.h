@@ -53,7 +53,8 @@ void schema_encode(struct buf *b, const struct draft *d, const struct uuid *id, 
 
 /* Checks an object against a shape without changing it: for event payloads, which are kept exactly
  * as raised. Same errors as schema_decode, but names must only match folded, and required members
- * are not required (`null` and missing are the same). */
+ * are not required (`null` and missing are the same). Of what is not declared, names may differ in
+ * case only. */
 struct err *schema_check(const struct shape *shape, struct json_value object,
                          struct arena *a) MUST_USE;
 

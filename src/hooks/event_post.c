@@ -113,6 +113,10 @@ static struct err *draft_of_bytes(struct call *call, struct resource *resource,
         type = resource->content_type;
     if (!negotiate_is_media_type(type))
         return ERR(ERR_UNSUPPORTED_CONTENT, "Content-Type '%.*s' is no media type", SPAN_FMT(type));
+    if (!negotiate_is_of_type(type, resource->content_type))
+        return ERR(ERR_UNSUPPORTED_CONTENT,
+                   "Content-Type '%.*s' is not what '%.*s' is declared to carry, which is '%.*s'",
+                   SPAN_FMT(type), SPAN_FMT(resource->name), SPAN_FMT(resource->content_type));
     draft.content_type = type;
     draft.payload = call->request->body;
     *out_draft = draft;
