@@ -1,6 +1,8 @@
 """What answers say besides the entities: codes of what is no request, links below a base path, tags, and what a
 PATCH says that changes nothing."""
+import http.client
 import json
+import resource
 import unittest
 
 import harness
@@ -217,6 +219,95 @@ class NothingChanged(harness.ServerCase):
         self.server.request("PATCH", place, {"n": 2})
         self.assertEqual([rat["n"] for rat in receiver.take().json()], [2])
         self.assertEqual(self.server.request("REPORT", "/Svc.Event/Resource=Lab.RatChanged").json(), [{"Count": 1}])
+
+
+class NoNewFile(harness.ServerCase):
+    """The journal gets no file to go on in: 507, which does not tell where it is."""
+
+    config = dict(harness.load_config(harness.SHOP), SegmentBytes=65536)
+
+    def test_the_directory_stays_unsaid(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=harness.DEADLINE_S)
+        self.addCleanup(connection.close)
+
+        def post():
+            connection.request("POST", "/Shop.Message", json.dumps({"Text": "x" * 20000}))
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+
+        self.assertEqual(post()[0], 201)
+        pid = self.server.process.pid
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
+        for _ in range(50):
+            status, headers, body = post()
+            if status != 201:
+                break
+        problem = json.loads(body)
+        self.assertEqual((status, problem["ErrorCode"]), (507, "StorageFailure"))
+        for text in (problem["detail"], headers["Svc-info"]):
+            self.assertNotIn(self.server.directory, text)
+            self.assertIn("cannot open journal-", text)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        harness.wait_until(lambda: post()[0] == 201, "there is room again")
+        self.assertTrue(any(self.server.data in line and "cannot open" in line for line in self.server.log))
+
+
+class LocalHead(harness.ServerCase):
+    """HEAD has no body, nor has its entry in the log, also where the service asks itself."""
+
+    def test_nothing_is_logged(self):
+        self.created("/Shop.Person", {"Name": "Ann"})
+        self.webhook(Destination="/Shop.Person", Method="HEAD", EventSelector="/OrderPlaced", Label="head")
+        self.webhook(Destination="/Shop.Person", Method="GET", EventSelector="/OrderPlaced", Label="get")
+        self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {}})
+        harness.wait_until(lambda: len((self.get("/Svc.Admin.WebhookLog").body or b"[]")) > 2
+                           and len(self.get("/Svc.Admin.WebhookLog").json()) == 2, "both have asked")
+        bodies = {entry["Method"]: (entry["IsSuccess"], entry["ResponseBody"])
+                  for entry in self.get("/Svc.Admin.WebhookLog").json()}
+        self.assertEqual(bodies["HEAD"][0], True)
+        self.assertIn(bodies["HEAD"][1], ("", None))
+        self.assertIn("Ann", bodies["GET"][1])
+
+
+class Userinfo(harness.ServerCase):
+    """A destination with a user name and password is refused, and shown nowhere."""
+
+    def test_it_is_masked(self):
+        for body in ({"Destination": "http://ann:hush@receiver.example/", "EventSelector": "/OrderPlaced"},
+                     {"Destination": "https://ann:hush@receiver.example/a?b", "EventSelector": "/nowhere"},
+                     {"Destination": 5, "Label": "http://ann:hush@receiver.example/"}):
+            answer = self.post("/Svc.Admin.Webhook", body)
+            self.assertEqual(answer.status, 400)
+            error = self.get(answer.headers["ErrorInfo"])
+            self.assertNotIn(b"hush", answer.body + error.body)
+            self.assertIn("//*******@receiver.example/", error.json()[0]["Body"])
+        broken = self.post("/Svc.Admin.Webhook", b'{"Destination":"http://ann:hush@receiver.example/",')
+        self.assertNotIn(b"hush", broken.body + self.get(broken.headers["ErrorInfo"]).body)
+
+
+class Methods(harness.ServerCase):
+    """Methods are stored in capitals, whoever declares them."""
+
+    config = dict(harness.load_config(harness.SHOP),
+                  Resources=[{"Name": "Lab.Rat", "Kind": "EntityResource", "Methods": ["get", "Post"]},
+                             {"Name": "Lab.Born", "Kind": "EventResource"}])
+
+    def test_they_are_in_capitals(self):
+        self.created("/Svc.Admin.Resource", {"Name": "Lab.Cat", "Kind": "EntityResource", "Methods": ["patch", "get"]})
+        self.server.request("PUT", "/Svc.Admin.Resource/Name=Lab.Dog",
+                            {"Name": "Lab.Dog", "Kind": "EntityResource", "Methods": ["delete"]})
+        self.created("/Svc.Admin.ApiKey", {"Name": "k", "AllowAccess": [{"Resources": ["*"], "Methods": ["get", "*"]}]})
+        hook = self.webhook(Destination="http://127.0.0.1:9/", Method="put", EventSelector="/Born")
+        listed = self.get("/Svc.Admin.Resource/Name>Lab.C&Name<Lac/select=Name,Methods&order_asc=Name").json()
+        self.assertEqual(listed, [{"Name": "Lab.Cat", "Methods": ["PATCH", "GET"]},
+                                  {"Name": "Lab.Dog", "Methods": ["DELETE"]},
+                                  {"Name": "Lab.Rat", "Methods": ["GET", "POST"]}])
+        self.assertEqual(self.get("/Svc.Admin.ApiKey").json()[0]["AllowAccess"][0]["Methods"], ["GET", "*"])
+        self.assertEqual(hook["Method"], "PUT")
+        for bad in ("BREW", 5, None, ""):
+            refused = self.post("/Svc.Admin.Resource", {"Name": "Lab.Ox", "Kind": "EntityResource", "Methods": [bad]})
+            self.assertEqual(refused.status, 400, bad)
 
 
 if __name__ == "__main__":
