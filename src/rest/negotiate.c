@@ -168,6 +168,14 @@ static bool take_media_type(struct cursor *c, struct span *out_type, struct span
     return take_token(c, out_type) && take(c, '/') && take_token(c, out_subtype);
 }
 
+static bool is_ascii(struct span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if ((unsigned char)s.p[i] >= 0x80)
+            return false;
+    return true;
+}
+
 bool negotiate_is_media_type(struct span text)
 {
     struct cursor c = {span_trim(text)};
@@ -176,7 +184,7 @@ bool negotiate_is_media_type(struct span text)
     bool bad = !take_media_type(&c, &type, &subtype);
 
     while (!bad && take_parameter(&c, &parameter, &bad))
-        continue;
+        bad = !is_ascii(parameter.value);
     return !bad && at_end(&c);
 }
 

@@ -313,6 +313,14 @@ static struct span accept_of(const struct call *call)
     return request_header_all(call->request, SPAN("Accept"), call->arena);
 }
 
+/* Whoever is told to come back is told when. */
+static unsigned retry_after(const struct err *e)
+{
+    bool may_come_back = err_code(e) == ERR_OVERLOADED || err_code(e) == ERR_TOO_MANY_REQUESTS;
+
+    return may_come_back ? MAX(err_retry_after(e), 1u) : err_retry_after(e);
+}
+
 /* Of the two that a browser knows, Basic is what it can ask its user for. */
 static void add_challenge(struct call *call, const struct err *e)
 {
@@ -334,9 +342,9 @@ static void add_challenge(struct call *call, const struct err *e)
     default:
         break;
     }
-    if (err_retry_after(e) > 0)
+    if (retry_after(e) > 0)
         response_add_header(response, SPAN("Retry-After"),
-                            arena_printf(call->arena, "%u", err_retry_after(e)));
+                            arena_printf(call->arena, "%u", retry_after(e)));
 }
 
 /* An error is JSON whatever was asked for, but indented for whom that is meant. */
@@ -381,10 +389,12 @@ static void answer_error(struct call *call, const struct err *e)
     add_challenge(call, e);
 }
 
-/* What of the request the answer depends on, for caches. */
+/* What of the request the answer depends on, for caches: an error is indented for whom that is
+ * meant, of whatever resource. */
 static void add_vary(struct call *call)
 {
-    bool by_accept = call->resource != NULL && call->resource->kind != KIND_BINARY;
+    bool by_accept = (call->resource != NULL && call->resource->kind != KIND_BINARY) ||
+                     call->response->status >= 400;
     bool by_origin = call->rest->cors_origins != NULL;
 
     if (by_accept || by_origin)

@@ -328,6 +328,7 @@ static const struct {
     {"text/plain;charset=\"x", false},
     {"text/plain, text/plain", false},
     {"text/pl\xc3\xa4in", false},
+    {"text/plain;title=\"pl\xc3\xa4in\"", false},
 };
 
 START_TEST(media_types_are_checked)
