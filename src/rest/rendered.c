@@ -50,6 +50,7 @@ struct gathered {
     struct rendered *r;
     struct gathered_item *items;
     size_t count, size, given;
+    bool is_all; /* and next must not be asked again */
 };
 
 static uint64_t version_of(const struct call *call, const void *object)
@@ -79,11 +80,15 @@ static void gather_all(struct rendered *r)
 {
     size_t bytes = 0, most = (size_t)r->call->rest->limits->answer_bytes;
     struct gathered *g = ARENA_NEW(r->call->arena, struct gathered);
-    void *object;
 
     budget_hold();
     g->r = r;
-    while (bytes < most && budget_ask(256) && (object = r->next(r)) != NULL) {
+    while (bytes < most && budget_ask(256)) {
+        void *object = r->next(r);
+
+        g->is_all = object == NULL;
+        if (g->is_all)
+            break;
         gather(g, &r->source, object);
         bytes += g->items[g->count - 1].text.n;
     }
@@ -100,9 +105,11 @@ static bool next_gathered(struct query_source *source, struct query_item *out_it
     if (r->gathered == NULL)
         gather_all(r);
     g = r->gathered;
-    out_item->object = g->given < g->count ? &g->items[g->given] : r->next(r);
     out_item->holds = false;
-    g->given += g->given < g->count;
+    if (g->given < g->count)
+        out_item->object = &g->items[g->given++];
+    else
+        out_item->object = g->is_all ? NULL : r->next(r);
     return out_item->object != NULL;
 }
 
