@@ -53,8 +53,9 @@ void schema_encode(struct buf *b, const struct draft *d, const struct uuid *id, 
 
 /* Checks an object against a shape without changing it: for event payloads, which are kept exactly
  * as raised. Same errors as schema_decode, but names must only match folded, and required members
- * are not required (`null` and missing are the same). That no member is there twice has been
- * checked of the text that the object is a part of (json_check_unique). */
+ * are not required (`null` and missing are the same). Of what is not declared, names may differ in
+ * case only. That no member is there twice has been checked of the text that the object is a part
+ * of (json_check_unique). */
 struct err *schema_check(const struct shape *shape, struct json_value object,
                          struct arena *a) MUST_USE;
 

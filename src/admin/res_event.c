@@ -126,6 +126,7 @@ static const struct resource_ops ops = {
     .open = open_source,
     .post = post,
     .forget = forget,
+    .never_changes = true,
     .reads_raw_body = true,
 };
 

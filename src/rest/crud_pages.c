@@ -3,6 +3,7 @@
 #include "query/query.h"
 #include "query/uri.h"
 #include "rest/call.h"
+#include "rest/crud.h"
 #include "rest/crud_inner.h"
 #include "rest/response.h"
 

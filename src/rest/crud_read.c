@@ -113,8 +113,7 @@ struct span crud_entity(const struct rest *rest, const struct resource *resource
     return crud_visible(rest, resource, json, a);
 }
 
-/* As the request sees it, whatever has become of it. */
-static const struct entity *seen(const struct call *call, const struct entity *e)
+const struct entity *crud_seen(const struct call *call, const struct entity *e)
 {
     const struct evaluation *evaluation = evaluation_running(call->rest);
 
@@ -128,7 +127,7 @@ static bool gave(struct collection_source *s, struct entity *e, struct query_ite
     if (e == NULL)
         return false;
     *out_item = (struct query_item){
-        .json = entity_json(seen(s->call, e)), .object = e, .holds = s->found_hold};
+        .json = entity_json(crud_seen(s->call, e)), .object = e, .holds = s->found_hold};
     return true;
 }
 
@@ -183,7 +182,7 @@ static struct span render_entity(struct query_source *source, const struct query
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
 
     const struct call *call = s->call;
-    struct span text = crud_entity(call->rest, call->resource, seen(call, item->object), a);
+    struct span text = crud_entity(call->rest, call->resource, crud_seen(call, item->object), a);
 
     return crud_limits(call->resource, call->key) ? crud_limited(call->resource, call->key, text, a)
                                                   : text;
@@ -435,19 +434,12 @@ void crud_write_list(struct call *call, const struct span *items, size_t count)
                      call->arena);
 }
 
-void crud_answer_count(struct call *call, size_t count, bool in_array)
+void crud_answer_count(struct call *call, size_t count)
 {
-    struct response *response = call->response;
     struct span item = arena_printf(call->arena, "{\"Count\":%zu}", count);
 
-    response->status = 200;
-    response->content_type = format_media_type(call->out.format);
-    if (in_array || call->out.format != FORMAT_JSON)
-        crud_write_list(call, &item, 1);
-    else if (call->out.indent > 0)
-        json_add_indented(&response->body, entity_parse(item, call->arena), call->out.indent);
-    else
-        buf_add(&response->body, item);
+    call->response->status = 200;
+    crud_write_list(call, &item, 1);
 }
 
 static struct err *answer_report(struct call *call)
@@ -456,102 +448,26 @@ static struct err *answer_report(struct call *call)
 
     if (!is_counted(call, &count))
         TRY(count_selected(call, &count));
-    crud_answer_count(call, count, true);
+    crud_answer_count(call, count);
     return NULL;
-}
-
-/* An entity looks different too when its resource is declared otherwise. */
-static uint64_t version_of(const struct call *call, const struct entity *e)
-{
-    return MAX(seen(call, e)->version, call->resource->shape_since);
-}
-
-/* The version in quotes, and behind it how it is shown. */
-static struct span tag_of(const struct call *call, const struct entity *e, struct span how)
-{
-    char *room = arena_alloc(call->arena, SPAN_U64_BYTES + how.n + 2), *end;
-    struct span version = span_u64(version_of(call, e), room + 1);
-    size_t before = (size_t)(version.p - room) - 1; /* the room's end is where the digits end */
-
-    end = room + 1 + SPAN_U64_BYTES;
-    room[before] = '"';
-    memcpy(end, how.p, how.n);
-    end[how.n] = '"';
-    return span_of(room + before, version.n + how.n + 2);
-}
-
-/* How an entity is shown: compact, indented. */
-static const struct span hows[] = {SPAN_INIT(""), SPAN_INIT("-i")};
-
-/* The tag names the entity's version, which is why only the entity itself carries one, not what
- * select, rename or another format made of it. */
-static struct span etag_of(const struct call *call, const struct query_result *result)
-{
-    bool is_indented = call->out.indent > 0;
-
-    if (call->resource->collection == NULL || result->count != 1 ||
-        call->out.format != FORMAT_JSON || !meta_is_plain(&call->query->meta))
-        return (struct span){NULL, 0};
-    return tag_of(call, result->items[0].object, hows[is_indented]);
-}
-
-/* Is one of the tags listed that the entity has now, however it was shown? */
-static bool lists_entity(const struct call *call, struct span list, const struct entity *e,
-                         bool weak)
-{
-    for (size_t i = 0; i < ARRAY_LEN(hows); i++)
-        if (negotiate_etag_listed(list, tag_of(call, e, hows[i]), weak))
-            return true;
-    return false;
-}
-
-static struct err *check_if_match(const struct call *call, struct span wanted,
-                                  const struct entity *e)
-{
-    if (e == NULL)
-        return ERR(ERR_PRECONDITION_FAILED, "If-Match: '%.*s' has no such entity",
-                   SPAN_FMT(call->resource->name));
-    if (lists_entity(call, wanted, e, false))
-        return NULL;
-    return ERR(ERR_PRECONDITION_FAILED, "If-Match: the entity has changed, its tag is now %.*s",
-               SPAN_FMT(tag_of(call, e, SPAN(""))));
-}
-
-struct err *crud_check_preconditions(const struct call *call, const struct entity *e)
-{
-    struct span wanted = request_header_all(call->request, SPAN("If-Match"), call->arena);
-    struct span unwanted = request_header_all(call->request, SPAN("If-None-Match"), call->arena);
-
-    if (wanted.p != NULL)
-        TRY(check_if_match(call, wanted, e));
-    if (unwanted.p == NULL || e == NULL || !lists_entity(call, unwanted, e, true))
-        return NULL;
-    return ERR(ERR_PRECONDITION_FAILED, "If-None-Match: '%.*s' has this entity, its tag is %.*s",
-               SPAN_FMT(call->resource->name), SPAN_FMT(tag_of(call, e, SPAN(""))));
 }
 
 struct err *crud_answer_items(struct call *call, const struct query_result *result)
 {
     struct response *response = call->response;
-    struct span etag = etag_of(call, result);
     struct span *texts;
+    bool is_known = false;
 
     response_add_own_header(response, SPAN("Svc-count"), arena_u64(call->arena, result->count));
     if (result->count == 0 && !call->uri->is_query_form && call->method != METHOD_POST) {
         response->status = 204;
         return NULL;
     }
-    if (etag.p != NULL) {
-        struct span known = request_header_all(call->request, SPAN("If-None-Match"), call->arena);
-        struct span wanted = request_header_all(call->request, SPAN("If-Match"), call->arena);
-
-        if (wanted.p != NULL)
-            TRY(check_if_match(call, wanted, result->items[0].object));
-        response_add_own_header(response, SPAN("ETag"), etag);
-        if (known.p != NULL && negotiate_etag_listed(known, etag, true)) {
-            response->status = 304;
-            return NULL;
-        }
+    if (result->count == 1 && meta_is_plain(&call->query->meta))
+        TRY(crud_answer_tag(call, &result->items[0], &is_known));
+    if (is_known) {
+        response->status = 304;
+        return NULL;
     }
     if (result->more)
         crud_add_pager(call, result);
