@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/member.h"
 #include "query/shape.h"
+#include "rest/method.h"
 #include "rest/status.h"
 #include "store/change.h"
 
@@ -22,7 +23,11 @@ static const struct property properties[] = {
     READ_ONLY_PROPERTY("EventId", TYPE_STRING, PROPERTY_INDEXED, "The event"),
     READ_ONLY_PROPERTY("Tenant", TYPE_STRING, PROPERTY_INDEXED, "The webhook's tenant"),
     READ_ONLY_PROPERTY("Attempt", TYPE_INTEGER, 0, "Number of the attempt, from 1"),
-    READ_ONLY_PROPERTY("Method", TYPE_STRING, 0, "Method of the request"),
+    {.name = SPAN_INIT("Method"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .values = &method_names,
+     .meaning = SPAN_INIT("Method of the request")},
     READ_ONLY_PROPERTY("Destination", TYPE_STRING, 0, "Where it was sent"),
     READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When the attempt began"),
     READ_ONLY_PROPERTY("IsSuccess", TYPE_BOOLEAN, 0, "Was it answered with a 2xx status?"),
@@ -39,7 +44,9 @@ static const struct property properties[] = {
     OBJECT_NO_PROPERTY,
 };
 
-const struct shape webhook_log_shape = {properties, ARRAY_LEN(properties), false};
+const struct shape webhook_log_shape = {.properties = properties,
+                                        .count = ARRAY_LEN(properties),
+                                        .name = SPAN_INIT("Svc.Admin.WebhookLog")};
 
 /* As much of it as is written in so many bytes: what is escaped takes up to six times its own. */
 static struct span cut(struct span text, size_t most)
