@@ -40,7 +40,8 @@ static const struct property properties[] = {
                  .meaning = SPAN_INIT("Its payload: an entity, or an array of them")},
 };
 
-static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+static const struct shape shape = {
+    .properties = properties, .count = ARRAY_LEN(properties), .name = SPAN_INIT("Svc.Explain")};
 
 /* What is asked. */
 struct question {

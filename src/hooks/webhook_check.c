@@ -267,6 +267,17 @@ static bool is_kept_destination(const struct call *call, const struct draft *dra
            is_kept(call, draft, old, SPAN("Method")) && is_kept(call, draft, old, SPAN("Headers"));
 }
 
+static struct err *check_remote(const struct egress_rules *egress, struct span text,
+                                struct arena *a, struct span *out_normal)
+{
+    if (span_find(text, SPAN(":")) == SIZE_MAX)
+        return ERR(ERR_INVALID_ENTITY,
+                   "'%.*s' begins neither with http:// or https:// nor, as the URI of a resource "
+                   "of this server does, with '/'",
+                   SPAN_FMT(text));
+    return fetch_check_url(egress, text, a, out_normal);
+}
+
 static struct err *check_destination(const struct egress_rules *egress, struct call *call,
                                      struct draft *draft, const struct entity *old)
 {
@@ -282,7 +293,7 @@ static struct err *check_destination(const struct egress_rules *egress, struct c
         TRY(check_local(call, text, method, draft_value(draft, SPAN("Headers"), call->arena),
                         &normal));
     else
-        TRY(fetch_check_url(egress, text, call->arena, &normal));
+        TRY(check_remote(egress, text, call->arena, &normal));
     draft_set(draft, name, json_of(call->arena, normal));
     return NULL;
 }

@@ -165,8 +165,12 @@ static const struct property properties[] = {
 };
 enum { NEVER_SHOWN = 2 };
 
-const struct shape webhook_shape = {properties, ARRAY_LEN(properties) - NEVER_SHOWN, false};
-const struct shape webhook_stored_shape = {properties, ARRAY_LEN(properties), false};
+const struct shape webhook_shape = {.properties = properties,
+                                    .count = ARRAY_LEN(properties) - NEVER_SHOWN,
+                                    .name = SPAN_INIT("Svc.Admin.Webhook")};
+const struct shape webhook_stored_shape = {.properties = properties,
+                                           .count = ARRAY_LEN(properties),
+                                           .name = SPAN_INIT("Svc.Admin.Webhook")};
 
 /* Settings. -------------------------------------------------------------------------------- */
 

@@ -69,7 +69,9 @@ static const struct property properties[] = {
 enum { NEVER_SHOWN = 3 };
 
 const struct span api_key_resource = TEXT("Svc.Admin.ApiKey");
-const struct shape api_key_shape = {properties, ARRAY_LEN(properties) - NEVER_SHOWN, false};
+const struct shape api_key_shape = {.properties = properties,
+                                    .count = ARRAY_LEN(properties) - NEVER_SHOWN,
+                                    .name = SPAN_INIT("Svc.Admin.ApiKey")};
 const struct shape api_key_stored_shape = {properties, ARRAY_LEN(properties), false};
 
 /* Keys. ------------------------------------------------------------------------------------ */

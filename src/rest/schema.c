@@ -141,6 +141,14 @@ static struct err *unknown_member(const struct shape *shape, struct span name,
                SPAN_FMT(where), SPAN_FMT(nearest));
 }
 
+/* In another case. */
+static struct err *repeated_member(struct json_value member, struct span name,
+                                   const struct place *outer, struct arena *a)
+{
+    return ERR(ERR_FAILED_JSON, "%.*s: is there twice, the second time as %.*s",
+               SPAN_FMT(place_text(outer, name, a)), SPAN_FMT(json_text(member)));
+}
+
 /* The values of an object by the places of their properties; absent where there is none. Id and
  * ObjectNo of an entity are the server's: given or not, they are not looked at. */
 static struct err *place_members(const struct shape *shape, struct json_value object,
@@ -154,10 +162,13 @@ static struct err *place_members(const struct shape *shape, struct json_value ob
         struct span name = json_string(m.name, a);
         const struct property *p = shape_find(shape, name);
 
-        if (p != NULL)
-            values[p - shape->properties] = m.value;
-        else if (!is_entity || !is_entity_name(name))
+        if (p == NULL && (!is_entity || !is_entity_name(name)))
             return unknown_member(shape, name, outer, a);
+        if (p == NULL)
+            continue;
+        if (json_exists(values[p - shape->properties]))
+            return repeated_member(m.name, p->name, outer, a);
+        values[p - shape->properties] = m.value;
     }
     *out_values = values;
     return NULL;
@@ -227,7 +238,6 @@ static struct err *check_object(const struct shape *shape, struct json_value obj
 
 struct err *schema_check(const struct shape *shape, struct json_value object, struct arena *a)
 {
-    TRY(json_check_unique(object, !shape->dynamic, a));
     return check_object(shape, object, NULL, a);
 }
 

@@ -299,7 +299,7 @@ START_TEST(declared_shapes)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const struct shape *shape;
         struct json_value declared = parse(cases[i].properties);
-        struct err *e = schema_from_declaration(declared, &arena, &shape);
+        struct err *e = schema_from_declaration(declared, SPAN("Shop.X"), &arena, &shape);
 
         if (cases[i].words != NULL) {
             ck_assert_msg(e != NULL, "case %zu", i);
@@ -333,7 +333,7 @@ START_TEST(wide_shapes)
     }
     buf_add_char(&declared, ']');
     buf_add_char(&input, '}');
-    ck_ok(schema_from_declaration(parse(buf_text(&declared)), &arena, &shape));
+    ck_ok(schema_from_declaration(parse(buf_text(&declared)), SPAN("Shop.X"), &arena, &shape));
     ck_ok(schema_decode(shape, parse(buf_text(&input)), none, SCHEMA_INSERT, &arena, &draft));
     for (int i = 0; i < COUNT; i++)
         ck_assert(span_eq(draft_get(&draft, arena_printf(&arena, "P%d", i)),
@@ -350,7 +350,7 @@ START_TEST(declared_shapes_outlive_their_declaration)
     const struct shape *shape;
     const struct property *p;
 
-    ck_ok(schema_from_declaration(parse(text), &arena, &shape));
+    ck_ok(schema_from_declaration(parse(text), SPAN("Shop.X"), &arena, &shape));
     memset(text, '?', sizeof(text) - 1);
     p = shape_find(shape, SPAN("Colour"));
     ck_assert_ptr_nonnull(p);
@@ -366,8 +366,11 @@ START_TEST(payload_checks_change_nothing)
     ck_fails(schema_check(&person, parse("{\"Age\":\"x\"}"), &arena), ERR_INVALID_ENTITY, "Age");
     ck_fails(schema_check(&person, parse("{\"Agee\":1}"), &arena), ERR_UNKNOWN_MEMBER, "Age");
     ck_fails(schema_check(&person, parse("[]"), &arena), ERR_INVALID_ENTITY, "object");
-    ck_fails(schema_check(&schema_dynamic, parse("{\"x\":1,\"x\":2}"), &arena), ERR_FAILED_JSON,
-             "x");
+    ck_fails(schema_check(&person, parse("{\"name\":\"A\",\"NAME\":\"B\"}"), &arena),
+             ERR_FAILED_JSON, "Name: is there twice, the second time as \"NAME\"");
+    ck_fails(schema_check(&person, parse("{\"name\":\"A\",\"name\":\"B\"}"), &arena),
+             ERR_FAILED_JSON, "Name: is there twice");
+    ck_ok(schema_check(&schema_dynamic, parse("{\"x\":1,\"X\":{\"a\":1,\"A\":2}}"), &arena));
 }
 END_TEST
 
