@@ -21,7 +21,7 @@ NOT_STORED = (401, 403, 429, 501, 503)
 # ErrorCodes that need a full disk, a limit or a mistake of ours: other tests show them. Nothing is
 # answered with DataSourceFormat, which the list has for the sake of clients that know it.
 NOT_IN_TABLE = {"NoError", "Unknown", "DataSourceFormat", "PayloadTooLarge", "TooManyRequests",
-                "Overloaded", "StorageFailure"}
+                "Overloaded", "RequestTooCostly", "StorageFailure"}
 # The target itself is malformed: it has no normal form.
 NO_URI = ("InvalidUriSyntax", "InvalidConditionSyntax", "InvalidMetaConditionSyntax",
           "InvalidMetaConditionOperator")
