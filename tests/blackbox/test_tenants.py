@@ -264,6 +264,7 @@ class Rule(harness.ServerCase):
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I)
 TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 NUMBERS = re.compile(r'("(?:ObjectNo|\w+Ms|Attempts?|BodyByteCount)":) ?\d+')
+PAGES = re.compile(r"(ObjectNo(?:>|%3E))\d+")  # the next one begins behind a serial number
 
 
 class Told:
@@ -278,7 +279,7 @@ class Told:
         return "#" + str(self.ids.setdefault(found.group(0).lower(), len(self.ids)))
 
     def plain(self, text, port, is_ordered):
-        text = NUMBERS.sub(r"\1N", TIME.sub("T", text)).replace(f":{port}", ":P")
+        text = PAGES.sub(r"\1N", NUMBERS.sub(r"\1N", TIME.sub("T", text))).replace(f":{port}", ":P")
         return UUID.sub(self.name if is_ordered else "#", text)
 
     def answer(self, answer, port, is_ordered):
