@@ -4,6 +4,7 @@
 #define HOOKS_HOOKS_H
 
 #include "base/err.h"
+#include "hooks/worst.h"
 
 struct deliveries;
 struct egress_rules;
@@ -53,6 +54,7 @@ struct hooks {
     struct shares *shares;
     struct deliveries *deliveries;
     struct retention *retention;
+    struct worst worst; /* by the lanes' worst_entry */
 };
 
 /* Over an empty store, before the built-in resources are added: handlers are told of a replay in

@@ -1,7 +1,8 @@
 /* What the service counts, and Svc.Metrics says (docs/specification.md, section 8). Counting is an
  * increment of a plain field where the thing happens; gauges that somebody else keeps are read when
  * they are asked for. Nothing here grows: every label has a fixed set of values, but for the
- * resources of svc_store_entities, of which METRICS_MAX_RESOURCES are told apart. */
+ * resources of svc_store_entities, of which METRICS_MAX_RESOURCES are told apart, and the webhooks
+ * of svc_webhook_*, which are the WORST_MOST worst. */
 #ifndef ADMIN_METRICS_H
 #define ADMIN_METRICS_H
 
@@ -60,6 +61,12 @@
       "Deliveries in memory, by state; ended ones until retention forgets them")                   \
     X(oldest_ns, seconds, "gauge", "svc_delivery_oldest_seconds", "",                              \
       "Age of the event of the delivery that has not ended for longest; 0: there is none")         \
+    X(worst_attempts, worst_attempts, "counter", "svc_webhook_attempts_total", "webhook",          \
+      "Attempts made, of the 20 webhooks with the most failures since the start")                  \
+    X(worst_failures, worst_failures, "counter", "svc_webhook_failures_total", "webhook",          \
+      "Those of these attempts that failed")                                                       \
+    X(worst_pending, worst_pending, "gauge", "svc_webhook_pending", "webhook",                     \
+      "Deliveries of these webhooks that have not ended")                                          \
     X(webhooks_paused, count, "gauge", "svc_webhooks_paused", "", "Webhooks that are paused")      \
     X(journal_commits, count, "counter", "svc_journal_commits_total", "",                          \
       "Commits: one write, and with Fsync always one sync, each")                                  \
@@ -204,6 +211,10 @@ enum { METRIC_CLOSE_REASON_COUNT = 32 }; /* tcp's are fewer */
 #define METRIC_AS_by_state(member) uint64_t member[METRIC_DELIVERY_STATE_COUNT];
 #define METRIC_AS_entities(member) uint64_t member; /* of all resources */
 #define METRIC_AS_build(member) uint64_t member;    /* 1 */
+/* Who fails is counted by the webhooks themselves (hooks/worst.h). */
+#define METRIC_AS_worst_attempts(member) char member;
+#define METRIC_AS_worst_failures(member) char member;
+#define METRIC_AS_worst_pending(member) char member;
 
 struct metrics {
 #define METRIC_AS_MEMBER(member, form, type, name, labels, help) METRIC_AS_##form(member)

@@ -7,8 +7,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/metric.h"
+#include "base/uuid.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
+#include "hooks/lane.h"
 #include "hooks/retention.h"
 #include "io/process.h"
 #include "io/tcp.h"
@@ -229,6 +231,48 @@ static void add_by_result(const struct text *t)
     };
 
     add_by_names(t, names, ARRAY_LEN(names));
+}
+
+static void add_by_webhook(const struct text *t, uint64_t (*value)(struct worst_entry *entry))
+{
+    const struct worst *worst = &t->service->hooks.worst;
+
+    for (size_t i = 0; i < worst->count; i++) {
+        char id[UUID_TEXT_BYTES + 1];
+
+        uuid_text(lane_webhook_id(lane_of_worst(worst->entries[i])), id);
+        add_labelled(t, span_str(id), value(worst->entries[i]));
+    }
+}
+
+static uint64_t attempts_of(struct worst_entry *entry)
+{
+    return entry->attempts;
+}
+
+static uint64_t failures_of(struct worst_entry *entry)
+{
+    return entry->failures;
+}
+
+static uint64_t pending_of(struct worst_entry *entry)
+{
+    return lane_unended(lane_of_worst(entry));
+}
+
+static void add_worst_attempts(const struct text *t)
+{
+    add_by_webhook(t, attempts_of);
+}
+
+static void add_worst_failures(const struct text *t)
+{
+    add_by_webhook(t, failures_of);
+}
+
+static void add_worst_pending(const struct text *t)
+{
+    add_by_webhook(t, pending_of);
 }
 
 static void add_by_holder(const struct text *t)
