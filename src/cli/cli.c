@@ -55,13 +55,15 @@ void cli_note(const struct cli *cli, const char *fmt, ...)
     va_end(arguments);
 }
 
-void cli_progress(const char *fmt, ...)
+void cli_progress(struct cli *cli, const char *fmt, ...)
 {
     va_list arguments;
 
     if (!isatty(STDERR_FILENO))
         return;
-    fputs("\r\x1b[K", stderr);
+    if (cli->has_progress)
+        fputs("\r\x1b[K", stderr);
+    cli->has_progress = fmt != NULL;
     if (fmt == NULL)
         return;
     va_start(arguments, fmt);

@@ -17,6 +17,7 @@ struct cli {
     struct client *client;
     struct look look; /* of standard output */
     bool json;
+    bool has_progress; /* such a line stands there */
 };
 
 /* Prints `svc: <message>`, controls escaped, to standard error; returns the status. */
@@ -27,7 +28,7 @@ int cli_fail_err(int status, struct err *e);
 void cli_note(const struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* How far a long work is: one line that is written over, only where standard error is a terminal.
  * With NULL the line is taken away. */
-void cli_progress(const char *fmt, ...) PRINTF_LIKE(1, 2);
+void cli_progress(struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* To standard output; false once it is closed or full: the command ends then. */
 bool cli_print(struct span text);

@@ -184,7 +184,7 @@ int client_send(struct cli *cli, const struct ask *ask, struct answer *out)
     curl_easy_cleanup(handle);
     if (code == CURLE_OK)
         return CLI_DONE;
-    cli_progress(NULL);
+    cli_progress(cli, NULL);
     return cli_fail(CLI_NOT_REACHED, "%.*s is not reached: %s", SPAN_FMT(client_address(cli)),
                     why[0] != '\0' ? why : curl_easy_strerror(code));
 }
@@ -209,16 +209,10 @@ struct span client_words(struct cli *cli, const struct answer *answer)
                         SPAN_FMT(code));
 }
 
-int client_refuse(const struct answer *answer)
+int client_refuse(struct cli *cli, const struct answer *answer)
 {
-    struct arena a;
-    struct cli words = {.arena = &a};
-
-    arena_init(&a);
-    cli_progress(NULL);
-    (void)cli_fail(CLI_REFUSED, "%.*s", SPAN_FMT(client_words(&words, answer)));
-    arena_done(&a);
-    return CLI_REFUSED;
+    cli_progress(cli, NULL);
+    return cli_fail(CLI_REFUSED, "%.*s", SPAN_FMT(client_words(cli, answer)));
 }
 
 int client_ask(struct cli *cli, const struct ask *ask, struct answer *out)
@@ -227,7 +221,7 @@ int client_ask(struct cli *cli, const struct ask *ask, struct answer *out)
 
     if (status != CLI_DONE)
         return status;
-    return is_good(out) ? CLI_DONE : client_refuse(out);
+    return is_good(out) ? CLI_DONE : client_refuse(cli, out);
 }
 
 static void add_all(struct cli *cli, struct json_value array, struct entities *out, size_t *room)

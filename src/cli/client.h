@@ -30,7 +30,7 @@ int client_send(struct cli *cli, const struct ask *ask, struct answer *out);
 /* CLI_DONE: 2xx. Everything else has been told. */
 int client_ask(struct cli *cli, const struct ask *ask, struct answer *out);
 /* Tells what an answer that is not 2xx says; returns CLI_REFUSED. */
-int client_refuse(const struct answer *answer);
+int client_refuse(struct cli *cli, const struct answer *answer);
 /* The words of such an answer, in the arena. */
 struct span client_words(struct cli *cli, const struct answer *answer);
 

@@ -1,29 +1,32 @@
 /* events: what was raised, and what became of it. */
+#include "base/text.h"
 #include "cli/target.h"
+#include "cli/width.h"
 #include "command.h"
 #include "follow.h"
 #include "show.h"
 #include "stop.h"
 #include "webhooks.h"
 
-/* The time, the resource, the Id, how many webhooks, and of the payload what is left of the line.
- */
+/* What follows the event's Id: how many webhooks it matched, and of the payload what is left of the
+ * line. */
 static struct span line_of(struct cli *cli, struct json_value event)
 {
-    struct table *table;
-    struct buf line;
-    static const char *const headings[] = {"Time", "Resource", "Id!", "Webhooks", "Payload"};
-    static const char *const members[] = {"Time", "Resource", "Id", "Webhooks", "Payload"};
-    struct span text;
+    struct span webhooks = show_value(cli, json_member(event, SPAN("Webhooks")));
+    struct span resource = client_text(cli, event, "Resource"), rest;
+    size_t before = 8 + 2 + width_of(resource) + 2 + 36;
+    struct buf line, tail;
 
-    table = table_new(cli->arena, headings, ARRAY_LEN(headings));
-    for (size_t i = 0; i < ARRAY_LEN(members); i++)
-        table_add(table, show_value(cli, json_member(event, span_str(members[i]))));
     buf_init_arena(&line, cli->arena);
-    table_print(table, cli->look, &line);
-    text = buf_span(&line);
-    (void)span_split(&text, '\n'); /* without the headings */
-    return text;
+    buf_init_arena(&tail, cli->arena);
+    show_add_event(cli, event, &line);
+    buf_printf(&tail, "  webhooks: %.*s  ", SPAN_FMT(webhooks));
+    text_add_shown(&tail, show_value(cli, json_member(event, SPAN("Payload"))));
+    rest = buf_span(&tail);
+    if (cli->look.columns > 0)
+        rest = width_cut(rest, cli->look.columns > before ? cli->look.columns - before : 0);
+    buf_add(&line, rest);
+    return buf_span(&line);
 }
 
 static int on_event(void *arg, struct json_value event)
@@ -37,7 +40,7 @@ static int on_event(void *arg, struct json_value event)
     if (whole.json)
         printed = cli_print_line(json_text(event));
     else
-        printed = cli_print(line_of(&whole, event));
+        printed = cli_print_line(line_of(&whole, event));
     arena_done(&a);
     return printed ? CLI_DONE : CLI_REFUSED;
 }

@@ -317,7 +317,7 @@ static int send_all(struct import *import, struct item *items, size_t count)
     for (size_t i = 0; i < count && status == CLI_DONE; i++, import->done++) {
         bool is_sent = items[i].known == NULL && items[i].kind->at_once;
 
-        cli_progress("%zu of %zu", import->done, import->count);
+        cli_progress(import->cli, "%zu of %zu", import->done, import->count);
         if (items[i].body.n > 0 && !is_sent)
             status = send_item(import, &items[i]);
     }
@@ -465,7 +465,7 @@ int run_import(struct cli *cli)
         status = import_kind(&import, import.items + before, count);
         before += count;
     }
-    cli_progress(NULL);
+    cli_progress(cli, NULL);
     if (!(cli->json ? print_json(cli, &import) : print_table(cli, &import)))
         return CLI_REFUSED;
     return status != CLI_DONE ? status : import.status;

@@ -211,13 +211,6 @@ static int is_selected(struct listening *l, struct json_value event, struct aren
 
 /* ---- events ---- */
 
-static struct span clock_time(struct cli *cli, struct json_value event)
-{
-    struct span time = show_time(cli, client_text(cli, event, "Time"));
-
-    return time.n == 19 ? span_sub(time, 11, 19) : time;
-}
-
 static void add_outcome(struct buf *b, struct look look, const struct forwarded *forwarded,
                         struct arena *a)
 {
@@ -242,10 +235,7 @@ static bool print_event(struct listening *l, struct json_value event,
         return cli_print_line(json_text(event));
     }
     buf_init_arena(&line, cli->arena);
-    table_add_painted(&line, cli->look, PAINT_FAINT, clock_time(cli, event));
-    buf_add_str(&line, "  ");
-    table_add_painted(&line, cli->look, PAINT_STRONG, client_text(cli, event, "Resource"));
-    buf_printf(&line, "  %.*s", SPAN_FMT(client_text(cli, event, "Id")));
+    show_add_event(cli, event, &line);
     if (forwarded != NULL) {
         buf_add_str(&line, "  ");
         add_outcome(&line, cli->look, forwarded, cli->arena);

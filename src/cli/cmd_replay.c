@@ -115,7 +115,7 @@ int run_replay(struct cli *cli)
     if (args_has(&cli->args, OPTION_DRY_RUN))
         return print_result(cli, all);
     while (done < all) {
-        cli_progress("%llu of %llu", (unsigned long long)done, (unsigned long long)all);
+        cli_progress(cli, "%llu of %llu", (unsigned long long)done, (unsigned long long)all);
         status = find_batch(cli, buf_span(&target), after, &last, &count);
         if (status == CLI_DONE && count > 0)
             status = send_batch(cli, buf_span(&target), after, last);
@@ -127,6 +127,6 @@ int run_replay(struct cli *cli)
         done += count;
         after = last;
     }
-    cli_progress(NULL);
+    cli_progress(cli, NULL);
     return print_result(cli, done);
 }

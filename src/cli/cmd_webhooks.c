@@ -30,10 +30,10 @@ int run_webhooks_list(struct cli *cli)
                                           "Status.State=State*",
                                           "EventSelector=Events",
                                           "Destination",
-                                          "Status.Pending=Pending",
-                                          "Status.Waiting=Waiting",
+                                          "Status.LastError=Last error",
                                           "Status.SuccessRate=Success",
-                                          "Status.LastError=Last error"};
+                                          "Status.Pending=Pending",
+                                          "Status.Waiting=Waiting"};
     struct entities all;
     size_t kept = 0;
     int status = client_get_all(cli, SPAN("/Svc.Admin.Webhook/_/add=Status"), &all);

@@ -8,7 +8,7 @@
 
 #define BIT OPTION_BIT
 
-enum { NAMES_MOST = 64 };
+enum { NAMES_MOST = 64, HELP_COLUMNS = 29 };
 
 static int run_help(struct cli *cli);
 static int run_completion(struct cli *cli);
@@ -273,50 +273,88 @@ static void add_words(struct buf *b, uint64_t options)
 {
     for (size_t i = 0; i < OPTION_COUNT; i++)
         if ((options & BIT(i)) != 0)
-            buf_printf(b, " --%s", args_option((enum option)i)->name);
+            buf_printf(b, "%s--%s", b->p[b->n - 1] == '\'' ? "" : " ",
+                       args_option((enum option)i)->name);
 }
 
-/* One list of commands, one case for the verbs of each group, one for the options of each command.
- */
+/* `webhooks` of `webhooks list`; the absent span of a command that is one word. */
+static struct span group_of(size_t i)
+{
+    struct span rest = span_str(commands[i].name), word = span_split(&rest, ' ');
+
+    return rest.p != NULL ? word : span_of(NULL, 0);
+}
+
+static bool begins_new_word(size_t i)
+{
+    return group_of(i).p == NULL || i == 0 || !span_eq(group_of(i), group_of(i - 1));
+}
+
+static void add_first_words(struct buf *b)
+{
+    buf_add_str(b, "    '') words='");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        struct span rest = span_str(commands[i].name), word = span_split(&rest, ' ');
+
+        if (begins_new_word(i))
+            buf_printf(b, "%s%.*s", i > 0 ? " " : "", SPAN_FMT(word));
+    }
+    buf_add_str(b, "' ;;\n");
+}
+
+static void add_groups(struct buf *b)
+{
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        struct span group = group_of(i);
+
+        if (group.p == NULL || !begins_new_word(i))
+            continue;
+        buf_printf(b, "    %.*s) words='", SPAN_FMT(group));
+        for (size_t j = i; j < ARRAY_LEN(commands) && span_eq(group_of(j), group); j++)
+            buf_printf(b, "%s%s", j > i ? " " : "", commands[j].name + group.n + 1);
+        buf_add_str(b, "' ;;\n");
+    }
+}
+
+/* Of commands of one word, or of two. */
+static void add_option_cases(struct buf *b, bool of_two)
+{
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        if ((group_of(i).p != NULL) != of_two)
+            continue;
+        buf_printf(b, "    '%s') words='", commands[i].name);
+        add_words(b, commands[i].needed | commands[i].allowed | everywhere);
+        buf_add_str(b, "' ;;\n");
+    }
+}
+
+/* The words for the first place, the verbs of each group, the options of each command. */
 static int run_completion(struct cli *cli)
 {
     struct buf b;
 
     buf_init_arena(&b, cli->arena);
-    buf_add_str(&b,
-                "# bash completion of svc, printed by `svc completion`\n"
-                "_svc()\n{\n"
-                "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-                "    local command=${COMP_WORDS[1]} words=\n"
-                "    COMPREPLY=()\n"
-                "    case $before in\n"
-                "    --key-file | --secret-file | import)\n"
-                "        mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
-                "        return ;;\n"
-                "    esac\n"
-                "    case $command in\n"
-                "    events | webhooks | keys)\n"
-                "        if [ \"$COMP_CWORD\" -gt 2 ]; then command+=\" ${COMP_WORDS[2]}\"; fi ;;\n"
-                "    esac\n"
-                "    if [ \"$COMP_CWORD\" -eq 1 ]; then command=; fi\n"
-                "    case $command in\n"
-                "    '') words='");
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        struct span rest = span_str(commands[i].name), word = span_split(&rest, ' ');
-        struct span before = i > 0 ? span_str(commands[i - 1].name) : SPAN("");
-
-        if (!span_eq(word, span_split(&before, ' ')))
-            buf_printf(&b, "%s%.*s", i > 0 ? " " : "", SPAN_FMT(word));
-    }
-    buf_add_str(&b, "' ;;\n"
-                    "    events) words='tail show resend' ;;\n"
-                    "    webhooks) words='list show add test pause resume rotate delete' ;;\n"
-                    "    keys) words='list add delete' ;;\n");
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        buf_printf(&b, "    '%s') words='", commands[i].name);
-        add_words(&b, commands[i].needed | commands[i].allowed | everywhere);
-        buf_add_str(&b, "' ;;\n");
-    }
+    buf_add_str(&b, "# bash completion of svc, printed by `svc completion`\n"
+                    "_svc()\n{\n"
+                    "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+                    "    local first=${COMP_WORDS[1]} second= words=\n"
+                    "    COMPREPLY=()\n"
+                    "    if [[ $word != -* ]]; then\n"
+                    "        case $before in\n"
+                    "        --key-file | --secret-file | import)\n"
+                    "            mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
+                    "            return ;;\n"
+                    "        esac\n"
+                    "    fi\n"
+                    "    if [ \"$COMP_CWORD\" -eq 1 ]; then first=; fi\n"
+                    "    if [ \"$COMP_CWORD\" -gt 2 ]; then second=${COMP_WORDS[2]}; fi\n"
+                    "    case $first in\n");
+    add_first_words(&b);
+    add_groups(&b);
+    add_option_cases(&b, false);
+    buf_add_str(&b, "    esac\n"
+                    "    case \"$first $second\" in\n");
+    add_option_cases(&b, true);
     buf_add_str(&b, "    esac\n"
                     "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
                     "}\n"

@@ -39,7 +39,7 @@ struct following {
     struct buf refusal;
     struct arena arena; /* of one event */
     uint64_t position;
-    bool has_position, was_connected, is_alive;
+    bool was_connected, was_resumed, is_alive;
     int delay_ms;
 };
 
@@ -101,14 +101,14 @@ static int deal_with(struct following *f, const struct waiting *w)
 
     if (e != NULL)
         return cli_fail_err(CLI_REFUSED, err_prefix(e, "the stream holds no JSON: "));
-    if (w->is_gap)
+    if (w->is_gap && (f->was_resumed || f->follow->after.p != NULL))
         tell_gap(json_root(&doc));
-    else if (!f->has_position || w->id > f->position)
+    else if (w->is_gap)
+        status = CLI_DONE; /* what was forgotten before we began */
+    else if (w->id > f->position)
         status = f->follow->on_event(f->follow->arg, json_root(&doc));
-    if (!w->is_gap && !stop_is_asked()) {
+    if (!w->is_gap && !stop_is_asked())
         f->position = MAX(f->position, w->id);
-        f->has_position = true;
-    }
     arena_reset(&f->arena);
     return status;
 }
@@ -142,10 +142,8 @@ static CURL *open_stream(struct following *f, struct curl_slist **fields)
     char field[64];
 
     client_add_field(fields, "Accept: text/event-stream");
-    if (f->has_position) {
-        snprintf(field, sizeof(field), "Last-Event-ID: %llu", (unsigned long long)f->position);
-        client_add_field(fields, field);
-    }
+    snprintf(field, sizeof(field), "Last-Event-ID: %llu", (unsigned long long)f->position);
+    client_add_field(fields, field);
     MUST(curl_easy_setopt(handle, CURLOPT_HTTPHEADER, *fields) == CURLE_OK);
     curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_bytes);
     curl_easy_setopt(handle, CURLOPT_WRITEDATA, f);
@@ -190,7 +188,7 @@ static int refused(struct following *f, int status)
                         SPAN_FMT(client_address(f->cli)), status);
     if (f->was_connected && may_pass)
         return CLI_DONE;
-    return client_refuse(&answer);
+    return client_refuse(f->cli, &answer);
 }
 
 static int after_stream(struct following *f, CURL *handle, CURLcode code, const char *why)
@@ -212,7 +210,7 @@ static int after_stream(struct following *f, CURL *handle, CURLcode code, const 
         (void)cli_fail(CLI_DONE, "the connection to %.*s broke (%s); it is tried again",
                        SPAN_FMT(client_address(f->cli)),
                        code == CURLE_OK ? "the server ended it" : words);
-    f->was_connected = true;
+    f->was_connected = f->was_resumed = true;
     f->is_alive = false;
     return CLI_DONE;
 }
@@ -260,7 +258,6 @@ static int find_newest(struct following *f)
 
 static int begin(struct following *f)
 {
-    f->has_position = true;
     if (f->follow->after.p == NULL)
         return find_newest(f);
     if (!span_to_u64(f->follow->after, &f->position))

@@ -60,7 +60,7 @@ static int run(struct cli *cli, const struct command *command)
         return cli_fail_err(CLI_MISUSE, e);
     cli->client = client_new(&settings, cli->arena);
     status = command->run(cli);
-    cli_progress(NULL);
+    cli_progress(cli, NULL);
     client_free(cli->client);
     return status;
 }

@@ -23,6 +23,21 @@ struct span show_time(struct cli *cli, struct span datetime)
                       span_of(text, strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts)));
 }
 
+static struct span clock_time(struct cli *cli, struct json_value event)
+{
+    struct span time = show_time(cli, client_text(cli, event, "Time"));
+
+    return time.n == 19 ? span_sub(time, 11, 19) : time;
+}
+
+void show_add_event(struct cli *cli, struct json_value event, struct buf *line)
+{
+    table_add_painted(line, cli->look, PAINT_FAINT, clock_time(cli, event));
+    buf_add_str(line, "  ");
+    table_add_painted(line, cli->look, PAINT_STRONG, client_text(cli, event, "Resource"));
+    buf_printf(line, "  %.*s", SPAN_FMT(client_text(cli, event, "Id")));
+}
+
 static bool is_server_time(struct span text)
 {
     struct instant at;

@@ -24,6 +24,8 @@ bool show_table(struct cli *cli, const struct table *table);
 bool show_done(struct cli *cli, const struct answer *answer);
 /* The body as it is, `[]` for 204 to a GET, with a line feed at its end. */
 bool show_body(struct span body);
+/* `12:00:05  Shop.OrderPlaced  <Id>`, as a line about an event begins. */
+void show_add_event(struct cli *cli, struct json_value event, struct buf *line);
 /* Local time of a datetime, `2026-01-31 12:00:00`; as it is when it is none. */
 struct span show_time(struct cli *cli, struct span datetime);
 

@@ -1,12 +1,12 @@
 /* A table is laid out when all of it is there. When it is too wide, the widest columns are cut to a
  * common width, the greatest with which a row fits a line: narrow columns stay whole. What is to be
- * copied, an Id, is never cut. */
+ * copied, an Id, is never cut. Where that would leave too little of each, the last columns go. */
 #include "cli/table.h"
 
 #include "base/text.h"
 #include "cli/width.h"
 
-enum { GAP = 2, NARROWEST = 6 };
+enum { GAP = 2, NARROWEST = 10 };
 
 static const char *const marks[] = {
     [PAINT_NONE] = "",         [PAINT_GOOD] = "\x1b[32m", [PAINT_BAD] = "\x1b[31m",
@@ -131,25 +131,43 @@ static size_t width_within(const struct table *table, size_t i, size_t cap)
     return column->kept ? column->width : MIN(column->width, cap);
 }
 
-/* The greatest width that no column needs to pass for a row to fit. */
-static size_t find_cap(const struct table *table, size_t columns)
+/* Of a row of the first `count` columns. */
+static size_t row_width(const struct table *table, size_t count, size_t cap)
 {
-    size_t low = NARROWEST, high = columns;
+    size_t sum = GAP * (count - 1);
 
-    if (columns == 0)
-        return SIZE_MAX;
+    for (size_t i = 0; i < count; i++)
+        sum += width_within(table, i, cap);
+    return sum;
+}
+
+struct row_layout {
+    struct look look;
+    size_t count; /* of columns that are shown */
+    size_t cap;   /* of their widths */
+    bool is_heading;
+};
+
+/* As many columns as there is room for, and the greatest width that none needs to pass. */
+static struct row_layout lay_out(const struct table *table, struct look look)
+{
+    struct row_layout layout = {look, table->column_count, SIZE_MAX, true};
+    size_t low = NARROWEST, high = look.columns;
+
+    if (look.columns == 0)
+        return layout;
+    while (layout.count > 1 && row_width(table, layout.count, NARROWEST) > look.columns)
+        layout.count--;
     while (low < high) {
         size_t cap = low + (high - low + 1) / 2;
-        size_t sum = GAP * (table->column_count - 1);
 
-        for (size_t i = 0; i < table->column_count; i++)
-            sum += width_within(table, i, cap);
-        if (sum <= columns)
+        if (row_width(table, layout.count, cap) <= look.columns)
             low = cap;
         else
             high = cap - 1;
     }
-    return low;
+    layout.cap = low;
+    return layout;
 }
 
 static void add_blanks(struct buf *b, size_t count)
@@ -157,12 +175,6 @@ static void add_blanks(struct buf *b, size_t count)
     while (count-- > 0)
         buf_add_char(b, ' ');
 }
-
-struct row_layout {
-    struct look look;
-    size_t cap;
-    bool is_heading;
-};
 
 static void print_cell(const struct table *table, size_t i, struct span text,
                        const struct row_layout *layout, struct buf *b)
@@ -182,7 +194,7 @@ static void print_cell(const struct table *table, size_t i, struct span text,
     table_add_painted(b, layout->look, layout->is_heading ? PAINT_FAINT : paint, part);
     if (part.n < text.n)
         buf_add_str(b, "\xe2\x80\xa6");
-    if (i + 1 == table->column_count)
+    if (i + 1 == layout->count)
         return;
     add_blanks(b, GAP + (to_right ? 0 : width - used));
 }
@@ -197,25 +209,40 @@ static void end_line(struct buf *b)
 
 void table_print(const struct table *table, struct look look, struct buf *b)
 {
-    struct row_layout layout = {look, find_cap(table, look.columns), true};
+    struct row_layout layout = lay_out(table, look);
 
     if (table_rows(table) == 0)
         return;
-    for (size_t i = 0; i < table->column_count; i++)
+    for (size_t i = 0; i < layout.count; i++)
         print_cell(table, i, table->columns[i].heading, &layout, b);
     end_line(b);
     layout.is_heading = false;
     for (size_t row = 0; row < table_rows(table); row++) {
-        for (size_t i = 0; i < table->column_count; i++)
+        for (size_t i = 0; i < layout.count; i++)
             print_cell(table, i, table->cells[row * table->column_count + i], &layout, b);
         end_line(b);
     }
+}
+
+/* As much as a line takes, up to a blank where there is one in its second half. */
+static struct span take_line(struct span *rest, size_t columns)
+{
+    struct span line = width_cut(*rest, columns);
+    size_t end = line.n;
+
+    while (line.n < rest->n && end > line.n / 2 && line.p[end - 1] != ' ')
+        end--;
+    if (line.n < rest->n && end > line.n / 2)
+        line.n = end;
+    *rest = span_sub(*rest, line.n > 0 ? line.n : 1, rest->n);
+    return line;
 }
 
 void table_print_pair(struct buf *b, struct look look, size_t width, struct span name,
                       struct span value)
 {
     size_t left = look.columns > width + GAP + NARROWEST ? look.columns - width - GAP : SIZE_MAX;
+    enum paint paint = span_ends(name, SPAN("State")) ? table_paint_of(value) : PAINT_NONE;
     struct arena a;
     struct span rest;
 
@@ -224,13 +251,10 @@ void table_print_pair(struct buf *b, struct look look, size_t width, struct span
     table_add_painted(b, look, PAINT_FAINT, name);
     add_blanks(b, GAP + (width_of(name) < width ? width - width_of(name) : 0));
     for (bool is_first = true; is_first || rest.n > 0; is_first = false) {
-        struct span line = width_cut(rest, left);
-
         if (!is_first)
             add_blanks(b, width + GAP);
-        table_add_painted(b, look, table_paint_of(rest), line);
+        table_add_painted(b, look, paint, take_line(&rest, left));
         end_line(b);
-        rest = span_sub(rest, line.n > 0 ? line.n : 1, rest.n);
     }
     arena_done(&a);
 }

@@ -42,10 +42,10 @@ END_TEST
 
 START_TEST(a_terminal_gets_lines_that_fit)
 {
-    table_print(sample(), (struct look){36, false}, &out);
-    ck_span_eq(buf_span(&out), "Id          State   Text       Count\n"
-                               "0123456789  Active  a long t\xe2\x80\xa6      7\n"
-                               "01          Dead    short      12345\n");
+    table_print(sample(), (struct look){37, false}, &out);
+    ck_span_eq(buf_span(&out), "Id          State   Text        Count\n"
+                               "0123456789  Active  a long te\xe2\x80\xa6      7\n"
+                               "01          Dead    short       12345\n");
 }
 END_TEST
 
@@ -54,16 +54,25 @@ START_TEST(no_line_is_wider_than_the_terminal)
 {
     struct table *table = sample();
 
-    for (size_t columns = 34; columns < 60; columns++) {
+    for (size_t columns = 12; columns < 60; columns++) {
         struct span rest;
 
         buf_clear(&out);
         table_print(table, (struct look){columns, false}, &out);
         rest = buf_span(&out);
-        ck_assert(span_find(rest, SPAN("0123456789 ")) != SIZE_MAX);
+        ck_assert(span_find(rest, SPAN("0123456789")) != SIZE_MAX);
         while (rest.n > 0)
             ck_assert_uint_le(width_of(span_split(&rest, '\n')), columns);
     }
+}
+END_TEST
+
+START_TEST(the_last_columns_go_first)
+{
+    table_print(sample(), (struct look){30, false}, &out);
+    ck_span_eq(buf_span(&out), "Id          State   Text\n"
+                               "0123456789  Active  a long te\xe2\x80\xa6\n"
+                               "01          Dead    short\n");
 }
 END_TEST
 
@@ -113,11 +122,14 @@ END_TEST
 
 START_TEST(a_long_value_goes_on_below_itself)
 {
-    table_print_pair(&out, (struct look){16, false}, 4, SPAN("N"), SPAN("0123456789abcdef"));
+    table_print_pair(&out, (struct look){18, false}, 4, SPAN("N"), SPAN("0123456789abcdef"));
+    table_print_pair(&out, (struct look){18, false}, 4, SPAN("W"), SPAN("some words it has"));
     table_print_pair(&out, (struct look){0, false}, 4, SPAN("Name"), SPAN("0123456789abcdef"));
     table_print_pair(&out, (struct look){0, false}, 4, SPAN("None"), SPAN(""));
-    ck_span_eq(buf_span(&out), "N     0123456789\n"
-                               "      abcdef\n"
+    ck_span_eq(buf_span(&out), "N     0123456789ab\n"
+                               "      cdef\n"
+                               "W     some words\n"
+                               "      it has\n"
                                "Name  0123456789abcdef\n"
                                "None\n");
 }
@@ -139,6 +151,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, a_pipe_gets_everything);
     tcase_add_test(tc, a_terminal_gets_lines_that_fit);
     tcase_add_test(tc, no_line_is_wider_than_the_terminal);
+    tcase_add_test(tc, the_last_columns_go_first);
     tcase_add_test(tc, states_are_painted);
     tcase_add_test(tc, wide_characters_keep_columns_straight);
     tcase_add_test(tc, controls_are_shown);
