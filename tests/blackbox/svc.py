@@ -4,12 +4,13 @@ import http.client
 import http.server
 import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
 import time
-import urllib.parse
 
 import harness
 
@@ -177,37 +178,64 @@ class Relay:
         return answer.json() if answer.status == 200 else []
 
     def stream(self, handler):
-        epoch, last = self.epoch, handler.headers.get("Last-Event-ID")
-        self.opened.append(last)
-        first = self.events_after(handler, int(last or 0))
-        if first is None:
-            handler.send_response(503)
-            handler.send_header("Content-Length", "0")
-            handler.end_headers()
-            return
-        last = int(last or 0)
-        handler.send_response(200)
-        handler.send_header("Content-Type", "text/event-stream")
-        handler.end_headers()
+        """The server's own, byte by byte, or one put together from what it keeps."""
+        self.opened.append(handler.headers.get("Last-Event-ID"))
+        lines = [f"GET {handler.path} HTTP/1.1", "Host: x"]
+        lines += [f"{name}: {handler.headers[name]}" for name in ("Accept", "Authorization", "Last-Event-ID")
+                  if handler.headers[name]]
+        try:
+            with socket.create_connection(("127.0.0.1", self.case.server.port), harness.DEADLINE_S) as upstream:
+                upstream.sendall("\r\n".join([*lines, "", ""]).encode())
+                head = b""
+                while b"\r\n\r\n" not in head:
+                    part = upstream.recv(4096)
+                    if not part:
+                        return
+                    head += part
+                if head.startswith(b"HTTP/1.1 406 "):
+                    own = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+                    self.serve(handler, own, self.make_pieces(handler))
+                else:
+                    end = head.index(b"\r\n\r\n") + 4
+                    self.serve(handler, head[:end], self.read_pieces(upstream, head[end:]))
+        except OSError:
+            pass  # the server is away: so is the relay
+
+    def serve(self, handler, head, pieces):
+        epoch = self.epoch
         self.streams += 1
         try:
-            handler.wfile.write(b": hello\n\n")
+            handler.wfile.write(head)
             if self.gap:
-                handler.wfile.write(f"event: gap\ndata: {json.dumps(self.gap)}\n\n".encode())
-            while epoch == self.epoch and not self.down:
-                found = self.events_after(handler, last)
-                if found is None:
+                text = f"event: gap\ndata: {json.dumps(self.gap)}\n\n"
+                is_chunked = b"transfer-encoding: chunked" in head.lower()
+                handler.wfile.write((f"{len(text):x}\r\n{text}\r\n" if is_chunked else text).encode())
+            for piece in pieces:
+                handler.wfile.write(piece)
+                if epoch != self.epoch or self.down:
                     break
-                for event in found:
-                    last = event["ObjectNo"]
-                    handler.wfile.write(f"id: {last}\nevent: {event['Resource']}\n"
-                                        f"data: {json.dumps(event)}\n\n".encode())
-                time.sleep(0.01)
-        except OSError:
-            pass
         finally:
             self.streams -= 1
 
+    @staticmethod
+    def read_pieces(upstream, first):
+        """What the server sends, and b"" while that is nothing."""
+        yield first
+        while True:
+            ready, _, _ = select.select([upstream], [], [], 0.02)
+            part = upstream.recv(65536) if ready else b""
+            if ready and not part:
+                return
+            yield part
 
-def quoted(text):
-    return urllib.parse.quote(text, safe="")
+    def make_pieces(self, handler):
+        last = int(handler.headers.get("Last-Event-ID") or 0)
+        while True:
+            found = self.events_after(handler, last)
+            if found is None:
+                return
+            for event in found:
+                last = event["ObjectNo"]
+                yield f"id: {last}\nevent: {event['Resource']}\ndata: {json.dumps(event)}\n\n".encode()
+            yield b""
+            time.sleep(0.01)
