@@ -73,13 +73,14 @@ void cli_progress(struct cli *cli, const char *fmt, ...)
 
 bool cli_print(struct span text)
 {
-    return fwrite(text.p, 1, text.n, stdout) == text.n && fflush(stdout) == 0;
+    if (text.n > 0 && fwrite(text.p, 1, text.n, stdout) != text.n)
+        return false;
+    return fflush(stdout) == 0;
 }
 
 bool cli_print_line(struct span text)
 {
-    fwrite(text.p, 1, text.n, stdout);
-    return putchar('\n') != EOF && fflush(stdout) == 0;
+    return cli_print(text) && cli_print(SPAN("\n"));
 }
 
 struct span cli_operand(const struct cli *cli, size_t i)

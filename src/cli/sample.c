@@ -227,10 +227,9 @@ static struct span apply(struct span object, const struct wish *wish, struct jso
     buf_init_arena(&patch, a);
     if (is_length)
         add_text_of_length(&value, wish);
-    else if (span_eq(wish->op, SPAN("!=")) && has_value_of_type(type))
-        return object; /* of another type than text, the example has a value already */
-    else if (!add_wished(&value, wish, type, a))
-        return object;
+    else if ((span_eq(wish->op, SPAN("!=")) && has_value_of_type(type)) ||
+             !add_wished(&value, wish, type, a))
+        return object; /* it has a value already that will do */
     return add_patch(&patch, path, buf_span(&value), a) ? merged(object, buf_span(&patch), a)
                                                         : object;
 }

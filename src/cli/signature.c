@@ -26,7 +26,8 @@ static const struct {
     size_t least, most;
 } schemes[] = {
     [SCHEME_HMAC] = {SPAN_INIT("whsec_"), SPAN_INIT("v1,"), LEAST_BYTES, MOST_BYTES},
-    [SCHEME_PRIVATE] = {SPAN_INIT("whsk_"), SPAN_INIT("v1a,"), ED25519_BYTES, 2 * ED25519_BYTES},
+    [SCHEME_PRIVATE] = {SPAN_INIT("whsk_"), SPAN_INIT("v1a,"), ED25519_BYTES,
+                        (size_t)2 * ED25519_BYTES},
     [SCHEME_PUBLIC] = {SPAN_INIT("whpk_"), SPAN_INIT("v1a,"), ED25519_BYTES, ED25519_BYTES},
 };
 

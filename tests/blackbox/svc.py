@@ -58,7 +58,7 @@ class Background:
     def close(self):
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait()
+        self.wait()
         self.process.stdout.close()
         self.process.stderr.close()
 
@@ -68,9 +68,16 @@ class SvcCase(harness.ServerCase):
 
     def setUp(self):
         super().setUp()
+        self.commands = []
         home = tempfile.TemporaryDirectory(prefix="svc-home-")
         self.addCleanup(home.cleanup)
         self.home = home.name
+
+    def tearDown(self):
+        """What goes on would ask the server for something while its state is looked at."""
+        for command in self.commands:
+            command.close()
+        super().tearDown()
 
     def environment(self, **more):
         known = {name: value for name, value in os.environ.items()
@@ -94,6 +101,7 @@ class SvcCase(harness.ServerCase):
     def background(self, *words, **environment):
         command = Background(*words, env=self.environment(**environment))
         self.addCleanup(command.close)
+        self.commands.append(command)
         return command
 
     def path(self, name, text, mode=0o600):
