@@ -28,7 +28,7 @@ int run_webhooks_list(struct cli *cli)
     static const char *const columns[] = {"Id!",
                                           "Label",
                                           "Status.State=State*",
-                                          "EventSelector=Events",
+                                          "EventSelector|EventSelectors=Events",
                                           "Destination",
                                           "Status.LastError=Last error",
                                           "Status.SuccessRate=Success",

@@ -111,10 +111,21 @@ static bool print_array(struct cli *cli, const struct entities *entities)
     return cli_print_line(buf_span(&b));
 }
 
+/* Of `A|B` the first that is not null. */
+static struct json_value first_member(struct json_value entity, struct span paths, struct arena *a)
+{
+    struct json_value value = {NULL, NULL};
+
+    while (paths.n > 0 && json_type(value) == JSON_NULL)
+        value = show_member(entity, arena_copy(a, span_split(&paths, '|')).p);
+    return value;
+}
+
 bool show_entities(struct cli *cli, const struct entities *entities, const char *const *columns,
                    size_t count)
 {
-    const char *headings[COLUMNS_MOST] = {NULL}, *paths[COLUMNS_MOST];
+    const char *headings[COLUMNS_MOST] = {NULL};
+    struct span paths[COLUMNS_MOST];
     struct table *table;
 
     if (cli->json)
@@ -125,12 +136,13 @@ bool show_entities(struct cli *cli, const struct entities *entities, const char 
         headings[i] = rest.p != NULL ? rest.p : columns[i];
         while (span_ends(path, SPAN("!")) || span_ends(path, SPAN("*")))
             path.n--;
-        paths[i] = arena_copy(cli->arena, path).p;
+        paths[i] = path;
     }
     table = table_new(cli->arena, headings, count);
     for (size_t row = 0; row < entities->count; row++)
         for (size_t i = 0; i < count; i++)
-            table_add(table, show_value(cli, show_member(entities->items[row], paths[i])));
+            table_add(table,
+                      show_value(cli, first_member(entities->items[row], paths[i], cli->arena)));
     return show_table(cli, table);
 }
 

@@ -10,7 +10,8 @@ struct span show_value(struct cli *cli, struct json_value value);
 /* The member at a path of names with dots between them. */
 struct json_value show_member(struct json_value entity, const char *path);
 
-/* A table of these members (`path`, or `path=heading`; the marks of table_new go behind). With
+/* A table of these members: `path`, `path=heading`, or `path|path=heading` for the first that is
+ * not null; the marks of table_new go behind. With
  * --json the entities themselves, as an array. */
 bool show_entities(struct cli *cli, const struct entities *entities, const char *const *columns,
                    size_t count);

@@ -342,6 +342,23 @@ class Webhooks(svc.SvcCase):
         self.svc("webhooks", "resume", "it's #1")
         self.assertFalse(self.get("/Svc.Admin.Webhook").json()[0]["IsPaused"])
 
+    def test_rotate(self):
+        """The new secret signs. A server that makes none says so."""
+        receiver = self.receiver()
+        hook = self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced", Label="orders",
+                            Signing={"Secrets": [SECRET]})
+        answer = self.server.request("PATCH", f"/Svc.Admin.Webhook/Id={hook['Id']}", {"Signing": {"Rotate": True}})
+        if answer.status != 200:
+            _, errors = self.svc("webhooks", "rotate", "orders", status=svc.REFUSED)
+            self.assertEqual(errors, f"svc: {answer.json()['detail']} ({answer.status} {answer.json()['ErrorCode']})\n")
+            return
+        out, _ = self.svc("webhooks", "rotate", "orders")
+        self.svc("trigger", "OrderPlaced")
+        request = receiver.take()
+        text = "".join(f"{name}: {value}\n" for name, value in request.headers.items()) + "\n" + request.body.decode()
+        for secret in (SECRET, out.splitlines()[-1]):
+            self.svc("verify", "--secret", secret, stdin=text.encode())
+
     def test_a_label_of_two(self):
         for _ in range(2):
             self.webhook(Destination="http://127.0.0.1:1/", EventSelector="/Shop.OrderPlaced", Label="same")
@@ -682,6 +699,21 @@ class People(svc.SvcCase):
         self.assertTrue(all(len(line) <= 80 for line in lines), lines)
         start = next(index for index, line in enumerate(lines) if line.startswith("Destination"))
         self.assertRegex(lines[start + 1], "^ +x+$")
+
+    def test_long_work_shows_how_far_it_is(self):
+        path = self.path("many.json", json.dumps({"Webhooks": [
+            {"Label": str(number), "Destination": "http://127.0.0.1:1/", "EventSelector": "/Shop.OrderPlaced"}
+            for number in range(3)]}))
+        controller, terminal = pty.openpty()
+        with subprocess.Popen([svc.SVC, "import", path], stdout=subprocess.DEVNULL, stderr=terminal,
+                              env=self.environment()) as process:
+            os.close(terminal)
+            self.assertEqual(process.wait(timeout=harness.DEADLINE_S), 0)
+        shown = os.read(controller, 65536).decode()
+        os.close(controller)
+        self.assertEqual(re.findall(r"\d of \d", shown), ["0 of 3", "1 of 3", "2 of 3"])
+        self.assertTrue(shown.endswith("\r\x1b[K"), shown)
+        self.assertEqual(self.svc("import", path)[1], "")
 
     def test_no_cursor_is_moved(self):
         self.webhook(Label="\x1b[2J", Destination="http://127.0.0.1:1/", EventSelector="/Shop.OrderPlaced")
