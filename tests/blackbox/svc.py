@@ -237,7 +237,9 @@ class Relay:
             yield part
 
     def make_pieces(self, handler):
-        last = int(handler.headers.get("Last-Event-ID") or 0)
+        last = handler.headers.get("Last-Event-ID")
+        if last is None:  # what is new from now on
+            last = ([{"ObjectNo": 0}] + (self.events_after(handler, 0) or []))[-1]["ObjectNo"]
         while True:
             found = self.events_after(handler, last)
             if found is None:
