@@ -9,6 +9,7 @@ struct deliveries;
 struct egress_rules;
 struct events;
 struct fetcher;
+struct forgotten;
 struct limits;
 struct loop;
 struct metrics;
@@ -52,6 +53,7 @@ struct hooks {
     struct webhooks *webhooks;
     struct shares *shares;
     struct deliveries *deliveries;
+    struct forgotten *forgotten;
     struct retention *retention;
 };
 

@@ -6,6 +6,7 @@
 #include "base/err.h"
 
 struct call;
+struct entity;
 struct json_doc;
 struct query_result;
 
@@ -23,6 +24,8 @@ struct err *crud_body(struct call *call, struct json_doc *out_doc) MUST_USE;
  * found is what it is until the call ends: evaluation_begin_change. */
 struct err *crud_select(struct call *call, bool objects_only,
                         struct query_result *out_result) MUST_USE;
+/* The text of an entity as the call's key sees it. */
+struct span crud_show(const struct call *call, const struct entity *e, struct arena *a);
 /* Writes items in the negotiated format, with Svc-count, paging and ETag. */
 struct err *crud_answer_items(struct call *call, const struct query_result *result) MUST_USE;
 /* Where the one that was inserted is found: its JSON begins with Id. */

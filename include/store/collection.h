@@ -32,6 +32,12 @@ struct err *collection_set_indexes(struct collection *c, const struct shape *sha
                                    const struct span *properties, size_t count) MUST_USE;
 
 size_t collection_count(const struct collection *c);
+/* From now on its entities are found by their numbers, too: before the store is loaded, or when it
+ * is empty. */
+void collection_keep_ladder(struct collection *c);
+/* The first one whose object_no is greater; NULL: there is none. Of one with a ladder. */
+struct entity *collection_after(const struct collection *c, uint64_t object_no);
+struct entity *collection_last(const struct collection *c); /* NULL: it is empty */
 /* What its entities take: their texts, and the object of each. entity_bytes of one. */
 uint64_t collection_bytes(const struct collection *c);
 /* Serial of the last change to any of its entities: what a list waits for. */

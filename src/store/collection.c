@@ -2,6 +2,7 @@
 
 #include "base/blob.h"
 #include "base/json.h"
+#include "base/ladder.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
@@ -25,8 +26,9 @@ struct collection {
     struct map_slot *unmapped;
     size_t unmapped_count, unmapped_size;
     uint64_t version, bytes;
-    bool is_loaded;    /* no replay puts entities in any more */
-    bool is_unordered; /* a replay met a moved record: to be sorted when it ends */
+    bool is_loaded;        /* no replay puts entities in any more */
+    bool is_unordered;     /* a replay met a moved record: to be sorted when it ends */
+    struct ladder *ladder; /* NULL: nobody looks for numbers */
     const struct collection_observer *observer;
     void *observer_context;
     struct index **indexes;
@@ -119,6 +121,8 @@ static void let_go(struct collection *c, struct entity *e)
     c->bytes -= entity_bytes(e);
     unindex_entity(c, e);
     store_forget(c->store, &e->stored);
+    if (c->ladder != NULL)
+        ladder_removing(c->ladder, &c->entities, &e->order);
     list_remove(&c->entities, &e->order);
     blob_unref(TAKE(e->json));
 }
@@ -138,6 +142,9 @@ void collection_free(struct collection *c)
         free_at_end(c, entity_at(at));
     drop_indexes(c);
     map_done(&c->by_id);
+    if (c->ladder != NULL)
+        ladder_done(c->ladder);
+    mem_free(c->ladder);
     mem_free(c->unmapped);
     arena_done(&c->scratch);
     mem_free(c->name);
@@ -224,6 +231,8 @@ static struct entity *insert(struct collection *c, const struct record_entity *r
     if (last != NULL && last->object_no > e->object_no)
         c->is_unordered = true;
     list_push_back(&c->entities, &e->order);
+    if (c->ladder != NULL && c->is_loaded)
+        ladder_added(c->ladder, &e->order);
     if (c->is_loaded)
         map_add(&c->by_id, e);
     else
@@ -323,6 +332,8 @@ void collection_loaded(struct collection *c)
     if (c->is_unordered)
         list_sort(&c->entities, comes_before);
     c->is_unordered = false;
+    if (c->ladder != NULL)
+        ladder_build(c->ladder, &c->entities);
     if (c->index_count == 0 && c->observer == NULL)
         return;
     LIST_EACH(&c->entities, at) {
@@ -383,6 +394,28 @@ struct entity *collection_first(const struct collection *c)
 struct entity *collection_next(const struct collection *c, const struct entity *e)
 {
     return entity_at(list_next(&c->entities, &e->order));
+}
+
+struct entity *collection_last(const struct collection *c)
+{
+    return entity_at(list_last(&c->entities));
+}
+
+static uint64_t number_of(const struct list_link *link)
+{
+    return CONTAINER_OF_CONST(link, struct entity, order)->object_no;
+}
+
+void collection_keep_ladder(struct collection *c)
+{
+    MUST(c->ladder == NULL && list_empty(&c->entities));
+    c->ladder = NEW(struct ladder);
+    ladder_init(c->ladder, number_of);
+}
+
+struct entity *collection_after(const struct collection *c, uint64_t object_no)
+{
+    return entity_at(ladder_after(c->ladder, &c->entities, object_no));
 }
 
 /* A record that the cleaner moved is newer than the version that it holds. */
