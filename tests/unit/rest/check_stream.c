@@ -302,6 +302,20 @@ START_TEST(what_was_forgotten_before_it_came_there_it_is_told_of)
 }
 END_TEST
 
+START_TEST(an_id_is_one_number)
+{
+    rumour();
+    settle();
+    ask_with(STREAM "\nLast-Event-ID: 1\nLast-Event-ID: 2", "GET", "/Svc.Event", NULL);
+    ck_problem(ERR_INVALID_CONDITION_VALUE, "'1, 2' is no ObjectNo");
+    ask_with(STREAM "\nLast-Event-ID: 1000", "GET", "/Svc.Event", NULL);
+    ck_problem(ERR_INVALID_CONDITION_VALUE, "1000 is no ObjectNo that there has been");
+    listen_with(&clients[0], STREAM "\nLast-Event-ID:", "/Svc.Event");
+    settle();
+    ck_assert_str_eq(got(&clients[0]), ":;");
+}
+END_TEST
+
 START_TEST(it_may_be_closed_at_any_time)
 {
     listen_to(&clients[0], "/Svc.Event/ObjectNo%3E0");
@@ -432,6 +446,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, who_is_slow_reads_on_when_it_can);
     tcase_add_test(tc, silence_is_broken_by_a_comment);
     tcase_add_test(tc, what_was_forgotten_before_it_came_there_it_is_told_of);
+    tcase_add_test(tc, an_id_is_one_number);
     tcase_add_test(tc, it_may_be_closed_at_any_time);
     tcase_add_test(tc, there_are_no_more_than_the_limit);
     tcase_add_test(tc, who_has_most_makes_room_for_others);
