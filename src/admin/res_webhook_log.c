@@ -88,7 +88,7 @@ static uint64_t stream_forgotten(const struct call *call)
 
 static void *stream_after(const struct call *call, uint64_t number)
 {
-    return collection_after(call->resource->collection, number);
+    return collection_above(call->resource->collection, number);
 }
 
 static void *stream_next(const struct call *call, const void *object)

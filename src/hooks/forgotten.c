@@ -59,7 +59,6 @@ struct forgotten *forgotten_new(struct hooks *hooks)
 
     f->own = store_collection(hooks->store, own_name);
     f->log = store_collection(hooks->store, webhook_log_resource);
-    collection_keep_ladder(f->log);
     collection_observe(f->own, &observer, f);
     return f;
 }

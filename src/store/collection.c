@@ -22,13 +22,13 @@ struct collection {
     size_t name_bytes;
     struct map by_id;
     struct list entities; /* by object_no once loaded */
+    struct ladder ladder; /* into these, once loaded */
     /* New ones of a replay that are not in by_id yet: they go in together, which is faster. */
     struct map_slot *unmapped;
     size_t unmapped_count, unmapped_size;
     uint64_t version, bytes;
-    bool is_loaded;        /* no replay puts entities in any more */
-    bool is_unordered;     /* a replay met a moved record: to be sorted when it ends */
-    struct ladder *ladder; /* NULL: nobody looks for numbers */
+    bool is_loaded;    /* no replay puts entities in any more */
+    bool is_unordered; /* a replay met a moved record: to be sorted when it ends */
     const struct collection_observer *observer;
     void *observer_context;
     struct index **indexes;
@@ -49,6 +49,11 @@ static struct span entity_key(const void *item)
     return uuid_key(&e->id);
 }
 
+static uint64_t number_of(const struct list_link *link)
+{
+    return CONTAINER_OF_CONST(link, struct entity, order)->object_no;
+}
+
 struct collection *collection_new(struct store *s, struct span name, struct span folded)
 {
     struct collection *c = NEW(struct collection);
@@ -60,6 +65,7 @@ struct collection *collection_new(struct store *s, struct span name, struct span
     c->name_bytes = name.n;
     map_init_own(&c->by_id, entity_key);
     list_init(&c->entities);
+    ladder_init(&c->ladder, number_of);
     list_init(&c->kept_walks);
     arena_init(&c->scratch);
     return c;
@@ -121,8 +127,7 @@ static void let_go(struct collection *c, struct entity *e)
     c->bytes -= entity_bytes(e);
     unindex_entity(c, e);
     store_forget(c->store, &e->stored);
-    if (c->ladder != NULL)
-        ladder_removing(c->ladder, &c->entities, &e->order);
+    ladder_removing(&c->ladder, &c->entities, &e->order);
     list_remove(&c->entities, &e->order);
     blob_unref(TAKE(e->json));
 }
@@ -138,13 +143,11 @@ void collection_free(struct collection *c)
     if (c == NULL)
         return;
     MUST(list_empty(&c->kept_walks));
+    ladder_done(&c->ladder);
     LIST_EACH(&c->entities, at)
         free_at_end(c, entity_at(at));
     drop_indexes(c);
     map_done(&c->by_id);
-    if (c->ladder != NULL)
-        ladder_done(c->ladder);
-    mem_free(c->ladder);
     mem_free(c->unmapped);
     arena_done(&c->scratch);
     mem_free(c->name);
@@ -231,12 +234,12 @@ static struct entity *insert(struct collection *c, const struct record_entity *r
     if (last != NULL && last->object_no > e->object_no)
         c->is_unordered = true;
     list_push_back(&c->entities, &e->order);
-    if (c->ladder != NULL && c->is_loaded)
-        ladder_added(c->ladder, &e->order);
-    if (c->is_loaded)
+    if (c->is_loaded) {
         map_add(&c->by_id, e);
-    else
+        ladder_added(&c->ladder, &e->order);
+    } else {
         map_later(c, e);
+    }
     return e;
 }
 
@@ -332,8 +335,7 @@ void collection_loaded(struct collection *c)
     if (c->is_unordered)
         list_sort(&c->entities, comes_before);
     c->is_unordered = false;
-    if (c->ladder != NULL)
-        ladder_build(c->ladder, &c->entities);
+    ladder_build(&c->ladder, &c->entities);
     if (c->index_count == 0 && c->observer == NULL)
         return;
     LIST_EACH(&c->entities, at) {
@@ -391,6 +393,11 @@ struct entity *collection_first(const struct collection *c)
     return entity_at(list_first(&c->entities));
 }
 
+struct entity *collection_above(const struct collection *c, uint64_t object_no)
+{
+    return entity_at(ladder_after(&c->ladder, &c->entities, object_no));
+}
+
 struct entity *collection_next(const struct collection *c, const struct entity *e)
 {
     return entity_at(list_next(&c->entities, &e->order));
@@ -399,23 +406,6 @@ struct entity *collection_next(const struct collection *c, const struct entity *
 struct entity *collection_last(const struct collection *c)
 {
     return entity_at(list_last(&c->entities));
-}
-
-static uint64_t number_of(const struct list_link *link)
-{
-    return CONTAINER_OF_CONST(link, struct entity, order)->object_no;
-}
-
-void collection_keep_ladder(struct collection *c)
-{
-    MUST(c->ladder == NULL && list_empty(&c->entities));
-    c->ladder = NEW(struct ladder);
-    ladder_init(c->ladder, number_of);
-}
-
-struct entity *collection_after(const struct collection *c, uint64_t object_no)
-{
-    return entity_at(ladder_after(c->ladder, &c->entities, object_no));
 }
 
 /* A record that the cleaner moved is newer than the version that it holds. */
@@ -470,8 +460,9 @@ void collection_walk(struct collection *c, const struct conditions *conditions,
         if (walk.next == NULL)
             break;
     }
+    walk.above = conditions_above(conditions, SPAN("ObjectNo"));
     if (walk.bucket == NULL && !walk.single)
-        walk.next = collection_first(c);
+        walk.next = walk.above == 0 ? collection_first(c) : collection_above(c, walk.above);
     *out_walk = walk;
 }
 
