@@ -10,6 +10,7 @@ struct deliveries;
 struct egress_rules;
 struct events;
 struct fetcher;
+struct forgotten;
 struct limits;
 struct loop;
 struct metrics;
@@ -53,6 +54,7 @@ struct hooks {
     struct webhooks *webhooks;
     struct shares *shares;
     struct deliveries *deliveries;
+    struct forgotten *forgotten;
     struct retention *retention;
     struct worst worst; /* by the lanes' worst_entry */
 };

@@ -37,6 +37,11 @@
       "Requests that took too long for one turn, and gave way to others")                          \
     X(longest_turn_ns, seconds, "gauge", "svc_request_turn_longest_seconds", "",                   \
       "Most processor time that one request has taken in one turn, if it took any to speak of")    \
+    X(streams, count, "gauge", "svc_streams_open", "", "Streams open now: what Streams bounds")    \
+    X(stream_entities, count, "counter", "svc_stream_entities_total", "",                          \
+      "Entities written for streams, each once for all streams of one view")                       \
+    X(stream_gaps, count, "counter", "svc_stream_gaps_total", "",                                  \
+      "Gaps that streams were told of: retention was there first")                                 \
     X(client_addresses, count, "gauge", "svc_client_addresses", "",                                \
       "Client addresses that the limits per address know of")                                      \
     X(events, count, "counter", "svc_events_total", "", "Events raised")                           \
@@ -152,7 +157,8 @@ enum metric_status {
     X(METRIC_INCOMING_BYTES, "IncomingBytes")                                                      \
     X(METRIC_UNREAD_BYTES, "UnreadBytes")                                                          \
     X(METRIC_ANSWER_BYTES, "AnswerBytes")                                                          \
-    X(METRIC_CHANGE_BYTES, "ChangeBytes")
+    X(METRIC_CHANGE_BYTES, "ChangeBytes")                                                          \
+    X(METRIC_STREAMS, "Streams")
 
 enum metric_limit {
 #define METRIC_LIMIT_AS_ENUM(symbol, name) symbol,
@@ -169,7 +175,8 @@ enum metric_limit {
     X(METRIC_PAYLOADS, "Payloads")      /* of events, in memory */                                 \
     X(METRIC_ERROR_LOG, "Error")        /* Svc.Admin.Error */                                      \
     X(METRIC_ATTEMPT_LOG, "WebhookLog") /* Svc.Admin.WebhookLog */                                 \
-    X(METRIC_EVENTS, "Event")           /* Svc.Event, in memory or in the journal */
+    X(METRIC_EVENTS, "Event")           /* Svc.Event, in memory or in the journal */               \
+    X(METRIC_STREAM_TEXTS, "Streams")   /* texts that are kept for several streams */
 
 enum metric_holder {
 #define METRIC_HOLDER_AS_ENUM(symbol, name) symbol,

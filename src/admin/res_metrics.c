@@ -21,6 +21,7 @@
 #include "rest/metrics.h"
 #include "rest/response.h"
 #include "rest/schema.h"
+#include "rest/stream.h"
 #include "store/collection.h"
 #include "store/store.h"
 #include "store/turn.h"
@@ -91,6 +92,7 @@ static void collect_ledger(const struct service *s, struct metrics *m)
     m->ledger[METRIC_ERROR_LOG] = retention_error_bytes(s->hooks.retention);
     m->ledger[METRIC_ATTEMPT_LOG] = retention_log_bytes(s->hooks.retention);
     m->ledger[METRIC_EVENTS] = events_bytes(s->hooks.events);
+    m->ledger[METRIC_STREAM_TEXTS] = streams_bytes(s->rest.streams);
 }
 
 static void collect(struct service *s)
@@ -102,6 +104,7 @@ static void collect(struct service *s)
     collect_entities(s, m);
     collect_ledger(s, m);
     m->scans = evaluations_count(s->rest.evaluations);
+    m->streams = streams_count(s->rest.streams);
     m->client_addresses = clients_count(s->rest.clients);
     m->resident_bytes = process_resident_bytes();
     m->heap_bytes = mem_bytes();
