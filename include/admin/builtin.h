@@ -22,7 +22,8 @@ struct service;
     X(res_webhook_log)                                                                             \
     X(res_delivery)                                                                                \
     X(res_metrics)                                                                                 \
-    X(res_health)
+    X(res_health)                                                                                  \
+    X(res_openapi)
 
 #define BUILTIN_AS_EXTERN(definition) extern const struct resource_definition definition;
 BUILTIN_RESOURCES(BUILTIN_AS_EXTERN)

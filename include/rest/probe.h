@@ -1,6 +1,7 @@
 /* Paths that browsers and orchestrators ask every server for, whatever else it serves: /livez,
  * /readyz, /favicon.ico, /robots.txt (docs/specification.md, section 11). They come before
- * resources, take no key, tell no detail and store no error. */
+ * resources, take no key, tell no detail and store no error. So does /openapi.json, but that it is
+ * answered as the resource Svc.OpenApi is, to the same keys. */
 #ifndef REST_PROBE_H
 #define REST_PROBE_H
 
@@ -9,7 +10,8 @@
 struct call;
 
 /* Answers when the target is one of them, below the base path and spelled exactly; what follows a
- * `?` is passed over. A method other than GET and HEAD is 405. */
+ * `?` is passed over. A method other than GET and HEAD is 405. Of GET and HEAD of /openapi.json it
+ * only notes, in call->asks_for_openapi, what they mean. */
 bool probe_answer(struct call *call);
 
 #endif

@@ -420,16 +420,6 @@ static struct err *check_signing(struct call *call, const struct draft *draft)
     return NULL;
 }
 
-static struct err *check_tags(struct call *call, const struct draft *draft)
-{
-    struct json_value tags = draft_value(draft, SPAN("Tags"), call->arena);
-
-    for (struct json_value v = json_first(tags); json_exists(v); v = json_next(tags, v))
-        if (json_type(v) != JSON_STRING)
-            return ERR(ERR_INVALID_ENTITY, "an element is not a string");
-    return NULL;
-}
-
 /* Tenant and Owner. ------------------------------------------------------------------------ */
 
 /* Whether the write leaves the member as it is stored. */
@@ -684,7 +674,6 @@ struct err *webhook_check(const struct egress_rules *egress, struct call *call, 
     TRY(invalid("CustomPayloadRequest", check_custom(call, draft, old)));
     TRY(invalid("Delivery", check_delivery(call, draft)));
     TRY(invalid("Signing", check_signing(call, draft)));
-    TRY(invalid("Tags", check_tags(call, draft)));
     TRY(check_kept(call, draft, old));
     TRY(check_tenant(call, draft, old));
     TRY(check_owner(call, draft, old, event));

@@ -47,10 +47,9 @@ static const struct probe {
     struct span path;
     void (*answer)(const struct rest *rest, struct response *response);
 } probes[] = {
-    {SPAN_INIT("/livez"), answer_live},
-    {SPAN_INIT("/readyz"), answer_ready},
-    {SPAN_INIT("/favicon.ico"), answer_icon},
-    {SPAN_INIT("/robots.txt"), answer_robots},
+    {SPAN_INIT("/livez"), answer_live},       {SPAN_INIT("/readyz"), answer_ready},
+    {SPAN_INIT("/favicon.ico"), answer_icon}, {SPAN_INIT("/robots.txt"), answer_robots},
+    {SPAN_INIT("/openapi.json"), NULL}, /* another name of a resource, with all that comes of it */
 };
 
 /* Of a target; the absent span when it is not below the base path. */
@@ -76,6 +75,13 @@ static void answer(const struct call *call, const struct probe *probe)
     response_add_own_header(response, SPAN("Allow"), SPAN("GET, HEAD"));
 }
 
+static bool answers_as_resource(struct call *call, const struct probe *probe)
+{
+    call->asks_for_openapi =
+        probe->answer == NULL && (call->method == METHOD_GET || call->method == METHOD_HEAD);
+    return call->asks_for_openapi;
+}
+
 bool probe_answer(struct call *call)
 {
     struct span path;
@@ -86,6 +92,8 @@ bool probe_answer(struct call *call)
     for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
         if (path.n != probes[i].path.n || !span_eq(path, probes[i].path))
             continue;
+        if (answers_as_resource(call, &probes[i]))
+            return false;
         answer(call, &probes[i]);
         return true;
     }

@@ -13,11 +13,12 @@ static const struct {
     const char *method, *target;
     int status;
 } asked[] = {
-    {"GET", "/livez", 200},   {"HEAD", "/livez", 200},     {"GET", "/readyz?leader", 200},
-    {"GET", "/readyz?", 200}, {"GET", "/robots.txt", 200}, {"GET", "/favicon.ico", 204},
-    {"POST", "/livez", 405},  {"OPTIONS", "/readyz", 405}, {"REPORT", "/robots.txt", 405},
-    {"GET", "/Livez", 401},   {"GET", "/livez/", 401},     {"GET", "/livez/_", 401},
-    {"GET", "/%6civez", 401}, {"GET", "/x/livez", 401},    {"GET", "?/livez", 401},
+    {"GET", "/livez", 200},        {"HEAD", "/livez", 200},     {"GET", "/readyz?leader", 200},
+    {"GET", "/readyz?", 200},      {"GET", "/robots.txt", 200}, {"GET", "/favicon.ico", 204},
+    {"POST", "/livez", 405},       {"OPTIONS", "/readyz", 405}, {"REPORT", "/robots.txt", 405},
+    {"GET", "/Livez", 401},        {"GET", "/livez/", 401},     {"GET", "/livez/_", 401},
+    {"GET", "/%6civez", 401},      {"GET", "/x/livez", 401},    {"GET", "?/livez", 401},
+    {"PUT", "/openapi.json", 405},
 };
 
 START_TEST(they_are_exact_paths)
@@ -49,10 +50,26 @@ START_TEST(who_drains_is_not_ready)
 }
 END_TEST
 
+/* It is answered as the resource is: who has no key is told so. */
+START_TEST(a_document_needs_a_key)
+{
+    ck_asks(401, "GET", "/openapi.json", NULL);
+    ask_with("Authorization: apikey admin", "GET", "/openapi.json?x=1", NULL);
+    ck_status(200);
+    ck_member_eq("openapi", "\"3.1.0\"");
+    asking.service->rest.base_path = SPAN("/v1");
+    ask_with("Authorization: apikey admin", "HEAD", "/v1/openapi.json", NULL);
+    ck_status(200);
+    ask_with("Authorization: apikey admin", "GET", "/openapi.json", NULL);
+    ck_status(400);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, setup, asking_close);
     tcase_add_loop_test(tc, they_are_exact_paths, 0, ARRAY_LEN(asked));
     tcase_add_test(tc, they_are_below_the_base_path);
     tcase_add_test(tc, who_drains_is_not_ready);
+    tcase_add_test(tc, a_document_needs_a_key);
 }
