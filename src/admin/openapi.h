@@ -40,6 +40,7 @@ void openapi_add_paths(struct openapi *d);
 void openapi_add_webhooks(struct openapi *d);
 /* Members of `components.parameters`: what the paths refer to, and the webhooks. */
 void openapi_add_parameters(struct openapi *d);
+void openapi_add_headers(struct openapi *d); /* of components.headers */
 void openapi_add_webhook_parameters(struct openapi *d);
 
 /* Of the schemas of one resource. No resource can be declared that is called as one of them. */

@@ -8,6 +8,9 @@
 
 #define READS (METHOD_BIT(METHOD_GET) | METHOD_BIT(METHOD_HEAD))
 #define CHANGES (METHOD_BIT(METHOD_PATCH) | METHOD_BIT(METHOD_PUT) | METHOD_BIT(METHOD_DELETE))
+/* Those that are answered with what they have changed. */
+#define ANSWERED_CHANGES                                                                           \
+    (METHOD_BIT(METHOD_POST) | METHOD_BIT(METHOD_PATCH) | METHOD_BIT(METHOD_PUT))
 /* Those that begin by finding entities. */
 #define FINDS (READS | CHANGES | METHOD_BIT(METHOD_REPORT))
 
@@ -209,27 +212,45 @@ static void add_answer_body(struct openapi *d, const struct openapi_resource *r)
     buf_add_str(b, "}}}");
 }
 
-static void add_header_field(struct buf *b, const char *name, const char *meaning)
+/* Header fields of answers, and what they come with. */
+static const struct field {
+    struct span name;
+    unsigned methods;
+    bool only_created;
+    const char *meaning;
+} fields[] = {
+    {SPAN_INIT("Svc-count"), READS, false, "How many entities the answer holds"},
+    {SPAN_INIT("Svc-pager"), READS, false, "URI of the next page, below the base path"},
+    {SPAN_INIT("Svc-info"), ANSWERED_CHANGES, false, "What was done, in words"},
+    {SPAN_INIT("Location"), METHOD_BIT(METHOD_POST) | METHOD_BIT(METHOD_PUT), true,
+     "Of the one that was inserted"},
+    {SPAN_INIT("ETag"), READS | ANSWERED_CHANGES, false, "Where the answer holds one entity"},
+};
+
+void openapi_add_headers(struct openapi *d)
 {
-    json_add_name(b, span_str(name));
-    buf_printf(b, "{\"description\":\"%s\",\"schema\":{\"type\":\"string\"}}", meaning);
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        bool is_used = (d->methods & fields[i].methods) != 0;
+
+        if (!is_used && !(d->has_asking && (fields[i].methods & READS) != 0))
+            continue;
+        json_add_name(d->out, fields[i].name);
+        buf_printf(d->out, "{\"description\":\"%s\",\"schema\":{\"type\":\"string\"}}",
+                   fields[i].meaning);
+    }
 }
 
 static void add_answer_headers(struct openapi *d, enum method method, int status)
 {
-    struct buf *b = d->out;
-
-    buf_add_str(b, ",\"headers\":{");
-    if ((READS & METHOD_BIT(method)) != 0) {
-        add_header_field(b, "Svc-count", "How many entities the answer holds");
-        add_header_field(b, "Svc-pager", "URI of the next page, below the base path");
-    } else {
-        add_header_field(b, "Svc-info", "What was done, in words");
+    buf_add_str(d->out, ",\"headers\":{");
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        if ((fields[i].methods & METHOD_BIT(method)) == 0 ||
+            (fields[i].only_created && status != 201))
+            continue;
+        json_add_name(d->out, fields[i].name);
+        buf_printf(d->out, "{\"$ref\":\"#/components/headers/%.*s\"}", SPAN_FMT(fields[i].name));
     }
-    if (status == 201)
-        add_header_field(b, "Location", "Of the one that was inserted");
-    add_header_field(b, "ETag", "Where the answer holds one entity");
-    buf_add_char(b, '}');
+    buf_add_char(d->out, '}');
 }
 
 /* Which success has which meaning, and a body where the key may read what it has written. */

@@ -48,7 +48,7 @@ class OpenApiCase(harness.ServerCase):
         used = set(references(document))
         for reference in used:
             find(document, reference)
-        for kind in ("schemas", "parameters", "responses"):
+        for kind in ("schemas", "parameters", "responses", "headers"):
             for name in document["components"][kind]:
                 self.assertIn(f"#/components/{kind}/{name}", used)
         names = [operation["operationId"] for _, _, operation in operations(document)]
