@@ -16,6 +16,9 @@ struct webhook_owner {
     struct list webhooks; /* struct webhook, by its `owned` */
     struct span tenant;   /* empty: none */
     struct span name;     /* empty: made when no key was required */
+    /* What was asked last: may it have the events of this resource? NULL: nothing was. */
+    const struct resource *asked;
+    bool reads;
 };
 
 struct webhook_owners *webhook_owners_new(void);
@@ -29,6 +32,12 @@ struct webhook_owner *webhook_owner_get(struct webhook_owners *o, struct span te
 void webhook_owner_put(struct webhook_owners *o, struct webhook_owner *owner);
 void webhook_owners_each(const struct webhook_owners *o, void (*visit)(void *owner, void *arg),
                          void *arg);
+/* Its key; NULL: it has all rights. ERR_NOT_AUTHORIZED: it is gone or has expired. */
+struct err *webhook_owner_key(const struct webhook_owner *owner, const struct access *access,
+                              const struct access_key **out_key) MUST_USE;
+/* The same as webhook_owner_check, remembered for the events that follow. */
+bool webhook_owner_reads(struct webhook_owner *owner, const struct access *access,
+                         const struct resource *event);
 /* May its webhooks have the events of this resource? ERR_NOT_AUTHORIZED says why not: the key is
  * gone, or may not GET it. */
 struct err *webhook_owner_check(const struct webhook_owner *owner, const struct access *access,

@@ -66,6 +66,9 @@ struct resource_ops {
     /* Appends what the answer to a POST shows of an entity that it stored, whatever the client
      * prefers: what is shown but once. */
     void (*answer)(struct call *call, struct span json, struct buf *b);
+    /* Has the request, whatever its method, made what is shown but once? Only then `answer` is
+     * asked, also for a key that may not GET the resource. NULL: each POST has. */
+    bool (*has_made)(const struct call *call);
     /* Appends the entity as this key, which may not GET everything, may see it, by its rights on
      * other resources. `context` is the resource's. NULL: as it is. */
     void (*limit)(void *context, const struct access_key *key, struct buf *b, struct span json,

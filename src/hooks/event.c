@@ -16,9 +16,9 @@
 #include "base/must.h"
 #include "base/text.h"
 #include "hooks/delivery.h"
+#include "hooks/event_match.h"
 #include "hooks/hooks.h"
 #include "hooks/webhook.h"
-#include "match/matchers.h"
 #include "rest/metrics.h"
 #include "rest/resource.h"
 #include "store/change.h"
@@ -53,6 +53,7 @@ struct events {
     uint64_t version;
     struct payloads *payloads;
     struct event_chain *raising; /* of what was raised last, which is applied next */
+    uint64_t matched;            /* so many events were put to the webhooks */
 };
 
 static struct event *event_at(struct list_link *link)
@@ -465,53 +466,8 @@ void events_free(struct events *e)
     mem_free(e);
 }
 
-/* Collects the webhooks that an event is to be sent to. */
-struct matched {
-    const struct webhook *only; /* NULL: all */
-    const struct change *change;
-    struct buf ids;
-    struct buf refused; /* struct refused: of those that are dead at once */
-    uint32_t count, refused_count;
-};
-
-struct refused {
-    uint32_t place;
-    enum delivery_refusal why;
-};
-
-static void on_found(void *context, struct matcher_entry *entry)
-{
-    struct matched *matched = context;
-    struct webhook *w = CONTAINER_OF(entry, struct webhook, entry);
-    struct refused refused = {.place = matched->count};
-
-    if (matched->only != NULL && w != matched->only)
-        return;
-    refused.why = delivery_admit(w, matched->change);
-    if (refused.why != DELIVERY_ADMITTED) {
-        buf_add(&matched->refused, span_of((const char *)&refused, sizeof(refused)));
-        matched->refused_count++;
-    }
-    buf_add(&matched->ids, uuid_key(&w->entity->id));
-    matched->count++;
-}
-
-static void match(struct hooks *hooks, const struct event_draft *draft, struct arena *a,
-                  struct matched *matched)
-{
-    struct matchers *matchers = draft->resource->matchers;
-    struct metrics *m = hooks->metrics;
-    struct matcher_stats before, after;
-
-    matchers_stats(matchers, draft->tenant, &before);
-    matchers_match(matchers, draft->tenant, draft->entities, a, on_found, matched);
-    matchers_stats(matchers, draft->tenant, &after);
-    m->predicates += after.evaluated - before.evaluated;
-    m->selectors += after.looked_at - before.looked_at;
-}
-
 static void add_record(struct change *change, const struct event_draft *draft,
-                       const struct matched *matched, const struct event_raised *raised)
+                       const struct event_matched *matched, const struct event_raised *raised)
 {
     const struct record_event record = {
         .id = raised->id,
@@ -531,11 +487,11 @@ static void add_record(struct change *change, const struct event_draft *draft,
     change_end(change, RECORD_EVENT, 1 + matched->count);
 }
 
-static void add_dead(struct hooks *hooks, struct change *change, const struct matched *matched,
-                     const struct event_raised *raised)
+static void add_dead(struct hooks *hooks, struct change *change,
+                     const struct event_matched *matched, const struct event_raised *raised)
 {
     struct span why[] = {[DELIVERY_PAST_WEBHOOK] = {NULL, 0}, [DELIVERY_PAST_ACCOUNT] = {NULL, 0}};
-    struct refused refused;
+    struct event_refused refused;
     struct uuid webhook;
 
     for (uint32_t i = 0; i < matched->refused_count; i++) {
@@ -553,7 +509,7 @@ static void add_dead(struct hooks *hooks, struct change *change, const struct ma
 struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, struct change *change,
                         struct event_raised *out_raised)
 {
-    struct matched matched = {.only = draft->only, .change = change};
+    struct event_matched matched = {.hooks = hooks, .draft = draft, .change = change};
     struct event_raised raised = {
         .id = uuid_new(),
         .object_no = change_next_serial(change),
@@ -564,7 +520,8 @@ struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, st
     TRY(check_chain(hooks, draft, change));
     buf_init(&matched.ids, BUF_NO_CAP);
     buf_init(&matched.refused, BUF_NO_CAP);
-    match(hooks, draft, change->arena, &matched);
+    matched.no = ++hooks->events->matched;
+    event_match(&matched);
     raised.webhooks = matched.count;
     e = deliveries_check_room(hooks->deliveries, change, matched.count - matched.refused_count);
     if (e == NULL) {

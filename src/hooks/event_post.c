@@ -179,7 +179,7 @@ static struct err *send_to_one(struct posting *p, struct span id, struct event_d
     if (w->is_paused)
         return ERR(ERR_CONFLICT, "WebhookId: webhook '%.*s' is paused, its deliveries wait",
                    SPAN_FMT(id));
-    if (w->event_resource != draft->resource)
+    if (!webhook_selects(w, draft->resource))
         return ERR(ERR_INVALID_ENTITY, "WebhookId: the EventSelector of '%.*s' is not on '%.*s'",
                    SPAN_FMT(id), SPAN_FMT(draft->resource->name));
     if (webhook_tenant(w).n > 0 && !span_eq(webhook_tenant(w), draft->tenant))

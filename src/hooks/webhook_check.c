@@ -7,8 +7,9 @@
 #include "fetch/fetch.h"
 #include "hooks/lane.h"
 #include "hooks/selector.h"
-#include "hooks/sign.h"
 #include "hooks/webhook.h"
+#include "hooks/webhook_selection.h"
+#include "hooks/webhook_signing.h"
 #include "query/query.h"
 #include "rest/access.h"
 #include "rest/call.h"
@@ -286,38 +287,71 @@ static struct err *check_destination(const struct egress_rules *egress, struct c
     return NULL;
 }
 
-/* The event resource is NULL when the selector leads nowhere and need not. */
-static struct err *check_selector(struct call *call, struct draft *draft, const struct entity *old,
-                                  struct resource **out_event)
-{
-    struct span name = SPAN("EventSelector");
-    struct selector selector;
-    struct err *e =
-        selector_parse(call->rest->resources, draft_string(draft, name, call->arena), call->key,
-                       (size_t)call->rest->limits->conditions, call->arena, &selector);
+/* What is selected. ------------------------------------------------------------------------ */
 
-    if (e != NULL && is_kept_reference(call, draft, old, name)) {
-        err_free(e);
-        *out_event = NULL;
-        return NULL;
-    }
-    if (e != NULL)
-        return err_prefix(e, "EventSelector: ");
-    draft_set(draft, name, json_of(call->arena, selector.normal));
-    *out_event = selector.resource;
+/* Of a write that leaves members out, a POST with safepost included. */
+static bool is_left(const struct call *call, const struct draft *draft, const struct entity *old,
+                    struct span name)
+{
+    return call->method != METHOD_PUT && is_unwritten(call, draft, old, name);
+}
+
+/* A PATCH that writes one of the two members empties the other. */
+static void empty_other(const struct call *call, struct draft *draft, const struct entity *old)
+{
+    if (is_left(call, draft, old, webhook_selectors_name))
+        draft_set(draft, webhook_selectors_name, SPAN("null"));
+    else if (is_left(call, draft, old, webhook_selector_name))
+        draft_set(draft, webhook_selector_name, SPAN("null"));
+}
+
+static struct err *check_selectors(struct call *call, struct draft *draft, const struct entity *old,
+                                   struct webhook_selection *selection)
+{
+    struct err *e;
+
+    if (webhook_has_both(draft))
+        empty_other(call, draft, old);
+    TRY(webhook_choose_selectors(draft, selection));
+    e = webhook_check_selectors(call, draft, selection);
+    if (e == NULL || !is_kept_reference(call, draft, old, selection->member))
+        return e;
+    err_free(e);
+    selection->count = 0;
     return NULL;
 }
 
 static struct err *check_content_type(struct call *call, const struct draft *draft,
-                                      const struct resource *event)
+                                      const struct webhook_selection *selection)
 {
     struct json_value headers = draft_value(draft, SPAN("Headers"), call->arena);
     struct json_value type = json_member_fold(headers, SPAN("Content-Type"));
     enum format format;
 
-    if (!json_exists(type) || event == NULL || event->is_binary_event)
+    if (!json_exists(type) || !webhook_selects_entities(selection))
         return NULL;
     return negotiate_written_type(json_string(type, call->arena), &format);
+}
+
+/* An envelope is JSON, around entities. */
+static struct err *check_format(struct call *call, const struct draft *draft,
+                                const struct webhook_selection *selection)
+{
+    struct json_value headers = draft_value(draft, SPAN("Headers"), call->arena);
+    struct json_value type = json_member_fold(headers, SPAN("Content-Type"));
+    struct json_value name = draft_value(draft, SPAN("Format"), call->arena);
+    enum format format = FORMAT_JSON;
+
+    if (!span_eq(json_string(name, call->arena), webhook_format_names.values[WEBHOOK_STANDARD]))
+        return NULL;
+    if (webhook_selects_bytes(selection))
+        return ERR(ERR_INVALID_ENTITY, "StandardWebhooks is not for events with a binary payload");
+    if (json_exists(type))
+        TRY(negotiate_written_type(json_string(type, call->arena), &format));
+    if (format == FORMAT_JSON)
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY, "StandardWebhooks is JSON, and Headers.Content-Type is '%.*s'",
+               SPAN_FMT(format_media_type(format)));
 }
 
 /* CustomPayloadRequest. -------------------------------------------------------------------- */
@@ -377,7 +411,7 @@ static struct err *check_custom(struct call *call, struct draft *draft, const st
     return NULL;
 }
 
-/* Delivery and Signing. -------------------------------------------------------------------- */
+/* Delivery. -------------------------------------------------------------------------------- */
 
 static struct err *check_delivery(struct call *call, const struct draft *draft)
 {
@@ -386,26 +420,6 @@ static struct err *check_delivery(struct call *call, const struct draft *draft)
     struct retry_policy policy;
 
     return json_type(schedule) == JSON_ARRAY ? retry_parse(schedule, &policy) : NULL;
-}
-
-static struct err *check_signing(struct call *call, const struct draft *draft)
-{
-    enum { MOST = 10 };
-    struct arena *a = call->arena;
-    struct json_value secrets =
-        json_member(draft_value(draft, SPAN("Signing"), a), SPAN("Secrets"));
-
-    if (!json_exists(secrets))
-        return NULL;
-    if (json_count(secrets) == 0 || json_count(secrets) > MOST)
-        return ERR(ERR_INVALID_ENTITY, "Secrets has %u elements, it must have 1 to %d",
-                   json_count(secrets), MOST);
-    for (struct json_value v = json_first(secrets); json_exists(v); v = json_next(secrets, v)) {
-        if (json_type(v) != JSON_STRING)
-            return ERR(ERR_INVALID_ENTITY, "a secret is not a string");
-        TRY(sign_check_secret(json_string(v, a)));
-    }
-    return NULL;
 }
 
 static struct err *check_tags(struct call *call, const struct draft *draft)
@@ -472,8 +486,9 @@ static bool is_changed(const struct call *call, const struct draft *draft, const
 static bool is_taken_over(const struct call *call, const struct draft *draft,
                           const struct entity *old)
 {
-    static const struct span names[] = {SPAN_INIT("EventSelector"), SPAN_INIT("Destination"),
-                                        SPAN_INIT("Headers"), SPAN_INIT("CustomPayloadRequest")};
+    static const struct span names[] = {SPAN_INIT("EventSelector"), SPAN_INIT("EventSelectors"),
+                                        SPAN_INIT("Destination"), SPAN_INIT("Headers"),
+                                        SPAN_INIT("CustomPayloadRequest")};
 
     if (old == NULL)
         return true;
@@ -484,8 +499,25 @@ static bool is_taken_over(const struct call *call, const struct draft *draft,
            span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("false"));
 }
 
+/* Of a pattern, anything. */
+static struct err *check_read(const struct call *call, const struct selector *selector)
+{
+    struct span *parts;
+    size_t count = 1;
+
+    if (selector->resource == NULL)
+        selector_narrow(selector, call->key, call->arena, &parts, &count);
+    else if (!access_allows(call->key, selector->resource->name, METHOD_GET))
+        return ERR(ERR_NOT_AUTHORIZED, "the API key may not GET '%.*s'",
+                   SPAN_FMT(selector->resource->name));
+    if (count > 0)
+        return NULL;
+    return ERR(ERR_NOT_AUTHORIZED, "the API key may GET nothing of '%.*s'",
+               SPAN_FMT(selector->normal));
+}
+
 static struct err *check_owner(struct call *call, struct draft *draft, const struct entity *old,
-                               const struct resource *event)
+                               const struct webhook_selection *selection)
 {
     if (!is_taken_over(call, draft, old))
         return NULL;
@@ -493,9 +525,12 @@ static struct err *check_owner(struct call *call, struct draft *draft, const str
         draft_set(draft, SPAN("Owner"), SPAN("null"));
         return NULL;
     }
-    if (event != NULL && !access_allows(call->key, event->name, METHOD_GET))
-        return ERR(ERR_NOT_AUTHORIZED, "EventSelector: the API key may not GET '%.*s'",
-                   SPAN_FMT(event->name));
+    for (size_t i = 0; i < selection->count; i++) {
+        struct err *e = check_read(call, &selection->items[i]);
+
+        if (e != NULL)
+            return err_prefix(e, "%.*s: ", SPAN_FMT(selection->member));
+    }
     draft_set(draft, SPAN("Owner"), json_of(call->arena, call->key->name));
     return NULL;
 }
@@ -526,9 +561,9 @@ static bool is_owner(const struct call *call, const struct entity *old)
 static bool leads_elsewhere(const struct call *call, const struct draft *draft,
                             const struct entity *old)
 {
-    static const struct span names[] = {SPAN_INIT("Destination"), SPAN_INIT("Method"),
-                                        SPAN_INIT("CustomPayloadRequest"), SPAN_INIT("Headers"),
-                                        SPAN_INIT("EventSelector")};
+    static const struct span names[] = {
+        SPAN_INIT("Destination"), SPAN_INIT("Method"),        SPAN_INIT("CustomPayloadRequest"),
+        SPAN_INIT("Headers"),     SPAN_INIT("EventSelector"), SPAN_INIT("EventSelectors")};
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (is_changed(call, draft, old, names[i]))
@@ -582,19 +617,20 @@ static void start_over(struct call *call, const struct draft *draft, const struc
 struct err *webhook_check(const struct egress_rules *egress, struct call *call, struct draft *draft,
                           const struct entity *old)
 {
-    struct resource *event;
+    struct webhook_selection selection;
 
     TRY(invalid("Headers", check_own_headers(call, draft)));
-    TRY(check_selector(call, draft, old, &event));
-    TRY(invalid("Headers", check_content_type(call, draft, event)));
+    TRY(check_selectors(call, draft, old, &selection));
+    TRY(invalid("Headers", check_content_type(call, draft, &selection)));
+    TRY(invalid("Format", check_format(call, draft, &selection)));
     TRY(invalid("Destination", check_destination(egress, call, draft, old)));
     TRY(invalid("CustomPayloadRequest", check_custom(call, draft, old)));
     TRY(invalid("Delivery", check_delivery(call, draft)));
-    TRY(invalid("Signing", check_signing(call, draft)));
+    TRY(invalid("Signing", webhook_check_signing(call, draft, old)));
     TRY(invalid("Tags", check_tags(call, draft)));
     TRY(check_kept(call, draft, old));
     TRY(check_tenant(call, draft, old));
-    TRY(check_owner(call, draft, old, event));
+    TRY(check_owner(call, draft, old, &selection));
     set_read_only(call, draft, old);
     start_over(call, draft, old);
     return NULL;

@@ -54,6 +54,7 @@ static struct webhook_owner *make(struct webhook_owners *o, struct span names, s
     memcpy(text, names.p, names.n);
     owner->tenant = span_of(text, tenant_bytes);
     owner->name = span_of(text + tenant_bytes + 1, names.n - tenant_bytes - 1);
+    owner->asked = NULL;
     list_init(&owner->webhooks);
     map_add(&o->by_names, owner);
     return owner;
@@ -86,22 +87,46 @@ void webhook_owners_each(const struct webhook_owners *o, void (*visit)(void *own
     map_each(&o->by_names, visit, arg);
 }
 
+struct err *webhook_owner_key(const struct webhook_owner *owner, const struct access *access,
+                              const struct access_key **out_key)
+{
+    const struct access_key *key = NULL;
+
+    if (access->required && owner->name.n > 0) {
+        key = access_find_named(access, owner->tenant, owner->name);
+        if (key == NULL)
+            return ERR(ERR_NOT_AUTHORIZED, "Owner: there is no API key '%.*s' any more",
+                       SPAN_FMT(owner->name));
+        if (access_has_expired(key))
+            return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' has expired",
+                       SPAN_FMT(owner->name));
+    }
+    *out_key = key;
+    return NULL;
+}
+
 struct err *webhook_owner_check(const struct webhook_owner *owner, const struct access *access,
                                 const struct resource *event)
 {
     const struct access_key *key;
 
-    if (!access->required || owner->name.n == 0)
-        return NULL;
-    key = access_find_named(access, owner->tenant, owner->name);
-    if (key == NULL)
-        return ERR(ERR_NOT_AUTHORIZED, "Owner: there is no API key '%.*s' any more",
-                   SPAN_FMT(owner->name));
-    if (access_has_expired(key))
-        return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' has expired",
-                   SPAN_FMT(owner->name));
+    TRY(webhook_owner_key(owner, access, &key));
     if (access_allows(key, event->name, METHOD_GET))
         return NULL;
     return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' may not GET '%.*s'",
                SPAN_FMT(owner->name), SPAN_FMT(event->name));
+}
+
+bool webhook_owner_reads(struct webhook_owner *owner, const struct access *access,
+                         const struct resource *event)
+{
+    struct err *e;
+
+    if (owner->asked == event)
+        return owner->reads;
+    e = webhook_owner_check(owner, access, event);
+    owner->asked = event;
+    owner->reads = e == NULL;
+    err_free(e);
+    return owner->reads;
 }

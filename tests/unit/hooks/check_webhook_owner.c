@@ -66,6 +66,14 @@ START_TEST(an_owner_answers_for_what_is_read)
     ck_fails(webhook_owner_check(&gone, &access, &shop), ERR_NOT_AUTHORIZED, "no API key 'g'");
     ck_fails(webhook_owner_check(&other, &access, &shop), ERR_NOT_AUTHORIZED, "no API key 't'");
     ck_ok(webhook_owner_check(&none, &access, &hr));
+    for (int again = 0; again < 2; again++) {
+        struct webhook_owner asked = key;
+
+        ck_assert(webhook_owner_reads(&asked, &access, &shop));
+        ck_assert(webhook_owner_reads(&asked, &access, &shop));
+        ck_assert(!webhook_owner_reads(&asked, &access, &hr));
+        ck_assert(webhook_owner_reads(&asked, &access, &shop));
+    }
     access.required = false;
     ck_ok(webhook_owner_check(&gone, &access, &hr));
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
