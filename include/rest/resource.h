@@ -168,7 +168,8 @@ struct err *resource_parse_query(const struct resource *resource, const struct u
 struct resource *resource_named(const struct resources *r, struct span name);
 /* A built-in one that has this folded name, or ends in it after a dot; NULL when there is none. */
 const struct resource *resource_builtin_ending(const struct resources *r, struct span folded);
-/* The shape of an event resource's payloads: of its Payload's resource; dynamic when undeclared. */
+/* The shape of an event resource's payloads: of its Payload's resource, else of its own Properties;
+ * dynamic when neither is declared. */
 const struct shape *resource_payload_shape(const struct resources *r, const struct resource *event);
 
 #endif
