@@ -36,7 +36,7 @@ void payloads_free(struct payloads *p);
 void payload_add(struct payloads *p, struct event *event, struct span payload,
                  const struct store_origin *origin);
 /* Its record is elsewhere now. */
-void payload_moved(struct event *event, const struct store_origin *origin);
+void payload_moved(struct payloads *p, struct event *event, const struct store_origin *origin);
 void payload_remove(struct payloads *p, struct event *event);
 /* A delivery more that has not ended, or one that has. */
 void payload_needed(struct payloads *p, struct event *event);

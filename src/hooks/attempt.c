@@ -271,11 +271,15 @@ static void drop_body(struct attempt *attempt)
     attempt->content_type = (struct span){NULL, 0};
 }
 
-/* Nothing was sent, and it counts as not made. */
+/* Nothing was sent, and it counts as not made. A request that gave way may end while its lane
+ * rests: what is queued again is looked at then. */
 static void put_back(struct attempt *attempt)
 {
+    struct lane *lane = attempt->delivery->lane;
+
     delivery_move(attempt->deliveries, attempt->delivery, DELIVERY_PENDING);
     attempt_put(attempt);
+    lane_update(lane);
 }
 
 /* The body is there. */

@@ -314,7 +314,7 @@ static struct err *apply_event(void *context, struct span body, const struct sto
         event = stub_new(e, r.object_no);
     store_track(e->hooks->store, &event->stored, RECORD_EVENT, origin);
     if (event->is_known) { /* it only moved */
-        payload_moved(event, origin);
+        payload_moved(e->payloads, event, origin);
         return NULL;
     }
     fill(e, event, &r, origin);

@@ -39,10 +39,11 @@ static size_t most(const struct payloads *p)
     return (size_t)room_most(p->hooks->limits, p->bytes, p->hooks->limits->payload_bytes);
 }
 
-static void keep(struct payloads *p, struct event *event, struct span payload)
+/* Takes the blob. */
+static void keep(struct payloads *p, struct event *event, struct blob *blob)
 {
-    event->payload.blob = blob_new(payload);
-    p->bytes += payload.n;
+    event->payload.blob = blob;
+    p->bytes += blob_span(blob).n;
 }
 
 static void let_go(struct payloads *p, struct event *event)
@@ -106,23 +107,34 @@ void payloads_free(struct payloads *p)
     mem_free(p);
 }
 
-void payload_add(struct payloads *p, struct event *event, struct span payload,
-                 const struct store_origin *origin)
+/* Its record was just appended, or replayed. */
+static void keep_new(struct payloads *p, struct event *event, struct blob *blob, uint64_t serial)
 {
-    event->payload.place = origin->place;
-    keep(p, event, payload);
+    keep(p, event, blob);
     list_push_back(list_of(p, event), &event->payload.link);
     if (p->bytes <= most(p))
         return;
     if (is_on_disk(p, event))
         evict(p, NULL);
     else if (!heap_contains(&p->commit.node))
-        turn_wait(p->hooks->turn, &p->commit, origin->serial);
+        turn_wait(p->hooks->turn, &p->commit, serial);
 }
 
-void payload_moved(struct event *event, const struct store_origin *origin)
+void payload_add(struct payloads *p, struct event *event, struct span payload,
+                 const struct store_origin *origin)
 {
     event->payload.place = origin->place;
+    keep_new(p, event, blob_new(payload), origin->serial);
+}
+
+/* Until its new record is on disk it must not be read back: attempts may end before. */
+void payload_moved(struct payloads *p, struct event *event, const struct store_origin *origin)
+{
+    struct payload_slot *slot = &event->payload;
+
+    slot->place = origin->place;
+    if (slot->blob == NULL && slot->sent != NULL)
+        keep_new(p, event, blob_ref(slot->sent), origin->serial);
 }
 
 void payload_remove(struct payloads *p, struct event *event)
@@ -158,7 +170,7 @@ static struct err *load(struct payloads *p, struct event *event, bool may_wait, 
     if (!*out_there)
         return NULL;
     TRY(record_read_event(buf_span(&p->scratch), &r));
-    keep(p, event, r.payload);
+    keep(p, event, blob_new(r.payload));
     /* Backlogs are worked off oldest first: what is read back is needed sooner than the rest. */
     list_push_front(list_of(p, event), &event->payload.link);
     evict(p, event);

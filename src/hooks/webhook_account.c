@@ -59,7 +59,8 @@ void webhook_note_account(struct call *call, const struct draft *draft, const st
         return;
     own = webhook_call_of(call);
     added = ARENA_NEW(a, struct added);
-    *added = (struct added){own->added, tenant, owner};
+    /* What the draft refers to is given back before all is known. */
+    *added = (struct added){own->added, arena_copy(a, tenant), arena_copy(a, owner)};
     own->added = added;
     own->added_count++;
 }

@@ -236,6 +236,34 @@ static struct err *make_room(struct journal *j, uint64_t bytes, const struct jou
     }
 }
 
+static void forget_ahead(struct journal *j, unsigned i)
+{
+    struct journal_segment *segment = TAKE(j->ahead[i]);
+
+    j->stats.bytes -= segment->size;
+    journal_unlink(j, segment->name);
+    journal_segment_free(segment);
+}
+
+bool journal_has_reserve(const struct journal *j)
+{
+    return j->ahead[1] != NULL;
+}
+
+void journal_release(struct journal *j, const struct journal_left *left)
+{
+    struct journal_segment *second = j->ahead[1];
+    struct rest rest;
+
+    if (second == NULL || j->fill.segment == second || j->stats.full)
+        return;
+    j->ahead[1] = NULL;
+    rest = rest_after(j, j->segment_bytes / 8);
+    j->ahead[1] = second;
+    if (is_enough(&rest, left))
+        forget_ahead(j, 1);
+}
+
 /* A full disk is one that has refused what is no longer than an ordinary segment; it is not full
  * any more when there is room for that, and for an eighth of a segment at least. */
 static void note_refused(struct journal *j, const struct err *e, uint64_t bytes,

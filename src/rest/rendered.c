@@ -44,6 +44,7 @@ struct gathered {
     struct rendered *r;
     struct span *texts;
     size_t count, size, given;
+    bool is_all; /* and next must not be asked again */
 };
 
 static void gather(struct gathered *g, struct query_source *source, void *object)
@@ -64,11 +65,15 @@ static void gather_all(struct rendered *r)
 {
     size_t bytes = 0, most = (size_t)r->call->rest->limits->answer_bytes;
     struct gathered *g = ARENA_NEW(r->call->arena, struct gathered);
-    void *object;
 
     budget_hold();
     g->r = r;
-    while (bytes < most && budget_ask(256) && (object = r->next(r)) != NULL) {
+    while (bytes < most && budget_ask(256)) {
+        void *object = r->next(r);
+
+        g->is_all = object == NULL;
+        if (g->is_all)
+            break;
         gather(g, &r->source, object);
         bytes += g->texts[g->count - 1].n;
     }
@@ -85,9 +90,11 @@ static bool next_gathered(struct query_source *source, struct query_item *out_it
     if (r->gathered == NULL)
         gather_all(r);
     g = r->gathered;
-    out_item->object = g->given < g->count ? &g->texts[g->given] : r->next(r);
     out_item->holds = false;
-    g->given += g->given < g->count;
+    if (g->given < g->count)
+        out_item->object = &g->texts[g->given++];
+    else
+        out_item->object = g->is_all ? NULL : r->next(r);
     return out_item->object != NULL;
 }
 

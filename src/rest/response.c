@@ -41,9 +41,11 @@ static struct span encoded(struct span value, struct arena *a)
     for (size_t i = 0; i < value.n; i++) {
         unsigned char c = (unsigned char)value.p[i];
 
-        *at++ = c < 0x80 ? (char)c : '%';
-        if (c < 0x80)
+        if (c < 0x80) {
+            *at++ = (char)c;
             continue;
+        }
+        *at++ = '%';
         *at++ = digits[c >> 4];
         *at++ = digits[c & 15];
     }

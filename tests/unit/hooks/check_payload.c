@@ -7,6 +7,9 @@
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/webhook.h"
+#include "store/change.h"
+#include "store/store.h"
 #include "store/turn.h"
 
 enum { EVENTS = 6, BYTES = 100 };
@@ -169,6 +172,46 @@ START_TEST(ready_means_that_getting_it_does_not_wait)
 }
 END_TEST
 
+static void move(struct event *event)
+{
+    struct change change;
+    uint64_t serial;
+
+    change_init(&change, asking.service->turn, &asking.arena);
+    ck_ok(store_move(asking.service->store, &event->stored, &change));
+    ck_ok(turn_apply(asking.service->turn, &change, &serial));
+    change_done(&change);
+}
+
+/* Its record moves while an attempt sends it, and the attempt ends before the move is on disk. */
+START_TEST(what_is_moved_while_it_is_sent_is_held_until_that_is_on_disk)
+{
+    struct share *share;
+    struct uuid id;
+    struct blob *blob;
+
+    webhook();
+    ck_assert(uuid_parse(span_str(answered_text("0.Id")), &id));
+    share = webhook_find(asking.service->hooks.webhooks, &id)->share;
+    allow(0);
+    raise_all();
+    asking_commit();
+    ck_ok(payload_send(payloads(), events[0], share, &blob));
+    asking_turn();
+    payloads_shrink(payloads());
+    ck_assert_ptr_null(events[0]->payload.blob);
+    move(events[0]);
+    blob_unref(blob);
+    payload_sent(payloads(), events[0]);
+    ck_assert(payload_is_loaded(events[0]));
+    read_back(0);
+    asking_commit();
+    asking_turn();
+    ck_span_eq(held(), "------");
+    read_back(0);
+}
+END_TEST
+
 #ifdef SVCD_FAULTS
 
 START_TEST(one_that_cannot_be_read_is_an_error)
@@ -201,6 +244,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, what_is_read_back_takes_the_place_of_others);
     tcase_add_test(tc, after_a_restart_too);
     tcase_add_test(tc, ready_means_that_getting_it_does_not_wait);
+    tcase_add_test(tc, what_is_moved_while_it_is_sent_is_held_until_that_is_on_disk);
 #ifdef SVCD_FAULTS
     tcase_add_test(tc, one_that_cannot_be_read_is_an_error);
 #endif
