@@ -248,10 +248,15 @@ static struct span text_of(struct json_value input, struct span name, struct are
     return json_type(value) == JSON_STRING ? json_string(value, a) : span_of(NULL, 0);
 }
 
+/* Only what has a ClientId is compared. */
 static struct idempotency_event sent_in(struct json_value input, struct arena *a)
 {
+    struct span client_id = text_of(input, SPAN("ClientId"), a);
+
+    if (client_id.p == NULL)
+        return (struct idempotency_event){.webhook = text_of(input, SPAN("WebhookId"), a)};
     return (struct idempotency_event){
-        .client_id = text_of(input, SPAN("ClientId"), a),
+        .client_id = client_id,
         .resource = text_of(input, SPAN("Resource"), a),
         .tenant = text_of(input, SPAN("Tenant"), a),
         .webhook = text_of(input, SPAN("WebhookId"), a),
