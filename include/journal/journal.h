@@ -132,9 +132,9 @@ struct journal_stats {
     uint64_t appended_bytes; /* since start, padding included */
     uint64_t segments;
     uint64_t replayed_records;
-    uint64_t cut_bytes; /* torn tail found at recovery */
+    uint64_t cut_bytes;     /* torn tail found at recovery */
     uint64_t reserve_bytes; /* of these: the second segment that is ready */
-    bool full;          /* no room for a change, or soon none: an eighth of a segment is left */
+    bool full;              /* no room for a change, or soon none: an eighth of a segment is left */
     bool failed;
 };
 void journal_stats(const struct journal *j, struct journal_stats *out_stats);

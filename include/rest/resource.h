@@ -58,8 +58,16 @@ struct resource_ops {
     /* Carries call->change out, which is complete: for checks of a request as a whole, and for what
      * follows from it. NULL: call_apply. */
     struct err *(*apply)(struct call *call);
+    /* Objects of `open`'s stay as they are as long as they are there: their ObjectNo is their ETag.
+     */
+    bool never_changes;
+    /* The version of an object of `open`'s, which then opens a struct rendered: for the ETag of
+     * what may look again as it did before. NULL: its text tells all. */
+    uint64_t (*version)(const void *object);
     /* The method POST reads the body itself, whatever its Content-Type. */
     bool reads_raw_body;
+    /* POST asks as GET does, and changes nothing: for clients that send no body with a GET. */
+    bool post_asks;
     /* What is stored, where that is more than the resource's shape, which is all that is shown. Its
      * properties come after those. */
     const struct shape *stored_shape;

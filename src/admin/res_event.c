@@ -2,6 +2,7 @@
  * (docs/specification.md, section 7). */
 #include "admin/builtin.h"
 #include "admin/service.h"
+#include "base/budget.h"
 #include "hooks/event.h"
 #include "hooks/event_post.h"
 #include "query/condition.h"
@@ -36,7 +37,8 @@ static const struct property properties[] = {
     OBJECT_NO_PROPERTY,
 };
 
-static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+static const struct shape shape = {
+    .properties = properties, .count = ARRAY_LEN(properties), .name = SPAN_INIT("Svc.Event")};
 
 struct cursor {
     struct events *events;
@@ -45,6 +47,7 @@ struct cursor {
     struct span client_id; /* empty: those of any */
     bool is_single;
     bool reads_all;
+    uint64_t above; /* of those with a higher ObjectNo */
     /* What the key may do with the events of the resource that was looked at last. */
     struct span resource;
     bool reads;
@@ -81,11 +84,10 @@ static bool may_read(const struct call *call, struct cursor *at, const struct ev
 static void *next_readable(struct rendered *r)
 {
     struct cursor *at = r->cursor;
-    struct event *event;
+    struct event *event = next_event(at);
 
-    do
-        event = next_event(at);
-    while (event != NULL && !may_read(r->call, at, event));
+    while (event != NULL && (event->object_no <= at->above || !may_read(r->call, at, event)))
+        event = budget_ask(16) ? next_event(at) : NULL;
     return event;
 }
 
@@ -100,6 +102,7 @@ static struct err *open_source(struct call *call)
     const struct literal *tenant = conditions_equal_to(&call->query->conditions, SPAN("Tenant"));
     const struct literal *client = conditions_equal_to(&call->query->conditions, SPAN("ClientId"));
     struct cursor *at = ARENA_NEW(call->arena, struct cursor);
+    struct rendered *r;
     struct uuid id;
 
     call_shows(call, events_version(events));
@@ -112,7 +115,10 @@ static struct err *open_source(struct call *call)
         at->client_id = client->text;
     else if (tenant != NULL && tenant->kind == LITERAL_STRING)
         at->tenant = tenant->text;
-    rendered_open(call, next_readable, add_json)->cursor = at;
+    at->above = conditions_above(&call->query->conditions, SPAN("ObjectNo"));
+    r = rendered_open(call, next_readable, add_json);
+    r->cursor = at;
+    rendered_by_object_no(r);
     return NULL;
 }
 
@@ -130,6 +136,7 @@ static const struct resource_ops ops = {
     .open = open_source,
     .post = post,
     .forget = forget,
+    .never_changes = true,
     .reads_raw_body = true,
 };
 

@@ -40,7 +40,8 @@ static const struct property properties[] = {
                  .meaning = SPAN_INIT("Its payload: an entity, or an array of them")},
 };
 
-static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+static const struct shape shape = {
+    .properties = properties, .count = ARRAY_LEN(properties), .name = SPAN_INIT("Svc.Explain")};
 
 /* What is asked. */
 struct question {
@@ -120,19 +121,30 @@ static struct err *find_webhook(const struct question *q, const struct webhook *
     return NULL;
 }
 
+/* By somebody, or by the server, which says why. */
+static struct span paused(struct json_value webhook, struct arena *a)
+{
+    struct json_value why = json_member(webhook, SPAN("ErrorMessage"));
+    struct span text = json_type(why) == JSON_STRING ? json_string(why, a) : span_of(NULL, 0);
+
+    return text.n == 0 ? SPAN("The webhook is paused.")
+                       : arena_printf(a, "The webhook is paused: %.*s", SPAN_FMT(text));
+}
+
 static struct err *read_webhook(struct question *q)
 {
     const struct webhook *w;
+    struct json_value json;
     struct span *texts, member;
     size_t count;
 
     TRY(find_webhook(q, &w));
     q->webhook = w;
     call_shows(q->call, w->entity->version);
+    json = entity_parse(entity_json(w->entity), q->call->arena);
     if (w->is_paused)
-        q->refused = SPAN("The webhook is paused.");
-    count = webhook_selectors(entity_parse(entity_json(w->entity), q->call->arena), q->call->arena,
-                              &texts, &member);
+        q->refused = paused(json, q->call->arena);
+    count = webhook_selectors(json, q->call->arena, &texts, &member);
     return parse_selectors(q, texts, count);
 }
 

@@ -4,6 +4,7 @@
 #include "hooks/selector.h"
 
 #include "base/text.h"
+#include "hooks/event_post.h"
 #include "match/scopes.h"
 #include "query/uri.h"
 #include "rest/access.h"
@@ -161,7 +162,7 @@ struct err *selector_parse(const struct resources *resources, struct span text,
     if (e != NULL)
         return err_code(e) == ERR_WRONG_SELECTOR_KIND || err_code(e) == ERR_INVALID_EVENT_SELECTOR
                    ? e
-                   : as_selector_error(e, text);
+                   : as_selector_error(event_say_how_to_declare(e, uri.resource), text);
     e = conditions_parse(uri.conditions, uri.condition_count,
                          selector.resource == NULL
                              ? &schema_dynamic

@@ -179,23 +179,12 @@ static bool admit(struct conn *c)
     return c->is_admitted;
 }
 
-static enum err_code code_of_status(int status)
-{
-    switch (status) {
-    case 413:
-        return ERR_PAYLOAD_TOO_LARGE;
-    case 501:
-        return ERR_UNKNOWN_METHOD;
-    default:
-        return ERR_INVALID_URI_SYNTAX;
-    }
-}
-
 /* An answer to what is no request, after which the connection ends. */
-static void refuse(struct conn *c, int status, enum err_code code, struct span why,
+static void refuse(struct conn *c, enum err_code code, struct span why,
                    enum tcp_close_reason reason)
 {
     struct response *response = &c->server->response;
+    int status = err_info(code)->status;
     const struct asked nothing = {.began_ns = clock_mono_ns()};
 
     conn_close_when_sent(c, reason);
@@ -203,16 +192,16 @@ static void refuse(struct conn *c, int status, enum err_code code, struct span w
     conn_add_reply(c, response, &nothing);
 }
 
-static void count_limit(const struct conn *c, int status)
+static void count_limit(const struct conn *c, enum err_code code)
 {
-    switch (status) {
-    case 413:
+    switch (code) {
+    case ERR_PAYLOAD_TOO_LARGE:
         conn_metrics_of(c)->limit_hits[METRIC_BODY_BYTES]++;
         break;
-    case 414:
+    case ERR_URI_TOO_LONG:
         conn_metrics_of(c)->limit_hits[METRIC_URI_BYTES]++;
         break;
-    case 431:
+    case ERR_HEADERS_TOO_LARGE:
         conn_metrics_of(c)->limit_hits[METRIC_HEADER_BYTES]++;
         break;
     default:
@@ -224,9 +213,8 @@ static void refuse_failure(struct conn *c)
 {
     const struct h1_failure *failure = h1_failure(c->h1);
 
-    count_limit(c, failure->status);
-    refuse(c, failure->status, code_of_status(failure->status), span_str(failure->why),
-           TCP_CLOSE_BAD_REQUEST);
+    count_limit(c, failure->code);
+    refuse(c, failure->code, span_str(failure->why), TCP_CLOSE_BAD_REQUEST);
 }
 
 static void leave_incoming(struct conn *c)
@@ -252,8 +240,7 @@ static void refuse_largest_incoming(struct http_server *s)
 
     leave_incoming(c);
     conn_metrics_of(c)->limit_hits[METRIC_INCOMING_BYTES]++;
-    refuse(c, 503, ERR_OVERLOADED, SPAN("the limit IncomingBytes is reached"),
-           TCP_CLOSE_UNFINISHED);
+    refuse(c, ERR_OVERLOADED, SPAN("the limit IncomingBytes is reached"), TCP_CLOSE_UNFINISHED);
     h1_free(TAKE(c->h1));
     c->phase = H1_IDLE;
     conn_flush(c);
@@ -480,11 +467,10 @@ static void end_body(struct conn *c)
 {
     if (conn_now_ms(c) - c->phase_since_ms >= body_most_ms(c)) {
         conn_metrics_of(c)->limit_hits[METRIC_BODY_SECONDS]++;
-        refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request body took too long"),
-               TCP_CLOSE_BODY_TIME);
+        refuse(c, ERR_REQUEST_TIMEOUT, SPAN("the request body took too long"), TCP_CLOSE_BODY_TIME);
     } else {
         conn_metrics_of(c)->limit_hits[METRIC_BODY_RATE]++;
-        refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request body came too slowly"),
+        refuse(c, ERR_REQUEST_TIMEOUT, SPAN("the request body came too slowly"),
                TCP_CLOSE_BODY_RATE);
     }
 }
@@ -494,7 +480,7 @@ static void end_phase(struct conn *c)
     switch (c->phase) {
     case H1_HEAD:
         conn_metrics_of(c)->limit_hits[METRIC_HEADER_SECONDS]++;
-        refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request head took too long"),
+        refuse(c, ERR_REQUEST_TIMEOUT, SPAN("the request head took too long"),
                TCP_CLOSE_HEADER_TIME);
         break;
     case H1_BODY:

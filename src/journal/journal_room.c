@@ -61,6 +61,21 @@ struct err *journal_room_allocate(struct journal *j, struct journal_segment *seg
                strerror(error));
 }
 
+/* Clients read it, and need not know where on the disk the journal is. */
+static struct err *without_directory(const struct journal *j, struct err *e)
+{
+    struct span message = err_message(e), directory = span_str(j->directory);
+    size_t at = span_find(message, directory);
+    struct err *shown;
+
+    if (at == SIZE_MAX)
+        return e;
+    shown = ERR(err_code(e), "%.*s%.*s", (int)at, message.p,
+                SPAN_FMT(span_sub(message, at + directory.n + 1, message.n)));
+    err_free(e);
+    return shown;
+}
+
 static struct err *create_ahead(struct journal *j, unsigned i, uint64_t size)
 {
     struct journal_segment *segment = NEW(struct journal_segment);
@@ -71,7 +86,9 @@ static struct err *create_ahead(struct journal *j, unsigned i, uint64_t size)
     segment->end = segment->filled = SEGMENT_HEADER_BYTES;
     e = disk_create(j->disk, journal_path(j, segment->name, &path), &segment->file);
     buf_done(&path);
-    if (e == NULL)
+    if (e != NULL)
+        e = without_directory(j, e);
+    else
         e = journal_room_allocate(j, segment, size);
     if (e == NULL) {
         j->ahead[i] = segment;

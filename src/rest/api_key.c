@@ -69,7 +69,9 @@ static const struct property properties[] = {
 enum { NEVER_SHOWN = 3 };
 
 const struct span api_key_resource = TEXT("Svc.Admin.ApiKey");
-const struct shape api_key_shape = {properties, ARRAY_LEN(properties) - NEVER_SHOWN, false};
+const struct shape api_key_shape = {.properties = properties,
+                                    .count = ARRAY_LEN(properties) - NEVER_SHOWN,
+                                    .name = SPAN_INIT("Svc.Admin.ApiKey")};
 const struct shape api_key_stored_shape = {properties, ARRAY_LEN(properties), false};
 
 /* Keys. ------------------------------------------------------------------------------------ */
@@ -176,6 +178,8 @@ static struct err *read_key(struct json_value json, struct arena *a, struct acce
     };
     struct span hex = text_of(json, SPAN("KeySha256"), a);
 
+    if (!uuid_parse_own(text_of(json, SPAN("Id"), a), &key.id))
+        return ERR(ERR_INVALID_ENTITY, "Id is none");
     if (hex.n != 2 * sizeof(key.sha256) || !text_from_hex(hex, key.sha256))
         return ERR(ERR_INVALID_ENTITY, "KeySha256 is no digest");
     TRY(access_read_rights(json_member(json, SPAN("AllowAccess")), a, &key));

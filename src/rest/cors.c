@@ -10,8 +10,9 @@
 
 static const char allowed_headers[] =
     "Authorization, Content-Type, Accept, If-Match, If-None-Match, Idempotency-Key, Prefer";
-static const char exposed_headers[] = "ErrorInfo, ETag, Link, Location, Preference-Applied, "
-                                      "Retry-After, Svc-count, Svc-info, Svc-pager, Svc-version";
+static const char exposed_headers[] =
+    "ErrorInfo, ETag, Link, Location, Preference-Applied, "
+    "Retry-After, Svc-count, Svc-info, Svc-pager, Svc-total, Svc-version";
 
 bool cors_allows(const struct rest *rest, struct span origin)
 {

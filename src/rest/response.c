@@ -61,18 +61,19 @@ static struct span without_controls(struct span value, struct arena *a)
     return span_of(p, value.n);
 }
 
-static struct span in_ascii(struct span value, struct arena *a)
+/* As almost all are. */
+static bool is_printable_ascii(struct span value)
 {
-    unsigned char all = 0;
-
-    for (size_t i = 0; i < value.n; i++)
-        all |= (unsigned char)value.p[i];
-    return all < 0x80 ? value : encoded(value, a);
+    return span_holds_only(value, ' ', 0x7f, 0x7f);
 }
 
 void response_add_header(struct response *r, struct span name, struct span value)
 {
-    response_add_own_header(r, name, in_ascii(without_controls(value, &r->arena), &r->arena));
+    struct arena *a = &r->arena;
+
+    value =
+        is_printable_ascii(value) ? arena_copy(a, value) : encoded(without_controls(value, a), a);
+    response_add_own_header(r, name, value);
 }
 
 void response_reset(struct response *r)
@@ -118,5 +119,7 @@ void response_set_problem(struct response *r, int status, enum err_code code, st
     json_add_string(b, err_info(code)->name);
     buf_add_char(b, '}');
     r->message = without_controls(message, &r->arena);
-    response_add_own_header(r, SPAN("Svc-info"), in_ascii(r->message, &r->arena));
+    response_add_own_header(r, SPAN("Svc-info"),
+                            is_printable_ascii(r->message) ? r->message
+                                                           : encoded(r->message, &r->arena));
 }

@@ -123,8 +123,8 @@ static struct err *make_all(struct json_value declared, struct property *list, s
 
 /* Entities have Id first and ObjectNo last. Both stand before the others at first, so that none of
  * these is called so. */
-static struct err *make_shape(struct json_value declared, bool is_entity, struct arena *a,
-                              const struct shape **out_shape)
+static struct err *make_shape(struct json_value declared, struct span name, bool is_entity,
+                              struct arena *a, const struct shape **out_shape)
 {
     struct shape *shape = ARENA_NEW(a, struct shape);
     size_t own = is_entity ? 2 : 0, count = own + json_count(declared);
@@ -141,7 +141,7 @@ static struct err *make_shape(struct json_value declared, bool is_entity, struct
         memmove(&list[1], &list[2], (count - 2) * sizeof(*list));
         list[count - 1] = schema_dynamic.properties[1];
     }
-    *shape = (struct shape){.properties = list, .count = count};
+    *shape = (struct shape){.properties = list, .count = count, .name = name};
     by_name = ARENA_ARRAY(a, uint16_t, count);
     shape_sort(shape, by_name);
     if (count > FEW)
@@ -150,14 +150,14 @@ static struct err *make_shape(struct json_value declared, bool is_entity, struct
     return NULL;
 }
 
-struct err *schema_from_declaration(struct json_value properties, struct arena *a,
+struct err *schema_from_declaration(struct json_value declared, struct span name, struct arena *a,
                                     const struct shape **out_shape)
 {
-    return make_shape(properties, true, a, out_shape);
+    return make_shape(declared, name, true, a, out_shape);
 }
 
-struct err *schema_of_payload(struct json_value properties, struct arena *a,
+struct err *schema_of_payload(struct json_value declared, struct span name, struct arena *a,
                               const struct shape **out_shape)
 {
-    return make_shape(properties, false, a, out_shape);
+    return make_shape(declared, name, false, a, out_shape);
 }

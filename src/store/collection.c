@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "ladder.h"
 #include "query/condition.h"
 #include "query/literal.h"
 #include "store/change.h"
@@ -21,6 +22,7 @@ struct collection {
     size_t name_bytes;
     struct map by_id;
     struct list entities; /* by object_no once loaded */
+    struct ladder ladder; /* into these, once loaded */
     /* New ones of a replay that are not in by_id yet: they go in together, which is faster. */
     struct map_slot *unmapped;
     size_t unmapped_count, unmapped_size;
@@ -119,6 +121,7 @@ static void let_go(struct collection *c, struct entity *e)
     c->bytes -= entity_bytes(e);
     unindex_entity(c, e);
     store_forget(c->store, &e->stored);
+    ladder_remove(&c->ladder, e, entity_at(list_next(&c->entities, &e->order)));
     list_remove(&c->entities, &e->order);
     blob_unref(TAKE(e->json));
 }
@@ -134,6 +137,7 @@ void collection_free(struct collection *c)
     if (c == NULL)
         return;
     MUST(list_empty(&c->kept_walks));
+    ladder_done(&c->ladder);
     LIST_EACH(&c->entities, at)
         free_at_end(c, entity_at(at));
     drop_indexes(c);
@@ -224,10 +228,12 @@ static struct entity *insert(struct collection *c, const struct record_entity *r
     if (last != NULL && last->object_no > e->object_no)
         c->is_unordered = true;
     list_push_back(&c->entities, &e->order);
-    if (c->is_loaded)
+    if (c->is_loaded) {
         map_add(&c->by_id, e);
-    else
+        ladder_add(&c->ladder, e);
+    } else {
         map_later(c, e);
+    }
     return e;
 }
 
@@ -323,6 +329,8 @@ void collection_loaded(struct collection *c)
     if (c->is_unordered)
         list_sort(&c->entities, comes_before);
     c->is_unordered = false;
+    LIST_EACH(&c->entities, at)
+        ladder_add(&c->ladder, entity_at(at));
     if (c->index_count == 0 && c->observer == NULL)
         return;
     LIST_EACH(&c->entities, at) {
@@ -378,6 +386,17 @@ struct entity *collection_find(struct collection *c, const struct uuid *id)
 struct entity *collection_first(const struct collection *c)
 {
     return entity_at(list_first(&c->entities));
+}
+
+struct entity *collection_above(const struct collection *c, uint64_t object_no)
+{
+    struct entity *e = ladder_begin(&c->ladder, object_no);
+
+    if (e == NULL)
+        e = collection_first(c);
+    while (e != NULL && e->object_no <= object_no)
+        e = collection_next(c, e);
+    return e;
 }
 
 struct entity *collection_next(const struct collection *c, const struct entity *e)
@@ -437,8 +456,9 @@ void collection_walk(struct collection *c, const struct conditions *conditions,
         if (walk.next == NULL)
             break;
     }
+    walk.above = conditions_above(conditions, SPAN("ObjectNo"));
     if (walk.bucket == NULL && !walk.single)
-        walk.next = collection_first(c);
+        walk.next = walk.above == 0 ? collection_first(c) : collection_above(c, walk.above);
     *out_walk = walk;
 }
 

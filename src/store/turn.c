@@ -42,6 +42,7 @@ struct turn {
     struct cleaner cleaner;
     uint64_t segment_bytes;
     uint64_t garbage; /* made since the start */
+    struct buf spare;
     void (*on_failed)(void *context, const char *why);
     void *on_failed_context;
 };
@@ -154,6 +155,7 @@ struct turn *turn_new(struct loop *loop, struct store *store)
     t->store = store;
     t->at_turn_end.run = on_turn_end;
     t->clean_more.run = on_clean_more;
+    buf_init(&t->spare, BUF_NO_CAP);
     heap_init(&t->waits, wait_less);
     return t;
 }
@@ -185,6 +187,7 @@ void turn_free(struct turn *t)
     journal_close(t->journal);
     heap_done(&t->waits);
     cleaner_done(&t->cleaner);
+    buf_done(&t->spare);
     mem_free(t);
 }
 
@@ -313,6 +316,11 @@ void turn_on_failed(struct turn *t, void (*on_failed_fn)(void *context, const ch
 uint64_t turn_number_change(struct turn *t)
 {
     return ++t->changes;
+}
+
+struct buf *turn_spare(struct turn *t)
+{
+    return &t->spare;
 }
 
 struct journal *turn_journal(struct turn *t)

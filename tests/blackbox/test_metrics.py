@@ -132,7 +132,7 @@ class Metrics(Watched):
             "svc_requests_total{method=other,status=400}": 1,
             "svc_errors_total{code=UnknownResource}": 1,
             "svc_errors_total{code=InvalidConditionSyntax}": 1,
-            "svc_errors_total{code=MethodNotAllowed}": 1,
+            "svc_errors_total{code=UnknownMethod}": 1,
             "svc_errors_total{code=InvalidUriSyntax}": 1,
             "svc_request_seconds_count": 9,
         })

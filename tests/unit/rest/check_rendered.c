@@ -9,6 +9,7 @@
 #include "rest/call.h"
 #include "rest/evaluation.h"
 #include "rest/rendered.h"
+#include "rest/resource.h"
 #include "rest/rest.h"
 
 enum { COUNT = 5 };
@@ -27,10 +28,18 @@ static struct call call;
 static struct evaluations evaluations; /* nothing gives way */
 static struct rest rest = {.evaluations = &evaluations};
 
+static uint64_t version(const void *object)
+{
+    return 100 + (uint64_t) * (const int *)object;
+}
+
+static const struct resource_ops ops = {.version = version};
+static struct resource resource = {.ops = &ops};
+
 static void begin(void)
 {
     arena_init(&arena);
-    call = (struct call){.rest = &rest, .arena = &arena, .query = &query};
+    call = (struct call){.rest = &rest, .arena = &arena, .query = &query, .resource = &resource};
     texts = 0;
 }
 
@@ -120,9 +129,11 @@ START_TEST(beside_others_each_is_given_once)
     ck_ok(query_run(&query, call.source, false, &arena, &result));
     evaluations.running = NULL;
     ck_assert_uint_eq(result.count, COUNT);
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < COUNT; i++) {
         ck_span_is(result.items[i].json,
                    arena_printf(&arena, "{\"Id\":\"%zu\",\"No\":%d}", i, objects[i]));
+        ck_assert_uint_eq(rendered_version(&call, &result.items[i]), version(&objects[i]));
+    }
 }
 END_TEST
 
