@@ -99,7 +99,7 @@ class ById(OnceCase):
             self.assertEqual(self.server.request("REPORT", "/Svc.Event/ClientId>order-1").json(), [{"Count": 1}])
             self.server.kill()
             self.server.start()
-        self.assertEqual(self.server.request("DELETE", "/Svc.Event/ClientId=order-1").json(), {"Count": 1})
+        self.assertEqual(self.server.request("DELETE", "/Svc.Event/ClientId=order-1").json(), [{"Count": 1}])
         self.assertEqual(self.get("/Svc.Event/ClientId=order-1").status, 204)
 
     def test_what_an_id_may_be(self):
