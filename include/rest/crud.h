@@ -6,6 +6,7 @@
 #include "base/err.h"
 
 struct call;
+struct entity;
 struct json_doc;
 struct json_value;
 struct query_item;
@@ -29,6 +30,8 @@ struct err *crud_body_object(struct call *call, struct json_value *out_object) M
  * found is what it is until the call ends: evaluation_begin_change. */
 struct err *crud_select(struct call *call, bool objects_only,
                         struct query_result *out_result) MUST_USE;
+/* The text of an entity as the call's key sees it. */
+struct span crud_show(const struct call *call, const struct entity *e, struct arena *a);
 /* Writes items in the negotiated format, with Svc-count, paging and ETag. */
 struct err *crud_answer_items(struct call *call, const struct query_result *result) MUST_USE;
 /* `/<resource>/...` below the base path: for what clients follow as they stand. Svc-pager

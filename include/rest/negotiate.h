@@ -20,6 +20,9 @@ struct negotiated {
  * order. Who prefers HTML, as browsers do, gets JSON with an indentation. ERR_NOT_ACCEPTABLE lists
  * what there is; a malformed field is treated as such too. */
 struct err *negotiate_accept(struct span accept, struct negotiated *out_negotiated) MUST_USE;
+/* Does `accept` name text/event-stream, and prefer it to all that an entity can be written in? Of
+ * what is as good, it is what is named that counts: not wildcards. False for a malformed field. */
+bool negotiate_prefers_stream(struct span accept);
 /* Is text/html named among what is acceptable? False for a malformed field. */
 bool negotiate_names_html(struct span accept);
 /* ERR_UNSUPPORTED_CONTENT unless the field is absent or says `identity`. */

@@ -29,6 +29,7 @@ struct property;
 struct query;
 struct shape;
 struct store;
+struct stream_source;
 struct uri;
 
 enum resource_kind { KIND_ENTITY, KIND_EVENT, KIND_BINARY, KIND_COUNT };
@@ -87,6 +88,8 @@ struct resource_ops {
     /* Appends the value of a PROPERTY_HIDDEN of a stored entity as JSON, for `add`. */
     void (*hidden)(const struct call *call, const struct entity *entity,
                    const struct property *property, struct buf *b);
+    /* What is new can be streamed (rest/stream.h). NULL: it cannot. */
+    const struct stream_source *stream;
 };
 
 /* A built-in resource. */

@@ -32,6 +32,7 @@ struct err *collection_set_indexes(struct collection *c, const struct shape *sha
                                    const struct span *properties, size_t count) MUST_USE;
 
 size_t collection_count(const struct collection *c);
+struct entity *collection_last(const struct collection *c); /* NULL: it is empty */
 /* What its entities take: their texts, and the object of each. entity_bytes of one. */
 uint64_t collection_bytes(const struct collection *c);
 /* Serial of the last change to any of its entities: what a list waits for. */

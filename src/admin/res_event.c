@@ -5,11 +5,13 @@
 #include "base/budget.h"
 #include "hooks/event.h"
 #include "hooks/event_post.h"
+#include "hooks/forgotten.h"
 #include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
 #include "rest/access.h"
 #include "rest/rendered.h"
+#include "rest/stream.h"
 
 static const struct property properties[] = {
     ID_PROPERTY("ID of the event, the webhook-id of its deliveries"),
@@ -122,9 +124,102 @@ static struct err *open_source(struct call *call)
     return NULL;
 }
 
+/* Streams. --------------------------------------------------------------------------------- */
+
+static struct events *events_of(const struct call *call)
+{
+    return service_of(call)->hooks.events;
+}
+
+static struct span stream_name(const void *object)
+{
+    return ((const struct event *)object)->resource;
+}
+
+static uint64_t stream_number(const void *object)
+{
+    return ((const struct event *)object)->object_no;
+}
+
+static size_t stream_bytes(const void *object)
+{
+    return event_bytes(object);
+}
+
+static uint64_t stream_last(const struct call *call)
+{
+    const struct event *last = events_last(events_of(call));
+
+    return last == NULL ? 0 : last->object_no;
+}
+
+static uint64_t stream_forgotten(const struct call *call)
+{
+    return forgotten_event(service_of(call)->hooks.forgotten);
+}
+
+static void *stream_after(const struct call *call, uint64_t number)
+{
+    return events_after(events_of(call), number);
+}
+
+static void *stream_next(const struct call *call, const void *object)
+{
+    return events_next(events_of(call), object);
+}
+
+/* Of another tenant, or resource, none need be read back and written to find that out. */
+static bool is_wanted(const struct call *call, const void *object)
+{
+    const struct conditions *conditions = &call->query->conditions;
+    const struct literal *resource = conditions_equal_to(conditions, SPAN("Resource"));
+    const struct literal *tenant = conditions_equal_to(conditions, SPAN("Tenant"));
+    const struct event *event = object;
+
+    if (tenant != NULL && tenant->kind == LITERAL_STRING && tenant->text.n > 0 &&
+        !span_eq(tenant->text, event_tenant_name(event)))
+        return false;
+    if (resource != NULL && resource->kind == LITERAL_STRING &&
+        !span_eq(resource->text, event->resource))
+        return false;
+    return access_reads_all(call->key) || access_allows(call->key, event->resource, METHOD_GET);
+}
+
+static bool is_ready(const struct call *call, void *object)
+{
+    return payload_ready(events_payloads(events_of(call)), object);
+}
+
+static void stream_add_json(const struct call *call, void *object, struct arena *a, struct buf *b)
+{
+    (void)a;
+    event_add_json(events_of(call), object, b);
+}
+
+static const struct stream_source stream = {
+    .name = stream_name,
+    .number = stream_number,
+    .bytes = stream_bytes,
+    .last = stream_last,
+    .forgotten = stream_forgotten,
+    .after = stream_after,
+    .next = stream_next,
+    .is_wanted = is_wanted,
+    .is_ready = is_ready,
+    .add_json = stream_add_json,
+};
+
+/* ------------------------------------------------------------------------------------------ */
+
 static void forget(struct change *change, const void *object)
 {
     event_forget(change, object);
+}
+
+static struct err *apply(struct call *call)
+{
+    forgotten_add(service_of(call)->hooks.forgotten, call->change);
+    return call_apply(call);
 }
 
 static struct err *post(struct call *call)
@@ -136,8 +231,10 @@ static const struct resource_ops ops = {
     .open = open_source,
     .post = post,
     .forget = forget,
+    .apply = apply,
     .never_changes = true,
     .reads_raw_body = true,
+    .stream = &stream,
 };
 
 const struct resource_definition res_event = {

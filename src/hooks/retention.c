@@ -10,6 +10,7 @@
 #include "base/room.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
+#include "hooks/forgotten.h"
 #include "hooks/hooks.h"
 #include "hooks/webhook_log.h"
 #include "io/timer.h"
@@ -306,6 +307,7 @@ static struct err *take_out(struct hooks *hooks, struct arena *a, uint64_t *out_
     change.frees_space = true;
     for (size_t i = 0; i < ARRAY_LEN(rules); i++)
         more = expire(hooks, &rules[i], now, &change) == SLICE || more;
+    forgotten_add(hooks->forgotten, &change);
     e = turn_apply(hooks->turn, &change, &serial);
     change_done(&change);
     if (e == NULL)

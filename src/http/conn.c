@@ -25,6 +25,7 @@
 #include "http/reply.h"
 #include "rest/clients.h"
 #include "rest/metrics.h"
+#include "rest/stream.h"
 
 enum {
     REQUESTS_PER_TURN = 64, /* of one connection, so that others get their turn */
@@ -116,11 +117,15 @@ static void evaluate(struct http_server *s, const struct request *request)
     }
 }
 
-static void add_answer(struct conn *c, const struct response *response, const struct asked *asked,
+static void add_answer(struct conn *c, struct response *response, const struct asked *asked,
                        bool keep_alive)
 {
     struct http_server *s = c->server;
 
+    if (response->stream != NULL) {
+        conn_take_stream(c, response, asked);
+        return;
+    }
     if (!keep_alive || s->is_draining)
         conn_close_when_sent(c, s->is_draining ? TCP_CLOSE_SHUTDOWN : TCP_CLOSE_DONE);
     conn_add_reply(c, response, asked);
@@ -296,7 +301,7 @@ static void answer_continue(struct conn *c)
 /* Answers come in the order of requests: nothing is evaluated while one is held. */
 static bool may_evaluate(const struct conn *c)
 {
-    return c->held == NULL && !owes_enough(c);
+    return c->held == NULL && c->stream == NULL && !owes_enough(c);
 }
 
 /* Evaluates the requests in `bytes`, and gives back what is left for later. */
@@ -392,7 +397,7 @@ static void on_committed(struct turn_wait *wait)
     after_output(CONTAINER_OF(wait, struct conn, wait));
 }
 
-void conn_answer_held(struct conn *c, const struct response *response, const struct asked *asked,
+void conn_answer_held(struct conn *c, struct response *response, const struct asked *asked,
                       bool keep_alive)
 {
     conn_equip(c);
@@ -425,6 +430,10 @@ static void on_end(void *context)
     struct conn *c = context;
 
     c->is_ended = true;
+    if (c->stream != NULL) { /* that would never end */
+        conn_close_now(c, TCP_CLOSE_PEER);
+        return;
+    }
     if (c->input.n > 0)
         return;
     conn_close_when_sent(c, TCP_CLOSE_PEER);
@@ -439,6 +448,8 @@ static void on_drain(void *context)
     if (c->is_closing)
         return;
     after_output(c);
+    if (c->is_streaming && !c->is_closing)
+        stream_go_on(c->stream);
 }
 
 static void on_close(void *context, enum tcp_close_reason reason)
@@ -452,6 +463,7 @@ static void on_close(void *context, enum tcp_close_reason reason)
     list_remove(&s->conns, &c->link);
     leave_incoming(c);
     conn_drop_held(c);
+    conn_drop_stream(c);
     conn_drop_output(c);
     if (c->client != NULL)
         clients_disconnect(s->rest->clients, c->client);
@@ -561,7 +573,7 @@ void conn_drain(struct list_link *link)
 {
     struct conn *c = CONTAINER_OF(link, struct conn, link);
 
-    if (c->is_closing || c->phase != H1_IDLE || c->input.n > 0)
+    if (c->is_closing || c->phase != H1_IDLE || c->input.n > 0 || c->stream != NULL)
         return; /* a request under way is still answered, with Connection: close */
     conn_close_when_sent(c, TCP_CLOSE_SHUTDOWN);
     conn_flush(c);

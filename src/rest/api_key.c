@@ -15,6 +15,7 @@
 #include "query/shape.h"
 #include "rest/account.h"
 #include "rest/rest.h"
+#include "rest/stream.h"
 #include "store/change.h"
 #include "store/collection.h"
 #include "store/entity.h"
@@ -302,6 +303,7 @@ struct err *api_keys_tell(struct api_keys *k, struct span name, struct arena *a,
     const struct rest_observer *o = &k->rest->observer;
 
     *out_serial = 0;
+    streams_check_keys(k->rest->streams);
     return o->keys_changed == NULL ? NULL : o->keys_changed(o->context, name, a, out_serial);
 }
 

@@ -175,17 +175,21 @@ static bool next_counted(struct query_source *source, struct query_item *out_ite
            (s->snapshot != NULL ? next_of_all(source, out_item) : next_entity(source, out_item));
 }
 
+struct span crud_show(const struct call *call, const struct entity *e, struct arena *a)
+{
+    struct span text = crud_entity(call->rest, call->resource, e, a);
+
+    return crud_limits(call->resource, call->key) ? crud_limited(call->resource, call->key, text, a)
+                                                  : text;
+}
+
 /* Masking comes before the conditions, so that nobody can guess a secret by asking for it. */
 static struct span render_entity(struct query_source *source, const struct query_item *item,
                                  struct arena *a)
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
 
-    const struct call *call = s->call;
-    struct span text = crud_entity(call->rest, call->resource, crud_seen(call, item->object), a);
-
-    return crud_limits(call->resource, call->key) ? crud_limited(call->resource, call->key, text, a)
-                                                  : text;
+    return crud_show(s->call, crud_seen(s->call, item->object), a);
 }
 
 /* It never changes. */

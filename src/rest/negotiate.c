@@ -412,6 +412,36 @@ bool negotiate_names_html(struct span accept)
     return false;
 }
 
+static bool is_stream(const struct range *range)
+{
+    return !range->foreign && range->indent == NO_INDENT && span_ieq(range->type, SPAN("text")) &&
+           span_ieq(range->subtype, SPAN("event-stream"));
+}
+
+bool negotiate_prefers_stream(struct span accept)
+{
+    struct verdict verdicts[ARRAY_LEN(representations)] = {0};
+    struct cursor c = {accept};
+    const struct representation *other;
+    const struct verdict *verdict;
+    unsigned weight = 0;
+    struct range range;
+
+    while (take_element(&c)) {
+        if (!take_range(&c, &range))
+            return false;
+        judge(&range, verdicts);
+        if (is_stream(&range))
+            weight = MAX(weight, range.weight);
+    }
+    other = heaviest(verdicts);
+    if (other == NULL || weight == 0)
+        return weight > 0;
+    verdict = &verdicts[other - representations];
+    return weight > verdict->weight ||
+           (weight == verdict->weight && verdict->specificity < UINT_MAX / 4 * 3);
+}
+
 struct err *negotiate_accept(struct span accept, struct negotiated *out_negotiated)
 {
     struct verdict verdicts[ARRAY_LEN(representations)] = {0};

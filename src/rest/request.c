@@ -24,6 +24,7 @@
 #include "rest/resource.h"
 #include "rest/response.h"
 #include "rest/rest.h"
+#include "rest/stream.h"
 #include "rest/tenant.h"
 #include "store/change.h"
 #include "store/entity.h"
@@ -169,6 +170,18 @@ static struct err *check_rights(const struct call *call)
                SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
 }
 
+static struct span accept_of(const struct call *call)
+{
+    return request_header_all(call->request, SPAN("Accept"), call->arena);
+}
+
+/* Whoever asks for it may be asked by the service itself, which waits for an end. */
+static bool may_stream(const struct call *call)
+{
+    return call->resource->ops->stream != NULL && !call->request->is_local &&
+           (call->method == METHOD_GET || call->method == METHOD_HEAD);
+}
+
 static struct err *negotiate(struct call *call)
 {
     const struct request *r = call->request;
@@ -177,8 +190,10 @@ static struct err *negotiate(struct call *call)
 
     if (r->body.n > 0)
         TRY(negotiate_content_encoding(request_header(r, SPAN("Content-Encoding"))));
-    if (call->resource->kind != KIND_BINARY)
-        TRY(negotiate_accept(request_header_all(r, SPAN("Accept"), call->arena), &call->out));
+    if (may_stream(call))
+        call->is_stream = negotiate_prefers_stream(accept_of(call));
+    if (call->resource->kind != KIND_BINARY && !call->is_stream)
+        TRY(negotiate_accept(accept_of(call), &call->out));
     if (!takes_entities || call->resource->ops->reads_raw_body)
         return NULL;
     return negotiate_content_type(request_header(r, SPAN("Content-Type")),
@@ -272,7 +287,7 @@ static struct err *execute(struct call *call)
     case METHOD_GET:
     case METHOD_HEAD:
     case METHOD_REPORT:
-        own = ops->get;
+        own = call->is_stream ? stream_answer : ops->get;
         break;
     case METHOD_POST:
         own = ops->post;
@@ -323,11 +338,6 @@ static struct err *evaluate(struct call *call)
     TRY(check_memory(call));
     TRY(execute(call));
     return check_answer(call);
-}
-
-static struct span accept_of(const struct call *call)
-{
-    return request_header_all(call->request, SPAN("Accept"), call->arena);
 }
 
 /* Whoever is told to come back is told when. */
@@ -519,6 +529,8 @@ void request_run(struct rest *rest, const struct request *request, struct respon
     e = evaluate_within(&call);
     change_done(&change);
     query_done(&query);
+    if (e != NULL && response->is_stream)
+        response_drop_stream(response);
     response->gives_way = e != NULL && err_code(e) == ERR_GIVES_WAY;
     if (!response->gives_way)
         answer(&call, e);

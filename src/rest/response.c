@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/must.h"
 #include "rest/status.h"
+#include "rest/stream.h"
 
 void response_init(struct response *r, size_t max_body_bytes)
 {
@@ -11,8 +12,15 @@ void response_init(struct response *r, size_t max_body_bytes)
     arena_init(&r->arena);
 }
 
+void response_drop_stream(struct response *r)
+{
+    stream_close(TAKE(r->stream));
+    r->is_stream = false;
+}
+
 void response_done(struct response *r)
 {
+    response_drop_stream(r);
     buf_done(&r->body);
     arena_done(&r->arena);
 }
@@ -87,6 +95,8 @@ void response_reset(struct response *r)
     r->error = ERR_NO_ERROR;
     r->message = (struct span){NULL, 0};
     r->gives_way = r->was_long = false;
+    if (r->is_stream)
+        response_drop_stream(r);
     buf_shrink(&r->body, KEPT_BODY_BYTES);
     arena_reset(&r->arena);
 }

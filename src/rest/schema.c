@@ -145,8 +145,8 @@ static struct err *unknown_member(const struct shape *shape, struct span name,
 static struct err *repeated_member(struct json_value member, struct span name,
                                    const struct place *outer, struct arena *a)
 {
-    return ERR(ERR_FAILED_JSON, "%.*s: is there twice, the second time as %.*s",
-               SPAN_FMT(place_text(outer, name, a)), SPAN_FMT(json_text(member)));
+    return ERR(ERR_FAILED_JSON, "%.*s: %.*s repeats it", SPAN_FMT(place_text(outer, name, a)),
+               SPAN_FMT(json_text(member)));
 }
 
 /* The values of an object by the places of their properties; absent where there is none. Id and

@@ -2,10 +2,10 @@
 
 #include "base/blob.h"
 #include "base/json.h"
+#include "base/ladder.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
-#include "ladder.h"
 #include "query/condition.h"
 #include "query/literal.h"
 #include "store/change.h"
@@ -49,6 +49,11 @@ static struct span entity_key(const void *item)
     return uuid_key(&e->id);
 }
 
+static uint64_t number_of(const struct list_link *link)
+{
+    return CONTAINER_OF_CONST(link, struct entity, order)->object_no;
+}
+
 struct collection *collection_new(struct store *s, struct span name, struct span folded)
 {
     struct collection *c = NEW(struct collection);
@@ -60,6 +65,7 @@ struct collection *collection_new(struct store *s, struct span name, struct span
     c->name_bytes = name.n;
     map_init_own(&c->by_id, entity_key);
     list_init(&c->entities);
+    ladder_init(&c->ladder, number_of);
     list_init(&c->kept_walks);
     arena_init(&c->scratch);
     return c;
@@ -121,7 +127,7 @@ static void let_go(struct collection *c, struct entity *e)
     c->bytes -= entity_bytes(e);
     unindex_entity(c, e);
     store_forget(c->store, &e->stored);
-    ladder_remove(&c->ladder, e, entity_at(list_next(&c->entities, &e->order)));
+    ladder_removing(&c->ladder, &c->entities, &e->order);
     list_remove(&c->entities, &e->order);
     blob_unref(TAKE(e->json));
 }
@@ -230,7 +236,7 @@ static struct entity *insert(struct collection *c, const struct record_entity *r
     list_push_back(&c->entities, &e->order);
     if (c->is_loaded) {
         map_add(&c->by_id, e);
-        ladder_add(&c->ladder, e);
+        ladder_added(&c->ladder, &e->order);
     } else {
         map_later(c, e);
     }
@@ -329,8 +335,7 @@ void collection_loaded(struct collection *c)
     if (c->is_unordered)
         list_sort(&c->entities, comes_before);
     c->is_unordered = false;
-    LIST_EACH(&c->entities, at)
-        ladder_add(&c->ladder, entity_at(at));
+    ladder_build(&c->ladder, &c->entities);
     if (c->index_count == 0 && c->observer == NULL)
         return;
     LIST_EACH(&c->entities, at) {
@@ -390,18 +395,17 @@ struct entity *collection_first(const struct collection *c)
 
 struct entity *collection_above(const struct collection *c, uint64_t object_no)
 {
-    struct entity *e = ladder_begin(&c->ladder, object_no);
-
-    if (e == NULL)
-        e = collection_first(c);
-    while (e != NULL && e->object_no <= object_no)
-        e = collection_next(c, e);
-    return e;
+    return entity_at(ladder_after(&c->ladder, &c->entities, object_no));
 }
 
 struct entity *collection_next(const struct collection *c, const struct entity *e)
 {
     return entity_at(list_next(&c->entities, &e->order));
+}
+
+struct entity *collection_last(const struct collection *c)
+{
+    return entity_at(list_last(&c->entities));
 }
 
 /* A record that the cleaner moved is newer than the version that it holds. */

@@ -160,6 +160,25 @@ class Commands(harness.ServerCase):
     def test_watch(self):
         self.run_page("operations/watch.md", 3)
 
+    def test_svc(self):
+        """The commands of the page are done one after the other, in a home of their own."""
+        block = "\n".join(line[4:] for line in read("docs", "reference", "svc.md").splitlines()
+                          if line.startswith("    "))
+        receiver = self.receiver()
+        self.created("/Shop.Person", {"Name": "Ada Lovelace"})
+        found = [command for command in re.findall(r"^svc (?:[^'\n]|'[^']*')*", block, re.M)
+                 if not command.startswith("svc listen")]  # it goes on for ever: test_listen
+        self.assertGreaterEqual(len(found), 15)
+        binaries = os.path.dirname(os.path.abspath(harness.SVCD))
+        env = {"PATH": binaries + ":" + os.environ["PATH"], "HOME": self.server.directory,
+               "SVC_URL": f"http://127.0.0.1:{self.server.port}"}
+        for command in found:
+            command = command.replace("localhost:8081", f"127.0.0.1:{receiver.port}")
+            result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env, check=False,
+                                    timeout=harness.DEADLINE_S)
+            self.assertEqual(result.returncode, 0, (command, result.stdout, result.stderr))
+            self.assertTrue(result.stdout or result.stderr, command)
+
     def test_no_page_is_forgotten(self):
         self.assertEqual({page for page in pages() if commands(read("docs", page))}, RUN)
 

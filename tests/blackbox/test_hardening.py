@@ -7,7 +7,7 @@ import unittest
 
 import harness
 
-PROGRAMS = (harness.SVCD, os.path.join(os.path.dirname(harness.SVCD), "svc-journal"))
+PROGRAMS = (harness.SVCD, *(os.path.join(os.path.dirname(harness.SVCD), name) for name in ("svc", "svc-journal")))
 IS_X86 = platform.machine() == "x86_64"
 
 

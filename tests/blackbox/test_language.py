@@ -1,7 +1,9 @@
 """The query language: what the conformance table cannot show, and each rule once from outside."""
 import json
+import random
 import threading
 import unittest
+import urllib.parse
 
 import harness
 
@@ -131,6 +133,76 @@ class Asking(harness.ServerCase):
         metrics = self.get("/Svc.Metrics").body.decode()
         self.assertIn("svc_requests_given_way_total", metrics)
         self.assertNotIn("svc_requests_given_way_total 0\n", metrics)
+
+
+class Forms(harness.ServerCase):
+    """Whatever is asked, the query form and the path form are answered alike."""
+
+    VALUES = ["1", "2.5", "-3", "null", "true", "x", "a/b", "c&d", "e=f", "g h", "i+j", "100%", "'q'", "<k>", "\u00e4", "l!=m", ""]
+    CONDITIONS = ["No", "Text", "Deep.A", "Deep.'p.q'", "List.*", "List.0", "Text.Length", "Missing", "ObjectNo"]
+    METAS = {"limit": ["0", "1", "3", "-1", "x"], "offset": ["0", "2", "-2"], "distinct": ["true", "false"],
+             "order_asc": ["No", "Text,No", "Deep.A"], "order_desc": ["No", "List.Length", "Text"],
+             "select": ["No", "Text,Deep", "List,Missing"], "add": ["Text.Length", "Deep.A"],
+             "rename": ["No->Number", "Text->T,No->N", "No->Text"], "search": ["a", "A,Text", "B,CS", "'g h'", "a,Text,XX"],
+             "search_regex": ["^a", "[a-c].,Text", "(", "h|j,CS"], "unsafe": ["true"], "limt": ["1"]}
+
+    def setUp(self):
+        super().setUp()
+        self.random = random.Random(4711)
+        texts = [value for value in self.VALUES if value]
+        for number in range(24):
+            entity = {"No": number % 7, "Text": self.random.choice(texts), "Deep": {"A": number % 3, "p.q": number % 2},
+                      "List": [self.random.choice([1, 2, "x", None]) for _ in range(number % 4)]}
+            self.created("/Shop.Message", {name: value for name, value in entity.items() if self.random.random() < 0.9})
+
+    def quoted(self, text):
+        """As it must be in a path: what has a meaning there is escaped, some of the rest as well."""
+        return "".join(c if (c.isascii() and c.isalnum()) or (c in "-_.*,'" and self.random.random() < 0.8) else urllib.parse.quote(c, safe="")
+                       for c in text)
+
+    def form_quoted(self, text):
+        return urllib.parse.quote_plus(text, safe=self.random.choice(["", "=,'", "*./"]))
+
+    def random_request(self):
+        """The same in both forms."""
+        pick = self.random
+        conditions = [(pick.choice(self.CONDITIONS), pick.choice(["=", "!=", "<", ">", "<=", ">="]), pick.choice(self.VALUES))
+                      for _ in range(pick.choice([0, 0, 1, 1, 2, 3]))]
+        names = pick.sample(list(self.METAS), pick.choice([0, 1, 1, 2, 3]))
+        metas = [(name, pick.choice(self.METAS[name])) for name in names]
+        in_path = "&".join(self.quoted(key) + op + self.quoted(value) for key, op, value in conditions) or "_"
+        path = f"/Shop.Message/{in_path}/" + "&".join(f"{name}={self.quoted(value)}" for name, value in metas)
+        kept = pick.randint(0, len(conditions))  # so many stay in the path
+        before = "&".join(self.quoted(key) + op + self.quoted(value) for key, op, value in conditions[:kept]) or "_"
+        parameters = [f"{name}={self.form_quoted(value)}" for name, value in metas]
+        at = 0  # conditions stand anywhere among the others
+        for key, op, value in conditions[kept:]:
+            at = pick.randint(at, len(parameters))
+            parameters.insert(at, "where=" + self.form_quoted(key + op + value))
+            at += 1
+        return path, f"/Shop.Message/{before}?" + "&".join(parameters)
+
+    def told(self, answer):
+        """What of an answer must be the same."""
+        if answer.status >= 400:
+            return answer.status, answer.json()["ErrorCode"]
+        status = 200 if answer.status == 204 else answer.status
+        return status, answer.headers["Svc-count"], answer.body or b"[]", answer.headers["Svc-total"]
+
+    def test_random_requests(self):
+        seen = {}
+        for _ in range(1500):
+            path, query = self.random_request()
+            method = self.random.choice(["GET", "GET", "GET", "REPORT"])
+            headers = self.random.choice([None, {"Prefer": "count=exact"}])
+            first, second = (self.server.request(method, target, headers=headers) for target in (path, query))
+            self.assertEqual(self.told(first), self.told(second), f"{path}\n{query}")
+            if first.status == 200 and first.headers["Svc-pager"]:
+                page, other = (self.get(answer.headers["Svc-pager"]) for answer in (first, second))
+                self.assertEqual(self.told(page), self.told(other), f"{path}\n{query}")
+            seen[first.status] = seen.get(first.status, 0) + 1
+        for status, least in ((200, 300), (204, 100), (400, 100)):
+            self.assertGreater(seen.get(status, 0), least, seen)
 
 
 if __name__ == "__main__":

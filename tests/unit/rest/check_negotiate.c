@@ -199,6 +199,39 @@ END_TEST
 
 /* ---- Content-Encoding ---- */
 
+/* Of equal weight is what is named, not what a wildcard leaves open; JSON before it otherwise. */
+static const struct {
+    const char *accept;
+    bool is_preferred;
+} stream_rows[] = {
+    {"text/event-stream", true},
+    {"TEXT/Event-Stream; charset=UTF-8", true},
+    {"text/event-stream, */*", true},
+    {"*/*, text/event-stream", true},
+    {"application/*, text/event-stream", true},
+    {"application/json;q=0.9, text/event-stream", true},
+    {"text/html, text/event-stream", true},
+    {"text/event-stream;q=0.5", true},
+    {"application/json, text/event-stream", false},
+    {"text/event-stream;q=0.5, */*", false},
+    {"text/event-stream;q=0", false},
+    {"text/event-stream;q=0, */*", false},
+    {"text/event-stream;indent=2", false},
+    {"text/*", false},
+    {"*/*", false},
+    {"", false},
+    {"text/event-stream;;=", false},
+    {"text/event-stream, nonsense", false},
+};
+
+START_TEST(streams_are_for_who_asks_for_them)
+{
+    ck_assert_msg(negotiate_prefers_stream(span_str(stream_rows[_i].accept)) ==
+                      stream_rows[_i].is_preferred,
+                  "%s", stream_rows[_i].accept);
+}
+END_TEST
+
 START_TEST(a_body_comes_as_it_is)
 {
     ck_ok(negotiate_content_encoding((struct span){NULL, 0}));
@@ -464,6 +497,7 @@ END_TEST
 
 void testing_cases(TCase *tc)
 {
+    tcase_add_loop_test(tc, streams_are_for_who_asks_for_them, 0, ARRAY_LEN(stream_rows));
     tcase_add_test(tc, formats_have_media_types);
     tcase_add_test(tc, accept_is_honoured);
     tcase_add_test(tc, what_cannot_be_sent_is_refused);
