@@ -1,6 +1,7 @@
 /* What webhooks send, a `webhooks` entry an event resource; and examples of bodies, which can be
  * sent as they stand. */
 #include "base/json.h"
+#include "hooks/webhook.h"
 #include "openapi.h"
 #include "query/shape.h"
 #include "rest/rest.h"
@@ -35,6 +36,24 @@ void openapi_add_webhook_parameters(struct openapi *d)
     }
 }
 
+/* The object itself as data when the payload is one. */
+static void add_standard(struct openapi *d, const struct resource *event)
+{
+    struct buf *b = d->out;
+
+    buf_add_str(b, "{\"title\":\"");
+    buf_add(b, webhook_format_names.values[WEBHOOK_STANDARD]);
+    buf_add_str(b, "\",\"type\":\"object\",\"required\":[\"type\",\"timestamp\",\"data\"],"
+                   "\"properties\":{\"type\":{\"const\":");
+    json_add_string(b, event->name);
+    buf_add_str(b, "},\"timestamp\":{\"type\":\"string\",\"format\":\"date-time\"},\"data\":{"
+                   "\"oneOf\":[");
+    openapi_add_reference(d, OPENAPI_PAYLOAD, event->name);
+    buf_add_str(b, ",{\"type\":\"array\",\"items\":");
+    openapi_add_reference(d, OPENAPI_PAYLOAD, event->name);
+    buf_add_str(b, "}]}}}");
+}
+
 static void add_sent_body(struct openapi *d, const struct resource *event)
 {
     struct buf *b = d->out;
@@ -45,9 +64,13 @@ static void add_sent_body(struct openapi *d, const struct resource *event)
         buf_add_str(b, ":{}}}");
         return;
     }
-    buf_add_str(b, "\"application/json\":{\"schema\":{\"type\":\"array\",\"items\":");
+    buf_add_str(b, "\"application/json\":{\"schema\":{\"oneOf\":[{\"title\":\"");
+    buf_add(b, webhook_format_names.values[WEBHOOK_ARRAY]);
+    buf_add_str(b, "\",\"type\":\"array\",\"items\":");
     openapi_add_reference(d, OPENAPI_PAYLOAD, event->name);
-    buf_add_str(b, "}},\"application/x-ndjson\":{\"schema\":{\"type\":\"string\"}},"
+    buf_add_str(b, "},");
+    add_standard(d, event);
+    buf_add_str(b, "]}},\"application/x-ndjson\":{\"schema\":{\"type\":\"string\"}},"
                    "\"text/csv\":{\"schema\":{\"type\":\"string\"}}}}");
 }
 

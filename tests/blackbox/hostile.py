@@ -14,7 +14,7 @@ import tls
 HEAD = b"HTTP/1.1 200 OK\r\n"
 FORGED = b"HTTP/1.1 299 Forged\r\nContent-Length: 0\r\n\r\n"  # to be taken for no answer
 # The webhook's time-out: of what lasts until then, and of what ends by itself, on however slow a machine.
-TIMEOUT_S = 9 * harness.PATIENCE
+TIMEOUT_S = 3 * harness.PATIENCE
 PATIENT_S = 600
 MEMORY_KIB = 64 * 1024
 SENT_MOST = 64 << 20  # what fits into the buffers of many sockets, far from endless
