@@ -159,7 +159,7 @@ static const struct {
     {"{\"Delivery\":{\"MaxInFlight\":0}}", ERR_INVALID_ENTITY,
      "Delivery.MaxInFlight: is 0, it must be between 1 and 1024"},
     {"{\"Signing\":{\"Secrets\":[\"sesame\"]}}", ERR_INVALID_ENTITY, "Signing: "},
-    {"{\"Tags\":[\"a\",null]}", ERR_INVALID_ENTITY, "Tags: an element is not a string"},
+    {"{\"Tags\":[\"a\",null]}", ERR_INVALID_ENTITY, "Tags[1]: must be of type string"},
 };
 
 START_TEST(what_is_refused_changes_nothing)
