@@ -1,7 +1,7 @@
 """Journals of earlier formats, and of this one, are opened: each folder of tests/formats is a sample of one. A newer
 format is refused with its number."""
-import errno
 import base64
+import errno
 import hashlib
 import hmac
 import json
