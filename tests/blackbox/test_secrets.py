@@ -417,9 +417,9 @@ class AtRandom(SecretsCase):
         if kind < 0.2 and self.ids:
             return "POST", "/Svc.Explain", {"WebhookId": rng.choice(self.ids), "Resource": "Shop.OrderPlaced", "Payload": {}}
         if kind < 0.5:
-            target = rng.choice(["/Svc.Admin.Webhook", "/Svc.Admin.Webhook", "/Svc.Admin.WebhookLog", "/webhok", "/",
+            target = rng.choice([*5 * ["/Svc.Admin.Webhook"], "/Svc.Admin.WebhookLog", "/webhok", "/",
                                  f"/Svc.Admin.Webhook/{self.condition()}/{self.meta()}"])
-            method = rng.choice(["POST", "POST", "PATCH", "PATCH", "PUT"])
+            method = rng.choice(["POST", "POST", "POST", "PATCH", "PATCH", "PUT"])
             return method, target, self.body(method != "PATCH" and rng.random() < 0.8)
         if kind < 0.55:
             return "PATCH", "/Svc.Admin.Delivery/_/unsafe=true", {"State": "Pending"}
