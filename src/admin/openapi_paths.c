@@ -80,7 +80,7 @@ static void add_where(struct buf *b)
     add_parameter_head(b, SPAN("where"), "query");
     buf_add_str(b, "\"Conditions, all of which must hold: `Name=value`, also with != < > <= >=\","
                    "\"style\":\"form\",\"explode\":true,\"schema\":{\"type\":\"array\",\"items\":{"
-                   "\"type\":\"string\"}},\"example\":[\"ObjectNo>0\"]}");
+                   "\"type\":\"string\"}}}");
 }
 
 static void add_header(struct buf *b, struct span name, const char *meaning)
@@ -458,7 +458,7 @@ static void add_resource(struct openapi *d, const struct openapi_resource *r)
         return;
     buf_printf(b,
                ",\"/%.*s/Id={Id}\":{\"parameters\":[{\"name\":\"Id\",\"in\":\"path\","
-               "\"required\":true,\"schema\":{\"type\":\"string\",\"format\":\"uuid\"}}]",
+               "\"required\":true,\"schema\":{\"type\":\"string\"}}]",
                SPAN_FMT(r->resource->name));
     add_entity_methods(d, r, true);
     buf_add_char(b, '}');
