@@ -82,7 +82,13 @@ void buf_add_i64(struct buf *b, int64_t value);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Makes room for n more bytes and returns where they go; the caller fills up to n of them and
  * calls buf_commit with how many. NULL when that would pass the cap (`over` is then set). */
-char *buf_reserve(struct buf *b, size_t n);
+char *buf_reserve_long(struct buf *b, size_t n);
+
+static inline char *buf_reserve(struct buf *b, size_t n)
+{
+    return b->p != NULL && n <= b->size - b->n ? b->p + b->n : buf_reserve_long(b, n);
+}
+
 void buf_commit(struct buf *b, size_t n);
 /* Drops bytes from the front, or everything from `n` on. */
 void buf_drop_front(struct buf *b, size_t n);

@@ -34,6 +34,7 @@
     X(ERR_DATA_SOURCE_FORMAT, "DataSourceFormat", 12, 400)                                         \
     X(ERR_NO_DATA_SOURCE, "NoDataSource", 13, 400)                                                 \
     X(ERR_UNSUPPORTED_CONTENT, "UnsupportedContent", 14, 415)                                      \
+    X(ERR_UNSUPPORTED_CODING, "UnsupportedContent", 14, 501)                                       \
     X(ERR_NOT_ACCEPTABLE, "NotAcceptable", 16, 406)                                                \
     X(ERR_INVALID_ENUM_VALUE, "InvalidEnumValue", 19, 400)                                         \
     X(ERR_UNKNOWN_RESOURCE, "UnknownResource", 100, 404)                                           \
@@ -51,10 +52,15 @@
     X(ERR_TOO_MANY_REQUESTS, "TooManyRequests", 118, 429)                                          \
     X(ERR_OVERLOADED, "Overloaded", 119, 503)                                                      \
     X(ERR_REQUEST_TOO_COSTLY, "RequestTooCostly", 120, 400)                                        \
+    X(ERR_REQUEST_TIMEOUT, "RequestTimeout", 122, 408)                                             \
+    X(ERR_URI_TOO_LONG, "UriTooLong", 123, 414)                                                    \
+    X(ERR_EXPECTATION_FAILED, "ExpectationFailed", 124, 417)                                       \
+    X(ERR_HEADERS_TOO_LARGE, "HeadersTooLarge", 125, 431)                                          \
+    X(ERR_UNKNOWN_METHOD, "UnknownMethod", 126, 501)                                               \
+    X(ERR_HTTP_VERSION, "HttpVersionNotSupported", 127, 505)                                       \
     X(ERR_NOT_SIGNED_IN, "NotSignedIn", 210, 401)                                                  \
     X(ERR_NOT_AUTHORIZED, "NotAuthorized", 211, 403)                                               \
     X(ERR_METHOD_NOT_ALLOWED, "MethodNotAllowed", 214, 405)                                        \
-    X(ERR_UNKNOWN_METHOD, "MethodNotAllowed", 214, 501)                                            \
     X(ERR_STORAGE_FAILURE, "StorageFailure", 300, 507)                                             \
     X(ERR_INFINITE_LOOP, "InfiniteLoopDetected", 404, 508)
 

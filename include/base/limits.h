@@ -34,6 +34,8 @@
       "those of one webhook; past that, or the half, a new one is Dead at once")                   \
     X(event_descendants, "EventDescendants", 1000, 0, 1000000000, "events",                        \
       "that requests of local destinations raise because of one event, directly or not")           \
+    X(streams, "Streams", 256, 0, 1000000, "streams",                                              \
+      "open at once; of two accounts that want more, the one with more gives way")                 \
     X(memory_bytes, "MemoryBytes", 0, 0, INT64_MAX, "bytes",                                       \
       "heap beyond which work is refused; 0: none")                                                \
     X(payload_bytes, "PayloadBytes", 67108864, 0, INT64_MAX, "bytes",                              \

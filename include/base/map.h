@@ -41,6 +41,10 @@ size_t map_count(const struct map *m);
 void *map_find(const struct map *m, struct span key);
 /* The key must not be in the map yet. */
 void map_add(struct map *m, void *item);
+/* For a key that is looked for and then, as it is not there, added: both take its hash. */
+uint64_t map_hash(const struct map *m, struct span key);
+void *map_find_hashed(const struct map *m, struct span key, uint64_t hash);
+void map_add_hashed(struct map *m, void *item, uint64_t hash);
 /* The same for many items at once: several times as fast, as an empty map gets its size first, and
  * the memory where items belong is fetched for several of them together. */
 void map_add_many(struct map *m, const struct map_slot *items, size_t count);

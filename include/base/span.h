@@ -52,6 +52,8 @@ static inline bool span_ieq(struct span a, struct span b)
 
 /* Bytewise order, a prefix before the longer one: <0, 0, >0. */
 int span_cmp(struct span a, struct span b);
+/* The same with ASCII case folded. */
+int span_icmp(struct span a, struct span b);
 static inline bool span_starts(struct span s, struct span prefix)
 {
     return s.n >= prefix.n && span_eq(span_of(s.p, prefix.n), prefix);

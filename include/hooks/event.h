@@ -77,6 +77,9 @@ struct event *events_find(const struct events *e, const struct uuid *id);
 struct event *events_find_no(const struct events *e, uint64_t object_no);
 struct event *events_first(const struct events *e);
 struct event *events_next(const struct events *e, const struct event *event);
+/* The newest one; the first one whose object_no is greater. NULL: there is none. */
+struct event *events_last(const struct events *e);
+struct event *events_after(const struct events *e, uint64_t object_no);
 /* Those of one tenant, in the same order. */
 struct event *events_first_of(const struct events *e, struct span tenant);
 struct event *events_next_of(const struct event *event);

@@ -8,11 +8,15 @@ struct call;
 struct hooks;
 struct resource;
 
+/* To the message of an ERR_UNKNOWN_RESOURCE, how the event resource of that name is declared. Takes
+ * the error over. */
+struct err *event_say_how_to_declare(struct err *e, struct span name);
 /* The event resource of that name, on which the key must have some right. Errors of resource_find,
  * ERR_WRONG_RESOURCE_KIND, ERR_NOT_AUTHORIZED. */
 struct err *event_post_find(struct call *call, struct span name,
                             struct resource **out_resource) MUST_USE;
-/* An object, or an array of them, as the resource declares its payload? Errors of schema_check. */
+/* An object, or an array of them, as the resource declares its payload? As schema_check, with its
+ * errors. */
 struct err *event_post_check(struct call *call, const struct resource *resource,
                              struct json_value payload) MUST_USE;
 

@@ -4,11 +4,13 @@
 #define HOOKS_HOOKS_H
 
 #include "base/err.h"
+#include "hooks/worst.h"
 
 struct deliveries;
 struct egress_rules;
 struct events;
 struct fetcher;
+struct forgotten;
 struct limits;
 struct loop;
 struct metrics;
@@ -52,7 +54,9 @@ struct hooks {
     struct webhooks *webhooks;
     struct shares *shares;
     struct deliveries *deliveries;
+    struct forgotten *forgotten;
     struct retention *retention;
+    struct worst worst; /* by the lanes' worst_entry */
 };
 
 /* Over an empty store, before the built-in resources are added: handlers are told of a replay in

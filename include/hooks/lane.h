@@ -46,6 +46,7 @@ struct change;
 struct deliveries;
 struct delivery;
 struct uuid;
+struct worst_entry;
 
 /* Symbol, name, and where it may go. */
 #define LANE_STATES(X)                                                                             \
@@ -141,6 +142,11 @@ struct lane_facts {
 };
 /* Looks through the deliveries that have ended. NULL: a webhook that has had none. */
 struct lane_facts lane_facts(const struct lane *lane);
+
+/* How many of its deliveries have not ended. */
+size_t lane_unended(const struct lane *lane);
+/* Whose it is: one of hooks.worst. */
+struct lane *lane_of_worst(struct worst_entry *entry);
 
 /* Lanes and their deliveries, for listings. Those of deleted webhooks are not found any more. */
 struct lane *lane_find(const struct deliveries *d, const struct uuid *webhook_id);

@@ -53,6 +53,8 @@ bool payload_is_loaded(const struct event *event);
 bool payload_ready(struct payloads *p, struct event *event);
 /* A new reference. Waits for the disk when it has to. Errors of journal_read. */
 struct err *payload_get(struct payloads *p, struct event *event, struct blob **out_blob) MUST_USE;
+/* The same; NULL when the journal cannot be read, which is logged. */
+struct blob *payload_or_null(struct payloads *p, struct event *event);
 
 /* The same for an attempt, until payload_sent: all of one event have the same bytes, which count
  * for the share of the first. */

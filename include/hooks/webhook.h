@@ -72,8 +72,8 @@ struct span webhook_tenant(const struct webhook *w);
  * Errors of turn_apply: they then stay detached until the next time. */
 struct err *webhooks_settle(struct webhooks *w, struct arena *a, uint64_t *out_serial) MUST_USE;
 
-/* The table of a webhook's properties. */
-extern const struct shape webhook_shape;
+/* The table of a webhook's properties, and of what is stored beside them and never shown. */
+extern const struct shape webhook_shape, webhook_stored_shape;
 /* Of the members of its Status. */
 extern const struct shape webhook_status_shape;
 /* For resource_ops.check of Svc.Admin.Webhook. Each error is 400 and names the member, but for
@@ -91,9 +91,9 @@ struct err *webhook_find_target(const struct resources *resources, struct span t
 void webhook_note_account(struct call *call, const struct draft *draft, const struct entity *old);
 struct err *webhook_check_accounts(const struct call *call) MUST_USE;
 /* Stored secrets do not travel: `kept`, the paths of those that a write keeps, may go along with
- * what leads elsewhere only when the one who writes is the webhook's owner. ERR_INVALID_ENTITY
- * names them. */
-struct err *webhook_check_kept(bool is_owner, bool leads_elsewhere, struct span kept) MUST_USE;
+ * what leads elsewhere only when the one who writes is the webhook's owner and has written them.
+ * ERR_INVALID_ENTITY names them. */
+struct err *webhook_check_kept(bool are_own, bool leads_elsewhere, struct span kept) MUST_USE;
 
 /* What an attempt needs. Spans live in the arena. */
 struct webhook_settings {

@@ -22,12 +22,13 @@ struct h1_request {
     bool has_body;   /* framed with Content-Length or chunked, though it may be empty */
     bool keep_alive; /* the connection may carry another request after this one */
     bool is_http10;
+    bool is_known_method; /* one of ours, or OPTIONS; others are requests as well */
 };
 
-/* What is wrong with bytes that do not make a request: status 400, 413, 414, 417, 431, 501, 505,
- * and words for the client. The connection ends after that answer. */
+/* What is wrong with bytes that do not make a request: a code of status 400, 413, 414, 417, 431,
+ * 501 or 505, and words for the client. The connection ends after that answer. */
 struct h1_failure {
-    int status;
+    enum err_code code;
     const char *why; /* static */
 };
 

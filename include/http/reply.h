@@ -12,13 +12,17 @@ struct reply_options {
 };
 
 /* Appends the whole answer. Date and Svc-version always; Content-Length too, except with 204 and
- * 304, which have no body. An answer with a body gets `Content-Type`; `X-Content-Type-Options:
- * nosniff` likewise. */
+ * 304, which have no body, and with a stream, whose body comes later: in chunks (RFC 9112, section
+ * 7.1), or for HTTP/1.0 until the connection ends. An answer with a body gets `Content-Type`;
+ * `X-Content-Type-Options: nosniff` likewise. */
 void reply_add(struct buf *b, const struct response *response, const struct reply_options *options);
 /* The same in two parts: all before the body, and the body, which is empty when none is sent. */
 void reply_add_head(struct buf *b, const struct response *response,
                     const struct reply_options *options);
 struct span reply_body(const struct response *response, const struct reply_options *options);
+/* The line in front of a chunk of so many bytes, and what ends a chunked body. */
+void reply_add_chunk_head(struct buf *b, size_t bytes);
+extern const struct span reply_last_chunk;
 /* `HTTP/1.1 100 Continue` */
 void reply_add_continue(struct buf *b);
 /* The lines that all answers of a second have: Date and Svc-version. */

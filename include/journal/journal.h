@@ -70,6 +70,11 @@ struct journal_left {
 struct err *journal_reserve(struct journal *j, size_t bytes,
                             const struct journal_left *left) MUST_USE;
 
+/* Is a second segment ready for such room? */
+bool journal_has_reserve(const struct journal *j);
+/* Gives it back, once the first one has the room and an eighth of a segment more. */
+void journal_release(struct journal *j, const struct journal_left *left);
+
 struct journal_record {
     uint16_t kind;
     uint32_t serials; /* at least 1 */
@@ -127,8 +132,9 @@ struct journal_stats {
     uint64_t appended_bytes; /* since start, padding included */
     uint64_t segments;
     uint64_t replayed_records;
-    uint64_t cut_bytes; /* torn tail found at recovery */
-    bool full;          /* no room for a change, or soon none: an eighth of a segment is left */
+    uint64_t cut_bytes;     /* torn tail found at recovery */
+    uint64_t reserve_bytes; /* of these: the second segment that is ready */
+    bool full;              /* no room for a change, or soon none: an eighth of a segment is left */
     bool failed;
 };
 void journal_stats(const struct journal *j, struct journal_stats *out_stats);

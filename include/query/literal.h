@@ -21,6 +21,7 @@ struct literal {
     /* An unquoted number, boolean or datetime against an undeclared property: `=` and `!=` also
      * compare its text with a string value. */
     bool also_text;
+    bool any_case;    /* of a PROPERTY_ANY_CASE: strings are compared with case folded */
     struct span text; /* the characters, without quotes */
     struct instant instant;
 };

@@ -24,7 +24,7 @@ struct meta_search {
     struct span text;
     bool has_property;
     struct path property;
-    bool ignore_case;         /* CI; default CS */
+    bool ignore_case;         /* CI, the default; CS: not */
     struct meta_regex *regex; /* compiled by PCRE2; NULL: the text is looked for as it is */
 };
 
@@ -53,10 +53,12 @@ struct meta {
  * away by rename. A name given twice is ERR_INVALID_META_SYNTAX, but for add, rename, order_asc,
  * order_desc, search and search_regex where not `each_once`.
  *
- * The text of a path is the member name that it has in the result. `select`, `order_*` and `search`
- * know the names that rename made; their paths lead to where the value is in the original entity.
- * `add` may name hidden properties, and what was added can be selected and renamed. A renamed path
- * that is neither a member nor added is among the adds, under its new name.
+ * The text of a path is the member name that it has in the result. `select` and `order_*` know the
+ * names that rename made; their paths lead to where the value is in the original entity. `search`
+ * comes before that, and knows the entity's own. All but `safepost` may name hidden properties.
+ * What was added can be selected and renamed. A renamed path that is neither a member nor added is
+ * among the adds, under its new name. A new name that another declared or added member has is
+ * ERR_INVALID_META_SYNTAX.
  *
  * A search text may be quoted, as it must be when it holds a comma. A compiled expression lives
  * outside the arena: call meta_done, also after an error of anything else. */

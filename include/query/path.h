@@ -40,6 +40,7 @@ struct path {
     bool has_any;                    /* some step is `*`: see path_each */
     enum value_type type;            /* of what the path yields; TYPE_ANY when undeclared */
     const struct property *property; /* the declared property it ends at, or NULL */
+    const struct property *hidden;   /* the PROPERTY_HIDDEN that it begins with, or NULL */
 };
 
 #define PATH_STEPS_MOST 16
@@ -52,7 +53,7 @@ struct err *path_parse(struct span text, const struct shape *shape, struct arena
 /* The same for the key of a condition, where a step into an array may be `*`, any element. */
 struct err *path_parse_key(struct span text, const struct shape *shape, struct arena *a,
                            struct path *out_path) MUST_USE;
-/* Does it name a PROPERTY_HIDDEN? Such a path has one step and no part. */
+/* Does it begin with a PROPERTY_HIDDEN? Such a value is computed before the path is read. */
 bool path_is_hidden(const struct path *path);
 /* Does it name a member of the entity itself: one step, no part, not hidden? */
 bool path_is_member(const struct path *path);

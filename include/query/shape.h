@@ -40,12 +40,14 @@ enum property_flags {
     PROPERTY_REQUIRED = 1 << 0,
     PROPERTY_READ_ONLY = 1 << 1, /* ignored on input */
     PROPERTY_SECRET = 1 << 2,    /* shown only to keys that may write the resource */
-    PROPERTY_HIDDEN = 1 << 3,    /* computed, shown only when `add` asks for it; top level only */
+    PROPERTY_HIDDEN = 1 << 3,    /* computed, shown only when `add` or `select` asks for it; top
+                                  * level only */
     PROPERTY_INDEXED = 1 << 4,   /* equality on it is answered from an index */
     PROPERTY_WHOLE = 1 << 5,     /* an object that PATCH replaces instead of merging */
     PROPERTY_ENTITY = 1 << 6,    /* Id and ObjectNo: the store's, not the declaration's */
-    PROPERTY_UNSHOWN = 1 << 7    /* stored, and shown only when `add` or `select` asks for it; top
+    PROPERTY_UNSHOWN = 1 << 7,   /* stored, and shown only when `add` or `select` asks for it; top
                                   * level only, in a shape that `hides` */
+    PROPERTY_ANY_CASE = 1 << 8   /* conditions on this string ignore case */
 };
 
 struct shape;

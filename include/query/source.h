@@ -22,10 +22,12 @@ struct query_source {
      * needed, for an item of the result a second time, in the query's arena. NULL: next sets it. */
     struct span (*render)(struct query_source *source, const struct query_item *item,
                           struct arena *a);
-    /* The value of a hidden property as JSON text, for `add`; NULL: there are none. Called like
-     * render. */
+    /* The value of a hidden property as JSON text; NULL: there are none. Called like render, for
+     * queries that name the property. */
     struct span (*hidden)(struct query_source *source, const struct query_item *item,
                           const struct property *property, struct arena *a);
+    /* The item's ObjectNo, of a source whose items come in its order; NULL: they do not. */
+    uint64_t (*object_no)(struct query_source *source, const struct query_item *item);
     bool holds; /* each item satisfies the conditions, which need not be tested again */
 };
 

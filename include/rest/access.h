@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/uuid.h"
 #include "rest/method.h"
 
 struct account;
@@ -33,6 +34,7 @@ struct access_key {
     struct span tenant; /* the beginning of it; absent: none */
     struct span root;   /* the key on whose account it is, where there is no tenant */
     struct span rights; /* of the configuration's: AllowAccess as JSON; absent: made at run time */
+    struct uuid id;     /* of its entity; zero: it is the configuration's */
     uint8_t sha256[32];
     struct access_entry *entries;
     size_t entry_count;
@@ -97,6 +99,11 @@ struct access_key *access_find(const struct access *access, struct span tenant, 
  * a tenant; NULL when there is none. Either text may be absent. */
 struct access_key *access_find_named(const struct access *access, struct span tenant,
                                      struct span name);
+/* Appends what tells this key from every other, later ones of its name included: `id/tenant/name`.
+ * The Id is that of one made at run time; keys of the configuration are known by their names. */
+void access_add_identity(struct buf *b, const struct access_key *key);
+/* The key of this identity; NULL when it is gone, whoever has its name now. */
+struct access_key *access_find_identical(const struct access *access, struct span identity);
 bool access_has_expired(const struct access_key *key);
 
 /* The key of an Authorization value: `apikey <KEY>`, `Bearer <KEY>`, or Basic with the key as

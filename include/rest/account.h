@@ -17,6 +17,7 @@ struct account {
     struct span name; /* "t" and the tenant, "k" and the key's name, or "" for everybody */
     uint32_t refs;
     uint32_t webhooks;
+    uint32_t streams;
     uint32_t in_flight;     /* attempts under way */
     size_t pending;         /* deliveries that have not ended */
     size_t bytes;           /* that its requests, answers and attempts hold now */

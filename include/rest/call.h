@@ -34,6 +34,7 @@ struct call {
     struct query_source *source; /* set by resource_ops.open */
     void *own;                   /* the resource's, between its ops */
     bool uri_is_split;
+    bool is_stream;             /* text/event-stream was asked for, where there is that */
     struct span error_resource; /* for Error.ResourceName; absent: <unknown> */
 };
 

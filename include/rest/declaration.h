@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct draft;
 struct rest;
 
 /* The table of a declaration's properties, and the resource that declarations are entities of. */
@@ -17,6 +18,9 @@ extern const struct span declaration_resource;
 /* What declared resources do their own way. */
 extern const struct resource_ops declared_entity_ops, declared_binary_ops;
 
+/* Brings what a declaration may write in several ways into one: Methods in capitals. What is none
+ * of them stays, to be refused by resource_make. */
+void declaration_normalise(struct draft *draft, struct arena *a);
 /* Lets the registry follow the collection. */
 void declarations_observe(struct rest *rest);
 

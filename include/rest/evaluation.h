@@ -29,7 +29,7 @@ struct evaluation {
     struct fiber *fiber; /* NULL: it has not begun, or has ended */
     struct budget budget;
     struct snapshot snapshot;
-    bool has_snapshot;        /* it reads only */
+    bool has_snapshot;        /* it reads only: by its method, or evaluation_begin_reading */
     uint64_t resources_since; /* resources.changes when it began */
     void (*on_done)(void *context);
     void *context;
@@ -59,6 +59,10 @@ struct evaluation *evaluation_running(const struct rest *rest);
 /* From here on to the end of the request it does not give way, since it changes what it has found.
  * On a fiber: if what it has understood of resources is not so any more, it begins anew. */
 struct err *evaluation_begin_change(struct call *call) MUST_USE;
+
+/* A request that could change something does not, as has turned out before it has looked at any
+ * entity. On a fiber: it sees one moment, as all that read. */
+void evaluation_begin_reading(struct call *call);
 
 /* A request that reads begins anew if resources were declared anew while it gave way. NULL: it runs
  * on the loop's stack. */

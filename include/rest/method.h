@@ -31,7 +31,9 @@ enum method {
 extern const struct enumeration method_names;
 
 struct span method_name(enum method m);
-/* ASCII case folded, among the seven; METHOD_OTHER when it is none. */
+/* Of a request: methods are case-sensitive (RFC 9110, section 9.1). */
+enum method method_of(struct span received);
+/* Of a text that names one: ASCII case folded, among the seven; METHOD_OTHER when it is none. */
 enum method method_parse(struct span name);
 /* GET brings REPORT and HEAD. */
 unsigned method_closure(unsigned methods);

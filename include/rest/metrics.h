@@ -1,7 +1,8 @@
 /* What the service counts, and Svc.Metrics says (docs/specification.md, section 8). Counting is an
  * increment of a plain field where the thing happens; gauges that somebody else keeps are read when
  * they are asked for. Nothing here grows: every label has a fixed set of values, but for the
- * resources of svc_store_entities, of which METRICS_MAX_RESOURCES are told apart. */
+ * resources of svc_store_entities, of which METRICS_MAX_RESOURCES are told apart, and the webhooks
+ * of svc_webhook_*, which are the WORST_MOST worst. */
 #ifndef ADMIN_METRICS_H
 #define ADMIN_METRICS_H
 
@@ -36,6 +37,11 @@
       "Requests that took too long for one turn, and gave way to others")                          \
     X(longest_turn_ns, seconds, "gauge", "svc_request_turn_longest_seconds", "",                   \
       "Most processor time that one request has taken in one turn, if it took any to speak of")    \
+    X(streams, count, "gauge", "svc_streams_open", "", "Streams open now: what Streams bounds")    \
+    X(stream_entities, count, "counter", "svc_stream_entities_total", "",                          \
+      "Entities written for streams, each once for all streams of one view")                       \
+    X(stream_gaps, count, "counter", "svc_stream_gaps_total", "",                                  \
+      "Gaps that streams were told of: retention was there first")                                 \
     X(client_addresses, count, "gauge", "svc_client_addresses", "",                                \
       "Client addresses that the limits per address know of")                                      \
     X(events, count, "counter", "svc_events_total", "", "Events raised")                           \
@@ -60,6 +66,12 @@
       "Deliveries in memory, by state; ended ones until retention forgets them")                   \
     X(oldest_ns, seconds, "gauge", "svc_delivery_oldest_seconds", "",                              \
       "Age of the event of the delivery that has not ended for longest; 0: there is none")         \
+    X(worst_attempts, worst_attempts, "counter", "svc_webhook_attempts_total", "webhook",          \
+      "Attempts made, of the 20 webhooks with the most failures since the start")                  \
+    X(worst_failures, worst_failures, "counter", "svc_webhook_failures_total", "webhook",          \
+      "Those of these attempts that failed")                                                       \
+    X(worst_pending, worst_pending, "gauge", "svc_webhook_pending", "webhook",                     \
+      "Deliveries of these webhooks that have not ended")                                          \
     X(webhooks_paused, count, "gauge", "svc_webhooks_paused", "", "Webhooks that are paused")      \
     X(journal_commits, count, "counter", "svc_journal_commits_total", "",                          \
       "Commits: one write, and with Fsync always one sync, each")                                  \
@@ -145,7 +157,8 @@ enum metric_status {
     X(METRIC_INCOMING_BYTES, "IncomingBytes")                                                      \
     X(METRIC_UNREAD_BYTES, "UnreadBytes")                                                          \
     X(METRIC_ANSWER_BYTES, "AnswerBytes")                                                          \
-    X(METRIC_CHANGE_BYTES, "ChangeBytes")
+    X(METRIC_CHANGE_BYTES, "ChangeBytes")                                                          \
+    X(METRIC_STREAMS, "Streams")
 
 enum metric_limit {
 #define METRIC_LIMIT_AS_ENUM(symbol, name) symbol,
@@ -162,7 +175,8 @@ enum metric_limit {
     X(METRIC_PAYLOADS, "Payloads")      /* of events, in memory */                                 \
     X(METRIC_ERROR_LOG, "Error")        /* Svc.Admin.Error */                                      \
     X(METRIC_ATTEMPT_LOG, "WebhookLog") /* Svc.Admin.WebhookLog */                                 \
-    X(METRIC_EVENTS, "Event")           /* Svc.Event, in memory or in the journal */
+    X(METRIC_EVENTS, "Event")           /* Svc.Event, in memory or in the journal */               \
+    X(METRIC_STREAM_TEXTS, "Streams")   /* texts that are kept for several streams */
 
 enum metric_holder {
 #define METRIC_HOLDER_AS_ENUM(symbol, name) symbol,
@@ -204,6 +218,10 @@ enum { METRIC_CLOSE_REASON_COUNT = 32 }; /* tcp's are fewer */
 #define METRIC_AS_by_state(member) uint64_t member[METRIC_DELIVERY_STATE_COUNT];
 #define METRIC_AS_entities(member) uint64_t member; /* of all resources */
 #define METRIC_AS_build(member) uint64_t member;    /* 1 */
+/* Who fails is counted by the webhooks themselves (hooks/worst.h). */
+#define METRIC_AS_worst_attempts(member) char member;
+#define METRIC_AS_worst_failures(member) char member;
+#define METRIC_AS_worst_pending(member) char member;
 
 struct metrics {
 #define METRIC_AS_MEMBER(member, form, type, name, labels, help) METRIC_AS_##form(member)

@@ -26,6 +26,10 @@ struct rendered {
 /* Makes it the call's source; it lives in the call's arena. */
 struct rendered *rendered_open(struct call *call, void *(*next)(struct rendered *r),
                                void (*add_json)(struct rendered *r, void *object, struct buf *b));
+/* Its objects come in the order of their ObjectNo, by which pages are asked for then. */
+void rendered_by_object_no(struct rendered *r);
+/* resource_ops.version of an item of the call's source, also when its object may be gone. */
+uint64_t rendered_version(const struct call *call, const struct query_item *item);
 /* The id that the conditions demand; false when they demand none. An unreadable one, which no
  * entity has, yields true and the nil UUID. */
 bool rendered_wanted_id(const struct call *call, struct span property, struct uuid *out_id);

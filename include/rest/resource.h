@@ -29,6 +29,7 @@ struct property;
 struct query;
 struct shape;
 struct store;
+struct stream_source;
 struct uri;
 
 enum resource_kind { KIND_ENTITY, KIND_EVENT, KIND_BINARY, KIND_COUNT };
@@ -58,8 +59,16 @@ struct resource_ops {
     /* Carries call->change out, which is complete: for checks of a request as a whole, and for what
      * follows from it. NULL: call_apply. */
     struct err *(*apply)(struct call *call);
+    /* Objects of `open`'s stay as they are as long as they are there: their ObjectNo is their ETag.
+     */
+    bool never_changes;
+    /* The version of an object of `open`'s, which then opens a struct rendered: for the ETag of
+     * what may look again as it did before. NULL: its text tells all. */
+    uint64_t (*version)(const void *object);
     /* The method POST reads the body itself, whatever its Content-Type. */
     bool reads_raw_body;
+    /* POST asks as GET does, and changes nothing: for clients that send no body with a GET. */
+    bool post_asks;
     /* What is stored, where that is more than the resource's shape, which is all that is shown. Its
      * properties come after those. */
     const struct shape *stored_shape;
@@ -76,6 +85,8 @@ struct resource_ops {
     /* Appends the value of a PROPERTY_HIDDEN of a stored entity as JSON, for `add`. */
     void (*hidden)(const struct call *call, const struct entity *entity,
                    const struct property *property, struct buf *b);
+    /* What is new can be streamed (rest/stream.h). NULL: it cannot. */
+    const struct stream_source *stream;
 };
 
 /* A built-in resource. */

@@ -18,6 +18,8 @@ struct response {
     enum err_code error;      /* ERR_NO_ERROR on success */
     struct span message;      /* of an error, without controls; absent on success */
     bool was_long;            /* it took a noticeable part of the turn */
+    bool is_stream;           /* what comes behind the head has no end: chunks, of `stream` */
+    struct stream *stream;    /* to be taken over, else closed with the response; HEAD has none */
     bool gives_way;           /* this is no answer: nothing has happened yet, see evaluation.h */
 };
 
@@ -27,6 +29,8 @@ void response_done(struct response *r);
 /* Empties it for the next answer; keeps a reasonable amount of memory. */
 void response_reset(struct response *r);
 
+/* The stream is not wanted any more. */
+void response_drop_stream(struct response *r);
 /* Of a body that has been reset: it may be as long as there is room, up to most_body_bytes. */
 void response_bound(struct response *r, size_t room_bytes);
 

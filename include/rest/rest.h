@@ -26,6 +26,7 @@ struct metrics;
 struct resource;
 struct resources;
 struct store;
+struct streams;
 struct turn;
 
 /* What changes, from METHOD_POST (new), METHOD_PATCH (changed), METHOD_DELETE (gone). */
@@ -75,6 +76,7 @@ struct rest {
     struct clients *clients;
     struct resources *resources;
     struct evaluations *evaluations;
+    struct streams *streams;
     struct span base_path;
     const char **cors_origins;
     /* Names and addresses without a port that clients may call this server by, besides the loopback

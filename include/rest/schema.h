@@ -53,7 +53,9 @@ void schema_encode(struct buf *b, const struct draft *d, const struct uuid *id, 
 
 /* Checks an object against a shape without changing it: for event payloads, which are kept exactly
  * as raised. Same errors as schema_decode, but names must only match folded, and required members
- * are not required (`null` and missing are the same). */
+ * are not required (`null` and missing are the same). Of what is not declared, names may differ in
+ * case only. That no member is there twice has been checked of the text that the object is a part
+ * of (json_check_unique). */
 struct err *schema_check(const struct shape *shape, struct json_value object,
                          struct arena *a) MUST_USE;
 
@@ -68,6 +70,11 @@ struct err *schema_read(const struct shape *shape, struct json_value object, str
 struct json_value *schema_stored(const struct shape *shape, struct json_value stored,
                                  struct arena *a);
 
+/* A text that schema_encode has made of `whole`, without the properties that it has beyond those of
+ * `shown`: texts and literals, which stand at its end. It is not parsed for that. Absent: an older
+ * shape has made it. */
+struct span schema_shown(const struct shape *shown, const struct shape *whole, struct span stored,
+                         struct arena *a);
 /* Appends a stored text that an older shape made, in the form of this one: its properties in
  * declared order, `null` for those that are missing, others left out. Values are kept as written.
  */
@@ -75,8 +82,9 @@ void schema_add_reshaped(struct buf *b, const struct shape *shape, struct json_v
                          struct arena *a);
 
 /* Makes a shape from a declaration's `Properties` array: Id first, ObjectNo last, everything copied
- * into the arena, which must live as long as the shape. ERR_INVALID_ENTITY. */
-struct err *schema_from_declaration(struct json_value properties, struct arena *a,
+ * into the arena, which must live as long as the shape, as must the resource's name.
+ * ERR_INVALID_ENTITY. */
+struct err *schema_from_declaration(struct json_value properties, struct span name, struct arena *a,
                                     const struct shape **out_shape) MUST_USE;
 /* The shape of an element of that array. */
 extern const struct shape schema_property_shape;

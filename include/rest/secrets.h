@@ -15,5 +15,8 @@
 struct err *secrets_decode(const struct mask *m, const struct shape *shape, struct json_value input,
                            struct span old, enum schema_mode mode, struct arena *a,
                            struct draft *out_draft) MUST_USE;
+/* Does the client write a secret, equal to the stored one or not? False for a draft of
+ * schema_decode's. */
+bool secrets_are_written(const struct mask *m, const struct draft *draft, struct arena *a);
 
 #endif

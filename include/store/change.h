@@ -21,6 +21,7 @@ struct change_record {
 };
 
 struct change {
+    struct turn *turn;
     struct arena *arena;
     struct buf bodies;
     struct change_record *records; /* in the arena */

@@ -32,6 +32,7 @@ struct err *collection_set_indexes(struct collection *c, const struct shape *sha
                                    const struct span *properties, size_t count) MUST_USE;
 
 size_t collection_count(const struct collection *c);
+struct entity *collection_last(const struct collection *c); /* NULL: it is empty */
 /* What its entities take: their texts, and the object of each. entity_bytes of one. */
 uint64_t collection_bytes(const struct collection *c);
 /* Serial of the last change to any of its entities: what a list waits for. */
@@ -40,6 +41,8 @@ uint64_t collection_version(const struct collection *c);
 struct entity *collection_find(struct collection *c, const struct uuid *id);
 struct entity *collection_first(const struct collection *c);
 struct entity *collection_next(const struct collection *c, const struct entity *e);
+/* The first with a higher object_no; NULL: there is none. */
+struct entity *collection_above(const struct collection *c, uint64_t object_no);
 
 /* Visits the entities that have been inserted or changed after this serial, the last one first, and
  * returns the serial to ask with next time (UINT64_MAX visits none). If there are any it goes over
@@ -48,16 +51,17 @@ struct entity *collection_next(const struct collection *c, const struct entity *
 uint64_t collection_visit_newer(struct collection *c, uint64_t serial,
                                 void (*visit)(struct entity *e, void *arg), void *arg);
 
-/* Candidates for conditions, the narrowest way there is: by `Id=`, by an indexed equality, or all,
- * in order of insertion. What comes out still has to be tested against the conditions, unless
- * `holds`. The collection must not change during a walk. */
+/* Candidates for conditions, the narrowest way there is: by `Id=`, by an indexed equality, or all
+ * from `ObjectNo>` on, in order of insertion. What comes out still has to be tested against the
+ * conditions, unless `holds`. The collection must not change during a walk. */
 struct collection_walk {
     struct collection *collection;
     struct entity *next;
     struct index_bucket *bucket; /* NULL: a walk over all, or over the one of an `Id=` */
     size_t index_place;          /* which of the indexes it is a bucket of */
     bool single;
-    bool holds;            /* what comes out satisfies the conditions */
+    bool holds;     /* what comes out satisfies the conditions */
+    uint64_t above; /* only higher object_nos can satisfy them; of a bucket others come too */
     struct list_link kept; /* in the collection's list; linked: it may change */
 };
 void collection_walk(struct collection *c, const struct conditions *conditions,

@@ -40,7 +40,9 @@ struct snapshot_walk {
     struct collection_walk live;
     uint64_t given; /* the number of the last one */
 };
-void snapshot_walk(struct snapshot *snapshot, struct collection *c, struct snapshot_walk *out_walk);
+/* Over those with a higher object_no. */
+void snapshot_walk(struct snapshot *snapshot, struct collection *c, uint64_t above,
+                   struct snapshot_walk *out_walk);
 /* NULL at the end. */
 struct entity *snapshot_walk_next(struct snapshot_walk *walk);
 void snapshot_walk_drop(struct snapshot_walk *walk);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/macros.h"
 
 struct change;
@@ -30,6 +31,9 @@ void turn_free(struct turn *t);
 
 /* For change_init: 1, 2, 3, ... */
 uint64_t turn_number_change(struct turn *t);
+/* For change_begin and change_done: an empty buffer, that of a change which is done if there was
+ * one. Whoever takes it leaves another. */
+struct buf *turn_spare(struct turn *t);
 /* Carries a change out: reserves the space (ERR_STORAGE_FAILURE, 507, and nothing has changed),
  * applies every record, hands them to the journal. *out_serial is what an answer must wait for. An
  * empty change is allowed: 0. */

@@ -319,13 +319,13 @@ static struct err *open_source(struct call *call)
     return NULL;
 }
 
-static const struct resource_ops ops = {.open = open_source};
+static const struct resource_ops ops = {.open = open_source, .post_asks = true};
 
 const struct resource_definition res_aggregator = {
     .name = SPAN_INIT("Svc.Aggregator"),
     .description = SPAN_INIT("Fills a JSON template with the results of local requests"),
     .kind = KIND_ENTITY,
-    .methods = METHOD_BIT(METHOD_GET),
+    .methods = METHOD_BIT(METHOD_GET) | METHOD_BIT(METHOD_POST),
     .shape = &schema_dynamic,
     .ops = &ops,
 };

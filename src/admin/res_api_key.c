@@ -273,7 +273,7 @@ static struct err *check(struct call *call, struct draft *draft, const struct en
     struct json_value old_json = {NULL, NULL};
     struct access_key granted;
     bool was_configured = old != NULL && api_key_is_configured(old);
-    struct span tenant;
+    struct span tenant = {NULL, 0};
     bool is_later;
 
     if (old != NULL)

@@ -21,7 +21,9 @@ static const struct property properties[] = {
      .meaning = SPAN_INIT("Resource kind")},
 };
 
-static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+static const struct shape shape = {.properties = properties,
+                                   .count = ARRAY_LEN(properties),
+                                   .name = SPAN_INIT("Svc.AvailableResource")};
 
 /* One line of the listing: what of a resource this key may use. */
 struct line {

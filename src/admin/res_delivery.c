@@ -37,7 +37,9 @@ static const struct property properties[] = {
     OBJECT_NO_PROPERTY,
 };
 
-static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+static const struct shape shape = {.properties = properties,
+                                   .count = ARRAY_LEN(properties),
+                                   .name = SPAN_INIT("Svc.Admin.Delivery")};
 
 struct cursor {
     struct lane *lane;
@@ -225,6 +227,7 @@ static struct err *check_state(struct json_value input, struct arena *a)
 {
     struct json_value state = json_member_fold(input, SPAN("State"));
 
+    TRY(json_check_unique(input, true, a));
     TRY(schema_check(&shape, input, a));
     if (json_type(state) == JSON_STRING && span_ieq(json_string(state, a), SPAN("Pending")))
         return NULL;
@@ -244,12 +247,13 @@ static struct span text_of(const struct delivery *delivery, struct arena *a)
 }
 
 static struct err *resend_all(struct call *call, const struct query_result *found,
-                              struct span *out_texts)
+                              struct span *out_texts, uint64_t *out_version)
 {
     for (size_t i = 0; i < found->count; i++) {
         const struct delivery *delivery = found->items[i].object;
         struct delivery resent;
 
+        TRY(crud_check_preconditions(call, &found->items[i]));
         if (delivery->state == DELIVERY_IN_FLIGHT)
             return ERR(ERR_CONFLICT, "delivery %llu is in flight: its attempt has to end first",
                        (unsigned long long)delivery->object_no);
@@ -257,6 +261,7 @@ static struct err *resend_all(struct call *call, const struct query_result *foun
             TRY(delivery_check_resend(service_of(call)->hooks.deliveries, delivery, call->change));
         resent = delivery_resend(call->change, delivery);
         out_texts[i] = text_of(&resent, call->arena);
+        *out_version = resent.version;
     }
     return NULL;
 }
@@ -264,18 +269,21 @@ static struct err *resend_all(struct call *call, const struct query_result *foun
 static struct err *patch(struct call *call)
 {
     struct query_result found;
-    struct json_doc doc;
+    struct json_value input;
     struct span *texts;
+    uint64_t version = 0;
 
     TRY(crud_select(call, true, &found));
-    TRY(crud_body(call, &doc));
-    TRY(check_state(json_root(&doc), call->arena));
+    TRY(crud_body_object(call, &input));
+    TRY(check_state(input, call->arena));
     if (found.count == 0)
         return ERR(ERR_UNKNOWN_ENTITY, "no entity of '%.*s' matches",
                    SPAN_FMT(call->resource->name));
     TRY(crud_check_several(call, found.count));
     texts = ARENA_ARRAY(call->arena, struct span, found.count);
-    TRY(resend_all(call, &found, texts));
+    TRY(resend_all(call, &found, texts, &version));
+    if (found.count == 1)
+        crud_add_text_tag(call, texts[0], version);
     crud_answer_changed(call, 200, "updated in", texts, found.count);
     return call_apply(call);
 }
@@ -285,8 +293,13 @@ static void forget(struct change *change, const void *object)
     delivery_forget(change, object);
 }
 
+static uint64_t version(const void *object)
+{
+    return ((const struct delivery *)object)->version;
+}
+
 static const struct resource_ops ops = {
-    .open = open_source, .count = count, .patch = patch, .forget = forget};
+    .open = open_source, .count = count, .patch = patch, .forget = forget, .version = version};
 
 const struct resource_definition res_delivery = {
     .name = SPAN_INIT("Svc.Admin.Delivery"),

@@ -9,7 +9,9 @@ static const struct property properties[] = {
     READ_ONLY_PROPERTY("Code", TYPE_INTEGER, 0, "Its number"),
 };
 
-static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+static const struct shape shape = {.properties = properties,
+                                   .count = ARRAY_LEN(properties),
+                                   .name = SPAN_INIT("Svc.Admin.ErrorCode")};
 
 /* Rows of one number follow one another: the first is listed. */
 static bool repeats(int code)

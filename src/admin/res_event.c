@@ -2,13 +2,16 @@
  * (docs/specification.md, section 7). */
 #include "admin/builtin.h"
 #include "admin/service.h"
+#include "base/budget.h"
 #include "hooks/event.h"
 #include "hooks/event_post.h"
+#include "hooks/forgotten.h"
 #include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
 #include "rest/access.h"
 #include "rest/rendered.h"
+#include "rest/stream.h"
 
 static const struct property properties[] = {
     ID_PROPERTY(
@@ -33,7 +36,8 @@ static const struct property properties[] = {
     OBJECT_NO_PROPERTY,
 };
 
-static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+static const struct shape shape = {
+    .properties = properties, .count = ARRAY_LEN(properties), .name = SPAN_INIT("Svc.Event")};
 
 struct cursor {
     struct events *events;
@@ -41,6 +45,7 @@ struct cursor {
     struct span tenant; /* empty: those of all */
     bool is_single;
     bool reads_all;
+    uint64_t above; /* of those with a higher ObjectNo */
     /* What the key may do with the events of the resource that was looked at last. */
     struct span resource;
     bool reads;
@@ -74,11 +79,10 @@ static bool may_read(const struct call *call, struct cursor *at, const struct ev
 static void *next_readable(struct rendered *r)
 {
     struct cursor *at = r->cursor;
-    struct event *event;
+    struct event *event = next_event(at);
 
-    do
-        event = next_event(at);
-    while (event != NULL && !may_read(r->call, at, event));
+    while (event != NULL && (event->object_no <= at->above || !may_read(r->call, at, event)))
+        event = budget_ask(16) ? next_event(at) : NULL;
     return event;
 }
 
@@ -92,6 +96,7 @@ static struct err *open_source(struct call *call)
     struct events *events = service_of(call)->hooks.events;
     const struct literal *tenant = conditions_equal_to(&call->query->conditions, SPAN("Tenant"));
     struct cursor *at = ARENA_NEW(call->arena, struct cursor);
+    struct rendered *r;
     struct uuid id;
 
     call_shows(call, events_version(events));
@@ -102,13 +107,109 @@ static struct err *open_source(struct call *call)
         at->event = events_find(events, &id);
     else if (tenant != NULL && tenant->kind == LITERAL_STRING)
         at->tenant = tenant->text;
-    rendered_open(call, next_readable, add_json)->cursor = at;
+    at->above = conditions_above(&call->query->conditions, SPAN("ObjectNo"));
+    r = rendered_open(call, next_readable, add_json);
+    r->cursor = at;
+    rendered_by_object_no(r);
     return NULL;
 }
+
+/* Streams. --------------------------------------------------------------------------------- */
+
+static struct events *events_of(const struct call *call)
+{
+    return service_of(call)->hooks.events;
+}
+
+static struct span stream_name(const void *object)
+{
+    return ((const struct event *)object)->resource;
+}
+
+static uint64_t stream_number(const void *object)
+{
+    return ((const struct event *)object)->object_no;
+}
+
+static size_t stream_bytes(const void *object)
+{
+    return event_bytes(object);
+}
+
+static uint64_t stream_last(const struct call *call)
+{
+    const struct event *last = events_last(events_of(call));
+
+    return last == NULL ? 0 : last->object_no;
+}
+
+static uint64_t stream_forgotten(const struct call *call)
+{
+    return forgotten_event(service_of(call)->hooks.forgotten);
+}
+
+static void *stream_after(const struct call *call, uint64_t number)
+{
+    return events_after(events_of(call), number);
+}
+
+static void *stream_next(const struct call *call, const void *object)
+{
+    return events_next(events_of(call), object);
+}
+
+/* Of another tenant, or resource, none need be read back and written to find that out. */
+static bool is_wanted(const struct call *call, const void *object)
+{
+    const struct conditions *conditions = &call->query->conditions;
+    const struct literal *resource = conditions_equal_to(conditions, SPAN("Resource"));
+    const struct literal *tenant = conditions_equal_to(conditions, SPAN("Tenant"));
+    const struct event *event = object;
+
+    if (tenant != NULL && tenant->kind == LITERAL_STRING && tenant->text.n > 0 &&
+        !span_eq(tenant->text, event_tenant_name(event)))
+        return false;
+    if (resource != NULL && resource->kind == LITERAL_STRING &&
+        !span_eq(resource->text, event->resource))
+        return false;
+    return access_reads_all(call->key) || access_allows(call->key, event->resource, METHOD_GET);
+}
+
+static bool is_ready(const struct call *call, void *object)
+{
+    return payload_ready(events_payloads(events_of(call)), object);
+}
+
+static void stream_add_json(const struct call *call, void *object, struct arena *a, struct buf *b)
+{
+    (void)a;
+    event_add_json(events_of(call), object, b);
+}
+
+static const struct stream_source stream = {
+    .name = stream_name,
+    .number = stream_number,
+    .bytes = stream_bytes,
+    .last = stream_last,
+    .forgotten = stream_forgotten,
+    .after = stream_after,
+    .next = stream_next,
+    .is_wanted = is_wanted,
+    .is_ready = is_ready,
+    .add_json = stream_add_json,
+};
+
+/* ------------------------------------------------------------------------------------------ */
 
 static void forget(struct change *change, const void *object)
 {
     event_forget(change, object);
+}
+
+static struct err *apply(struct call *call)
+{
+    forgotten_add(service_of(call)->hooks.forgotten, call->change);
+    return call_apply(call);
 }
 
 static struct err *post(struct call *call)
@@ -120,7 +221,10 @@ static const struct resource_ops ops = {
     .open = open_source,
     .post = post,
     .forget = forget,
+    .apply = apply,
+    .never_changes = true,
     .reads_raw_body = true,
+    .stream = &stream,
 };
 
 const struct resource_definition res_event = {

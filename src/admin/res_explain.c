@@ -40,7 +40,8 @@ static const struct property properties[] = {
                  .meaning = SPAN_INIT("Its payload: an entity, or an array of them")},
 };
 
-static const struct shape shape = {properties, ARRAY_LEN(properties), false};
+static const struct shape shape = {
+    .properties = properties, .count = ARRAY_LEN(properties), .name = SPAN_INIT("Svc.Explain")};
 
 /* What is asked. */
 struct question {
@@ -108,6 +109,16 @@ static struct err *find_webhook(const struct question *q, const struct webhook *
     return NULL;
 }
 
+/* By somebody, or by the server, which says why. */
+static struct span paused(struct json_value webhook, struct arena *a)
+{
+    struct json_value why = json_member(webhook, SPAN("ErrorMessage"));
+    struct span text = json_type(why) == JSON_STRING ? json_string(why, a) : span_of(NULL, 0);
+
+    return text.n == 0 ? SPAN("The webhook is paused.")
+                       : arena_printf(a, "The webhook is paused: %.*s", SPAN_FMT(text));
+}
+
 static struct err *read_webhook(struct question *q)
 {
     const struct webhook *w;
@@ -118,7 +129,7 @@ static struct err *read_webhook(struct question *q)
     call_shows(q->call, w->entity->version);
     json = entity_parse(entity_json(w->entity), q->call->arena);
     if (w->is_paused)
-        q->refused = SPAN("The webhook is paused.");
+        q->refused = paused(json, q->call->arena);
     return parse_selector(q, json_string(json_member(json, SPAN("EventSelector")), q->call->arena));
 }
 

@@ -7,8 +7,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/metric.h"
+#include "base/uuid.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
+#include "hooks/lane.h"
 #include "hooks/retention.h"
 #include "io/process.h"
 #include "io/tcp.h"
@@ -19,6 +21,7 @@
 #include "rest/metrics.h"
 #include "rest/response.h"
 #include "rest/schema.h"
+#include "rest/stream.h"
 #include "store/collection.h"
 #include "store/store.h"
 #include "store/turn.h"
@@ -89,6 +92,7 @@ static void collect_ledger(const struct service *s, struct metrics *m)
     m->ledger[METRIC_ERROR_LOG] = retention_error_bytes(s->hooks.retention);
     m->ledger[METRIC_ATTEMPT_LOG] = retention_log_bytes(s->hooks.retention);
     m->ledger[METRIC_EVENTS] = events_bytes(s->hooks.events);
+    m->ledger[METRIC_STREAM_TEXTS] = streams_bytes(s->rest.streams);
 }
 
 static void collect(struct service *s)
@@ -100,6 +104,7 @@ static void collect(struct service *s)
     collect_entities(s, m);
     collect_ledger(s, m);
     m->scans = evaluations_count(s->rest.evaluations);
+    m->streams = streams_count(s->rest.streams);
     m->client_addresses = clients_count(s->rest.clients);
     m->resident_bytes = process_resident_bytes();
     m->heap_bytes = mem_bytes();
@@ -229,6 +234,48 @@ static void add_by_result(const struct text *t)
     };
 
     add_by_names(t, names, ARRAY_LEN(names));
+}
+
+static void add_by_webhook(const struct text *t, uint64_t (*value)(struct worst_entry *entry))
+{
+    const struct worst *worst = &t->service->hooks.worst;
+
+    for (size_t i = 0; i < worst->count; i++) {
+        char id[UUID_TEXT_BYTES + 1];
+
+        uuid_text(lane_webhook_id(lane_of_worst(worst->entries[i])), id);
+        add_labelled(t, span_str(id), value(worst->entries[i]));
+    }
+}
+
+static uint64_t attempts_of(struct worst_entry *entry)
+{
+    return entry->attempts;
+}
+
+static uint64_t failures_of(struct worst_entry *entry)
+{
+    return entry->failures;
+}
+
+static uint64_t pending_of(struct worst_entry *entry)
+{
+    return lane_unended(lane_of_worst(entry));
+}
+
+static void add_worst_attempts(const struct text *t)
+{
+    add_by_webhook(t, attempts_of);
+}
+
+static void add_worst_failures(const struct text *t)
+{
+    add_by_webhook(t, failures_of);
+}
+
+static void add_worst_pending(const struct text *t)
+{
+    add_by_webhook(t, pending_of);
 }
 
 static void add_by_holder(const struct text *t)

@@ -24,6 +24,15 @@ static struct err *check_unchanged(const struct draft *draft, struct json_value 
                SPAN_FMT(name), SPAN_FMT(name), SPAN_FMT(member_of(old, SPAN("Name"), a)));
 }
 
+static struct err *check_own(struct json_value declaration, struct arena *a)
+{
+    if (!json_is_true(json_member(declaration, SPAN("IsReadOnly"))))
+        return NULL;
+    return ERR(ERR_CONFLICT,
+               "'%.*s' is declared by the configuration, and can only be changed there",
+               SPAN_FMT(member_of(declaration, SPAN("Name"), a)));
+}
+
 static struct err *check(struct call *call, struct draft *draft, const struct entity *old)
 {
     struct arena *a = call->arena;
@@ -31,9 +40,11 @@ static struct err *check(struct call *call, struct draft *draft, const struct en
 
     if (json_exists(draft_value(draft, SPAN("File"), a)))
         return ERR(ERR_INVALID_ENTITY, "File: can be given in the configuration only");
+    declaration_normalise(draft, a);
     if (old == NULL)
         return NULL;
     json = entity_parse(entity_json(old), a);
+    TRY(check_own(json, a));
     TRY(check_unchanged(draft, json, SPAN("Name"), a));
     return check_unchanged(draft, json, SPAN("Kind"), a);
 }
@@ -49,12 +60,7 @@ static struct declaration_set *set_of(struct call *call)
 
 static struct err *stored(struct call *call, enum method verb, struct span json)
 {
-    struct json_value entity = entity_parse(json, call->arena);
-
-    if (json_is_true(json_member(entity, SPAN("IsReadOnly"))))
-        return ERR(ERR_CONFLICT,
-                   "'%.*s' is declared by the configuration, and can only be changed there",
-                   SPAN_FMT(member_of(entity, SPAN("Name"), call->arena)));
+    TRY(check_own(entity_parse(json, call->arena), call->arena));
     return declaration_set_add(set_of(call), verb, json);
 }
 

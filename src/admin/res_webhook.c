@@ -32,7 +32,7 @@ static bool holds_secrets(const struct entity *entity)
 {
     const struct webhook *w = entity->attached;
 
-    return w->holds_secrets;
+    return w == NULL || w->holds_secrets; /* a copy, as of an earlier moment, has no webhook */
 }
 
 static const struct resource_ops ops = {
@@ -40,6 +40,7 @@ static const struct resource_ops ops = {
     .apply = apply,
     .holds_secrets = holds_secrets,
     .hidden = add_hidden,
+    .stored_shape = &webhook_stored_shape,
 };
 
 const struct resource_definition res_webhook = {

@@ -6,8 +6,12 @@
 #include "base/json.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
+#include "hooks/forgotten.h"
 #include "hooks/webhook_log.h"
 #include "rest/access.h"
+#include "rest/crud.h"
+#include "rest/stream.h"
+#include "store/collection.h"
 #include "store/entity.h"
 
 static bool may_read_bodies(const struct service *s, const struct access_key *key,
@@ -46,7 +50,69 @@ static void limit(void *context, const struct access_key *key, struct buf *b, st
     buf_add_char(b, '}');
 }
 
-static const struct resource_ops ops = {.limit = limit};
+static struct err *apply(struct call *call)
+{
+    forgotten_add(service_of(call)->hooks.forgotten, call->change);
+    return call_apply(call);
+}
+
+/* Streams. --------------------------------------------------------------------------------- */
+
+static struct span stream_name(const void *object)
+{
+    (void)object;
+    return SPAN("WebhookLog");
+}
+
+static uint64_t stream_number(const void *object)
+{
+    return ((const struct entity *)object)->object_no;
+}
+
+static size_t stream_bytes(const void *object)
+{
+    return entity_bytes(object);
+}
+
+static uint64_t stream_last(const struct call *call)
+{
+    const struct entity *last = collection_last(call->resource->collection);
+
+    return last == NULL ? 0 : last->object_no;
+}
+
+static uint64_t stream_forgotten(const struct call *call)
+{
+    return forgotten_entry(service_of(call)->hooks.forgotten);
+}
+
+static void *stream_after(const struct call *call, uint64_t number)
+{
+    return collection_above(call->resource->collection, number);
+}
+
+static void *stream_next(const struct call *call, const void *object)
+{
+    return collection_next(call->resource->collection, object);
+}
+
+static void stream_add_json(const struct call *call, void *object, struct arena *a, struct buf *b)
+{
+    buf_add(b, crud_show(call, object, a));
+}
+
+static const struct stream_source stream = {
+    .name = stream_name,
+    .number = stream_number,
+    .bytes = stream_bytes,
+    .last = stream_last,
+    .forgotten = stream_forgotten,
+    .after = stream_after,
+    .next = stream_next,
+    .add_json = stream_add_json,
+};
+
+static const struct resource_ops ops = {.apply = apply, .limit = limit, .stream = &stream};
 
 const struct resource_definition res_webhook_log = {
     .name = SPAN_INIT("Svc.Admin.WebhookLog"),

@@ -12,6 +12,7 @@
 #include "rest/api_key.h"
 #include "rest/declaration.h"
 #include "rest/metrics.h"
+#include "rest/stream.h"
 #include "store/collection.h"
 #include "store/store.h"
 #include "store/turn.h"
@@ -153,6 +154,7 @@ void service_drain(struct service *s)
 {
     s->is_draining = true;
     api_keys_write_uses(s->rest.api_keys);
+    streams_drain(s->rest.streams);
     deliveries_stop(s->hooks.deliveries);
 }
 

@@ -131,16 +131,39 @@ static struct err *read_texts(struct config *c, const struct option *o, struct j
     return NULL;
 }
 
+/* Nothing, or a colon and a number. */
+static bool is_port_or_none(struct span text)
+{
+    uint64_t port;
+
+    return text.n == 0 || (text.p[0] == ':' && span_to_u64(span_sub(text, 1, text.n), &port) &&
+                           port > 0 && port <= UINT16_MAX);
+}
+
+/* A name, or an address, an IPv6 one in brackets. */
+static bool is_host_with_port(struct span text)
+{
+    struct in6_addr ip;
+    size_t end = span_find_char(text, ':', 0);
+
+    if (span_starts(text, SPAN("["))) {
+        end = span_find_char(text, ']', 0);
+        return end < text.n && ip_parse(span_sub(text, 1, end), &ip) &&
+               is_port_or_none(span_sub(text, end + 1, text.n));
+    }
+    return has_only_name_chars(span_sub(text, 0, end)) &&
+           is_port_or_none(span_sub(text, end, text.n));
+}
+
 /* What a browser writes into `Origin` (RFC 6454, section 6.2): no path, not even a slash. */
 static bool is_origin(struct span text)
 {
     size_t colon = span_find_char(text, ':', 0);
-    struct span host = span_sub(text, colon + SPAN("://").n, text.n);
+    char first = text.n > 0 ? span_fold_char(text.p[0]) : '0';
 
-    return has_only_name_chars(span_sub(text, 0, colon)) &&
-           span_starts(span_sub(text, colon, text.n), SPAN("://")) && host.n > 0 &&
-           span_holds_only(host, '!', '~', '/') && span_find_char(host, '@', 0) == host.n &&
-           span_find_char(host, '?', 0) == host.n && span_find_char(host, '#', 0) == host.n;
+    return first >= 'a' && first <= 'z' && has_only_name_chars(span_sub(text, 0, colon)) &&
+           span_starts(span_sub(text, colon, text.n), SPAN("://")) &&
+           is_host_with_port(span_sub(text, colon + SPAN("://").n, text.n));
 }
 
 static struct err *read_origins(struct config *c, const struct option *o, struct json_value v)

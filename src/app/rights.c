@@ -37,13 +37,19 @@ static bool covers_declared(struct span pattern, struct json_value declared, str
     return false;
 }
 
-typedef struct err *look_fn(struct span pattern, const struct access_key *key, void *context);
+/* The entry has the pattern among its resources. */
+typedef struct err *look_fn(struct span pattern, const struct access_entry *entry,
+                            const struct access_key *key, void *context);
 
 static struct err *look_at_entry(const struct access_entry *entry, const struct access_key *key,
                                  look_fn *look, void *context)
 {
+    if (entry->resource_count == 0)
+        return ERR(ERR_INVALID_ENTITY, "Resources: has none, so that nothing is allowed");
+    if (entry->methods == 0)
+        return ERR(ERR_INVALID_ENTITY, "Methods: has none, so that nothing is allowed");
     for (size_t i = 0; i < entry->resource_count; i++) {
-        struct err *e = look(entry->resources[i], key, context);
+        struct err *e = look(entry->resources[i], entry, key, context);
 
         if (e != NULL)
             return err_prefix(e, "Resources[%zu]: ", i);
@@ -77,12 +83,32 @@ static struct err *look_at_all(const struct access *access, look_fn *look, void 
     return NULL;
 }
 
-static struct err *check_one(struct span pattern, const struct access_key *key, void *context)
+/* Any right on an event resource will do, which has no methods. */
+static struct err *check_methods(const struct resource *resource, const struct access_entry *entry)
+{
+    struct buf methods;
+    struct err *e;
+
+    if (resource == NULL || resource->kind == KIND_EVENT ||
+        (entry->methods & resource->methods) != 0)
+        return NULL;
+    buf_init(&methods, 256);
+    method_add_list(&methods, resource->methods);
+    e = ERR(ERR_INVALID_ENTITY, "'%.*s' has none of the Methods, but %.*s",
+            SPAN_FMT(resource->name), SPAN_FMT(buf_span(&methods)));
+    buf_done(&methods);
+    return e;
+}
+
+static struct err *check_one(struct span pattern, const struct access_entry *entry,
+                             const struct access_key *key, void *context)
 {
     (void)key;
-    if (!span_starts(pattern, reserved) || covers_any(pattern, context))
+    if (!span_starts(pattern, reserved))
         return NULL;
-    return ERR(ERR_INVALID_ENTITY, "there is no built-in resource '%.*s'", SPAN_FMT(pattern));
+    if (!covers_any(pattern, context))
+        return ERR(ERR_INVALID_ENTITY, "there is no built-in resource '%.*s'", SPAN_FMT(pattern));
+    return check_methods(resource_named(context, pattern), entry);
 }
 
 struct err *rights_check(const struct access *access, const struct resources *resources)
@@ -95,10 +121,12 @@ struct declared_names {
     struct arena scratch;
 };
 
-static struct err *warn_of_one(struct span pattern, const struct access_key *key, void *context)
+static struct err *warn_of_one(struct span pattern, const struct access_entry *entry,
+                               const struct access_key *key, void *context)
 {
     struct declared_names *declared = context;
 
+    (void)entry;
     if (span_eq(pattern, SPAN("*")) || span_starts(pattern, reserved) ||
         covers_declared(pattern, declared->all, &declared->scratch))
         return NULL;

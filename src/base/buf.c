@@ -72,7 +72,7 @@ const char *buf_text(struct buf *b)
     return b->p;
 }
 
-char *buf_reserve(struct buf *b, size_t n)
+char *buf_reserve_long(struct buf *b, size_t n)
 {
     size_t need;
 

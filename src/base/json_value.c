@@ -189,7 +189,7 @@ static struct json_value find_member(struct json_value v, struct span name, bool
 
     if (json_type(v) != JSON_OBJECT)
         return absent;
-    budget_spend(2 * v.node->count);
+    budget_spend((size_t)2 * v.node->count);
     end = v.doc->nodes + v.node->next;
     for (const struct json_node *at = v.node + 1; at < end; at = v.doc->nodes + at[1].next) {
         struct json_value string = {v.doc, at}, value = {v.doc, at + 1};

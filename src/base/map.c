@@ -104,18 +104,23 @@ static struct map_slot *find_old(const struct map *m, uint64_t hash, struct span
     return NULL;
 }
 
-void *map_find(const struct map *m, struct span key)
+void *map_find_hashed(const struct map *m, struct span key, uint64_t hash)
 {
-    uint64_t hash;
-    struct map_slot *slot;
+    struct map_slot *slot = find_now(m, hash, key);
 
-    if (map_count(m) == 0)
-        return NULL;
-    hash = m->hash(key);
-    slot = find_now(m, hash, key);
     if (slot == NULL)
         slot = find_old(m, hash, key);
     return slot != NULL ? slot->item : NULL;
+}
+
+void *map_find(const struct map *m, struct span key)
+{
+    return map_count(m) == 0 ? NULL : map_find_hashed(m, key, m->hash(key));
+}
+
+uint64_t map_hash(const struct map *m, struct span key)
+{
+    return m->hash(key);
 }
 
 static void place(struct map_table *t, struct map_slot filled)
@@ -234,6 +239,11 @@ static void *put_hashed(struct map *m, void *item, uint64_t hash)
     return before;
 }
 
+void map_add_hashed(struct map *m, void *item, uint64_t hash)
+{
+    MUST(put_hashed(m, item, hash) == NULL);
+}
+
 void *map_put(struct map *m, void *item)
 {
     return put_hashed(m, item, m->hash(m->key_of(item)));
@@ -267,7 +277,7 @@ static void add_together(struct map *m, const struct map_slot *items, size_t cou
     for (size_t i = 0; i < count; i++)
         prefetch_home(&m->now, items[i].hash);
     for (size_t i = 0; i < count; i++)
-        MUST(put_hashed(m, items[i].item, items[i].hash) == NULL);
+        map_add_hashed(m, items[i].item, items[i].hash);
 }
 
 void map_add_many(struct map *m, const struct map_slot *items, size_t count)

@@ -29,6 +29,18 @@ int span_cmp(struct span a, struct span b)
     return order != 0 ? order : (a.n > b.n) - (a.n < b.n);
 }
 
+int span_icmp(struct span a, struct span b)
+{
+    for (size_t i = 0; i < a.n && i < b.n; i++) {
+        unsigned char x = (unsigned char)span_fold_char(a.p[i]);
+        unsigned char y = (unsigned char)span_fold_char(b.p[i]);
+
+        if (x != y)
+            return x < y ? -1 : 1;
+    }
+    return (a.n > b.n) - (a.n < b.n);
+}
+
 size_t span_find(struct span s, struct span needle)
 {
     const char *found;

@@ -41,6 +41,15 @@ static void add_header(struct buf *b, struct span name, struct span value)
     buf_add(b, SPAN("\r\n"));
 }
 
+/* False when its name or its value would be more than a line. */
+static bool add_given_header(struct buf *b, const struct fetch_header *h)
+{
+    size_t from = b->n;
+
+    add_header(b, h->name, h->value);
+    return !breaks_line(span_sub(buf_span(b), from, b->n - strlen("\r\n")));
+}
+
 static bool asks_by_url(const struct fetch_transfer *t)
 {
     return t->fetcher->sends_url && !t->origin->is_tls;
@@ -85,13 +94,9 @@ const char *fetch_request_write(struct fetch_transfer *t)
     buf_shrink(b, HEAD_KEPT);
     add_request_line(b, t, origin);
     add_own_headers(b, t, origin);
-    for (size_t i = 0; i < fetch->header_count; i++) {
-        const struct fetch_header *h = &fetch->headers[i];
-
-        if (breaks_line(h->name) || breaks_line(h->value))
+    for (size_t i = 0; i < fetch->header_count; i++)
+        if (!add_given_header(b, &fetch->headers[i]))
             return "a request header holds a line break";
-        add_header(b, h->name, h->value);
-    }
     t->sends_body = fetch->body != NULL && !span_eq(fetch->method, SPAN("HEAD"));
     if (t->sends_body || means_a_body(fetch->method)) {
         buf_add(b, SPAN("Content-Length: "));

@@ -239,7 +239,11 @@ void attempt_evaluate(struct attempt *attempt, const struct request *request,
 
 static void take_local_answer(struct attempt *attempt, const struct response *response)
 {
-    note_answer(attempt, response->status, -1, buf_span(&response->body),
+    struct span body = buf_span(&response->body);
+
+    if (span_eq(attempt->settings->webhook.method, SPAN("HEAD")))
+        body = SPAN(""); /* it is made for its length alone */
+    note_answer(attempt, response->status, -1, body,
                 (uint32_t)((clock_mono_ns() - attempt->asked_ns) / 1000000));
     if (response->error == ERR_INFINITE_LOOP)
         attempt->is_aborted = true;

@@ -8,13 +8,11 @@
 
 #include "base/blob.h"
 #include "base/clock.h"
+#include "base/ladder.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/member.h"
 #include "base/must.h"
-#include "base/text.h"
 #include "hooks/delivery.h"
 #include "hooks/hooks.h"
 #include "hooks/webhook.h"
@@ -45,9 +43,10 @@ struct event_chain {
 
 struct events {
     struct hooks *hooks;
-    struct map by_id; /* kept ones */
-    struct map by_no; /* all */
-    struct list kept; /* by object_no once loaded */
+    struct map by_id;     /* kept ones */
+    struct map by_no;     /* all */
+    struct list kept;     /* by object_no once loaded */
+    struct ladder ladder; /* of these, then */
     struct map tenants;
     uint64_t kept_bytes;
     uint64_t version;
@@ -58,6 +57,11 @@ struct events {
 static struct event *event_at(struct list_link *link)
 {
     return link == NULL ? NULL : CONTAINER_OF(link, struct event, order);
+}
+
+static uint64_t number_of(const struct list_link *link)
+{
+    return CONTAINER_OF_CONST(link, struct event, order)->object_no;
 }
 
 static struct span id_key(const void *item)
@@ -210,6 +214,7 @@ static void stop_keeping(struct events *e, struct event *event)
         return;
     event->is_kept = false;
     e->kept_bytes -= event_bytes(event);
+    ladder_removing(&e->ladder, &e->kept, &event->order);
     list_remove(&e->kept, &event->order);
     if (event->tenant != NULL)
         list_remove(&event->tenant->kept, &event->of_tenant);
@@ -256,6 +261,8 @@ static void fill(struct events *e, struct event *event, const struct record_even
     event->is_kept = true;
     e->kept_bytes += event_bytes(event);
     list_push_back(&e->kept, &event->order);
+    if (store_is_loaded(e->hooks->store))
+        ladder_added(&e->ladder, &event->order);
     if (event->tenant != NULL)
         list_push_back(&event->tenant->kept, &event->of_tenant);
     map_add(&e->by_id, event);
@@ -342,17 +349,6 @@ static struct err *move_event(void *context, struct stored *stored, struct chang
 }
 
 /* The payload, or NULL when it cannot be read, which is logged. */
-static struct blob *payload_or_null(struct events *e, struct event *event)
-{
-    struct blob *payload = NULL;
-    struct err *error = payload_get(e->payloads, event, &payload);
-
-    if (error != NULL)
-        log_error("event", "%.*s", SPAN_FMT(err_message(error)));
-    err_free(error);
-    return payload;
-}
-
 /* Hidden events are not counted: when they go depends on when their deliveries are dropped. */
 static void digest_events(void *context, struct store_digest *digest)
 {
@@ -361,7 +357,7 @@ static void digest_events(void *context, struct store_digest *digest)
 
     buf_init(&b, BUF_NO_CAP);
     for (struct event *event = events_first(e); event != NULL; event = events_next(e, event)) {
-        struct blob *payload = payload_or_null(e, event);
+        struct blob *payload = payload_or_null(e->payloads, event);
         const struct record_event record = record_of(event, blob_span(payload));
 
         buf_clear(&b);
@@ -416,6 +412,7 @@ static struct err *loaded(void *context)
     struct events *e = context;
 
     list_sort(&e->kept, comes_before);
+    ladder_build(&e->ladder, &e->kept);
     map_each(&e->tenants, sort_tenant, NULL);
     free_needless(e);
     return NULL;
@@ -443,6 +440,7 @@ struct events *events_new(struct hooks *hooks)
     map_init_own(&e->by_no, no_key);
     map_init(&e->tenants, tenant_key);
     list_init(&e->kept);
+    ladder_init(&e->ladder, number_of);
     e->payloads = payloads_new(hooks);
     store_register(hooks->store, &event_kind, e);
     store_register(hooks->store, &event_gone_kind, e);
@@ -459,6 +457,7 @@ void events_free(struct events *e)
     MUST(map_count(&e->by_no) == 0); /* deliveries are freed first */
     event_chain_unref(e->raising);
     payloads_free(e->payloads);
+    ladder_done(&e->ladder);
     map_done(&e->by_id);
     map_done(&e->by_no);
     map_done(&e->tenants);
@@ -615,6 +614,16 @@ struct event *events_next(const struct events *e, const struct event *event)
     return event_at(list_next(&e->kept, &event->order));
 }
 
+struct event *events_last(const struct events *e)
+{
+    return event_at(list_last(&e->kept));
+}
+
+struct event *events_after(const struct events *e, uint64_t object_no)
+{
+    return event_at(ladder_after(&e->ladder, &e->kept, object_no));
+}
+
 uint64_t events_version(const struct events *e)
 {
     return e->version;
@@ -646,36 +655,4 @@ void event_forget(struct change *change, const struct event *event)
 struct payloads *events_payloads(struct events *e)
 {
     return e->payloads;
-}
-
-static void add_payload(struct events *e, struct event *event, struct buf *b)
-{
-    struct blob *payload = payload_or_null(e, event);
-
-    if (payload == NULL) {
-        buf_add_str(b, "null");
-    } else if (event->is_binary) {
-        buf_add_char(b, '"');
-        text_add_base64(b, blob_span(payload));
-        buf_add_char(b, '"');
-    } else {
-        buf_add(b, blob_span(payload));
-    }
-    blob_unref(payload);
-}
-
-void event_add_json(struct events *e, struct event *event, struct buf *b)
-{
-    buf_add_char(b, '{');
-    member_add_uuid(b, SPAN("Id"), &event->id);
-    member_add_text(b, SPAN("Resource"), event->resource);
-    member_add_time(b, SPAN("Time"), event->time_unix_ns);
-    member_add_text(b, SPAN("ContentType"),
-                    event->is_binary ? event->content_type : SPAN("application/json"));
-    json_add_name(b, SPAN("Payload"));
-    add_payload(e, event, b);
-    member_add_text_or_null(b, SPAN("Tenant"), event_tenant_name(event));
-    member_add_u64(b, SPAN("Webhooks"), event->webhooks);
-    member_add_u64(b, SPAN("ObjectNo"), event->object_no);
-    buf_add_char(b, '}');
 }

@@ -26,13 +26,32 @@ struct posting {
     struct idempotency idempotency;
     struct span *answers;
     size_t count;
+    uint64_t last_no; /* ObjectNo of the event answered last */
 };
+
+struct err *event_say_how_to_declare(struct err *e, struct span name)
+{
+    bool is_full = span_find_char(name, '.', 0) < name.n;
+    struct err *told;
+
+    if (err_code(e) != ERR_UNKNOWN_RESOURCE)
+        return e;
+    told = ERR(ERR_UNKNOWN_RESOURCE,
+               "%.*s An event resource is declared by POST /Svc.Admin.Resource with "
+               "{\"Name\":\"%s%.*s\",\"Kind\":\"EventResource\"}.",
+               SPAN_FMT(err_message(e)), is_full ? "" : "Shop.", SPAN_FMT(name));
+    err_free(e);
+    return told;
+}
 
 struct err *event_post_find(struct call *call, struct span name, struct resource **out_resource)
 {
+    struct err *e;
     struct resource *resource;
 
-    TRY(resource_find(call->rest->resources, name, call->key, &resource));
+    e = resource_find(call->rest->resources, name, call->key, &resource);
+    if (e != NULL)
+        return event_say_how_to_declare(e, name);
     if (resource->kind != KIND_EVENT)
         return ERR(ERR_WRONG_RESOURCE_KIND, "'%.*s' is of kind %.*s, not EventResource",
                    SPAN_FMT(resource->name), SPAN_FMT(resource_kind_names.values[resource->kind]));
@@ -112,6 +131,10 @@ static struct err *draft_of_bytes(struct call *call, struct resource *resource,
         type = resource->content_type;
     if (!negotiate_is_media_type(type))
         return ERR(ERR_UNSUPPORTED_CONTENT, "Content-Type '%.*s' is no media type", SPAN_FMT(type));
+    if (!negotiate_is_of_type(type, resource->content_type))
+        return ERR(ERR_UNSUPPORTED_CONTENT,
+                   "Content-Type '%.*s' is not what '%.*s' is declared to carry, which is '%.*s'",
+                   SPAN_FMT(type), SPAN_FMT(resource->name), SPAN_FMT(resource->content_type));
     draft.content_type = type;
     draft.payload = call->request->body;
     *out_draft = draft;
@@ -153,6 +176,7 @@ static struct err *draft_of_body(struct call *call, struct span name, struct eve
         return draft_of_bytes(call, resource, out_draft);
     TRY(negotiate_in(call));
     TRY(crud_body(call, doc));
+    TRY(json_check_unique(json_root(doc), false, call->arena));
     return draft_of_entities(call, resource, json_root(doc), out_draft);
 }
 
@@ -194,9 +218,11 @@ static struct err *send_to_one(struct posting *p, struct span id, struct event_d
 /* What the client needs to follow the event. */
 static void add_answer(struct posting *p, const struct record_once *answer)
 {
+    enum { USUAL_BYTES = 255 };
     struct buf b;
 
     buf_init_arena(&b, p->call->arena);
+    buf_reserve(&b, USUAL_BYTES);
     buf_add_char(&b, '{');
     member_add_uuid(&b, SPAN("Id"), &answer->event);
     member_add_text(&b, SPAN("Resource"), answer->resource);
@@ -205,6 +231,7 @@ static void add_answer(struct posting *p, const struct record_once *answer)
     member_add_u64(&b, SPAN("ObjectNo"), answer->event_no);
     buf_add_char(&b, '}');
     p->answers[p->count++] = buf_span(&b);
+    p->last_no = answer->event_no;
 }
 
 static struct err *raise_draft(struct posting *p, const struct event_draft *draft,
@@ -248,6 +275,7 @@ static struct err *post_event(struct posting *p, struct json_value input)
     bool repeated;
     struct json_value webhook = json_member_fold(input, SPAN("WebhookId"));
 
+    TRY(json_check_unique(input, false, p->call->arena)); /* the payload's members too */
     TRY(schema_check(p->call->resource->shape, input, p->call->arena));
     TRY(answer_repeated(p, input, &name, &repeated));
     if (repeated)
@@ -347,8 +375,10 @@ static struct err *post_all(struct posting *p)
     TRY(read_described(p->call, texts));
     TRY(texts[BY_RESOURCE].p == NULL ? post_described(p) : post_payload(p, texts));
     crud_answer_changed(p->call, p->count > 0 ? 201 : 200, "inserted into", p->answers, p->count);
-    if (p->count == 1)
+    if (p->count == 1) {
         crud_add_location(p->call, p->answers[0]);
+        crud_add_version_tag(p->call, p->last_no);
+    }
     return call_apply(p->call);
 }
 

@@ -4,6 +4,7 @@
 
 #include "hooks/delivery.h"
 #include "hooks/event.h"
+#include "hooks/forgotten.h"
 #include "hooks/retention.h"
 #include "hooks/share.h"
 #include "hooks/webhook.h"
@@ -41,6 +42,7 @@ void hooks_init(struct hooks *hooks, const struct hooks_options *options)
     hooks->once = once_new(hooks->store, options->retention->idempotency_seconds);
     hooks->shares = shares_new(hooks);
     hooks->deliveries = deliveries_new(hooks);
+    hooks->forgotten = forgotten_new(hooks);
     hooks->retention = retention_new(hooks);
 }
 
@@ -159,6 +161,7 @@ void hooks_stop(struct hooks *hooks)
 void hooks_done(struct hooks *hooks)
 {
     hooks_stop(hooks);
+    forgotten_free(hooks->forgotten);
     once_free(hooks->once);
     events_free(hooks->events);
     webhooks_free(hooks->webhooks);

@@ -9,6 +9,7 @@
 #include "base/uuid.h"
 #include "hooks/delivery_inner.h"
 #include "hooks/pacing.h"
+#include "hooks/worst.h"
 #include "io/timer.h"
 
 struct pacing_outcome;
@@ -52,6 +53,7 @@ struct lane {
     int64_t failing_since_unix_ns, hold_until_unix_ns;
     uint64_t hold_until_ms; /* loop clock */
     struct lane_history history;
+    struct worst_entry worst;       /* known to hooks.worst */
     struct lane_settings *settings; /* kept for the next attempts; NULL: none */
     struct stored stored;           /* of its RECORD_LANE, when there is one */
     struct deliveries *deliveries;

@@ -143,6 +143,8 @@ static void kill_lane(struct lane *lane)
     if (lane->webhook != NULL)
         lane->webhook->lane = NULL;
     lane->webhook = NULL;
+    worst_forget(&lane->deliveries->hooks->worst, &lane->worst);
+    lane->worst.place = 0;
     list_remove(&lane->deliveries->lanes, &lane->link);
     lane_move(lane, LANE_DYING, LANE_NEVER);
 }

@@ -121,7 +121,18 @@ void lane_note_outcome(struct lane *lane, const struct lane_outcome *o)
         mem_free(history->error);
         history->error = mem_string(o->error);
     }
+    worst_note(&lane->deliveries->hooks->worst, &lane->worst, !is_success);
     lane_pace(lane, &o->paced);
+}
+
+size_t lane_unended(const struct lane *lane)
+{
+    return lane->pending.count + lane->waiting.count + lane->in_flight;
+}
+
+struct lane *lane_of_worst(struct worst_entry *entry)
+{
+    return CONTAINER_OF(entry, struct lane, worst);
 }
 
 struct lane_facts lane_facts(const struct lane *lane)

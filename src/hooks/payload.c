@@ -2,6 +2,7 @@
 
 #include "base/blob.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/room.h"
@@ -209,6 +210,17 @@ struct err *payload_get(struct payloads *p, struct event *event, struct blob **o
         TRY(load(p, event, true, &is_there));
     *out_blob = blob_ref(event->payload.sent != NULL ? event->payload.sent : event->payload.blob);
     return NULL;
+}
+
+struct blob *payload_or_null(struct payloads *p, struct event *event)
+{
+    struct blob *payload = NULL;
+    struct err *error = payload_get(p, event, &payload);
+
+    if (error != NULL)
+        log_error("event", "%.*s", SPAN_FMT(err_message(error)));
+    err_free(error);
+    return payload;
 }
 
 struct err *payload_send(struct payloads *p, struct event *event, struct share *share,

@@ -10,6 +10,7 @@
 #include "base/room.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
+#include "hooks/forgotten.h"
 #include "hooks/hooks.h"
 #include "hooks/webhook_log.h"
 #include "io/timer.h"
@@ -252,7 +253,8 @@ static uint64_t most_bytes(const struct hooks *hooks, const struct rule *rule)
 }
 
 /* Adds the deletion of what has to go, a slice at most. */
-static size_t expire(const struct hooks *hooks, const struct rule *rule, struct change *change)
+static size_t expire(const struct hooks *hooks, const struct rule *rule, int64_t now,
+                     struct change *change)
 {
     int64_t most = limit_at(hooks, rule->most_offset);
     int64_t count = (int64_t)rule->count(hooks);
@@ -261,7 +263,7 @@ static size_t expire(const struct hooks *hooks, const struct rule *rule, struct 
 
     for (const void *object = rule->next(hooks, NULL); object != NULL && taken < SLICE;
          object = rule->next(hooks, object)) {
-        if (count <= most && bytes <= bytes_most && due_at(hooks, rule, object) > clock_unix_ns())
+        if (count <= most && bytes <= bytes_most && due_at(hooks, rule, object) > now)
             break;
         bytes -= rule->size == NULL ? 0 : rule->size(object);
         rule->forget(object, change);
@@ -271,13 +273,12 @@ static size_t expire(const struct hooks *hooks, const struct rule *rule, struct 
     return taken;
 }
 
-static uint64_t ms_until_next(const struct hooks *hooks)
+static uint64_t ms_until_next(const struct hooks *hooks, int64_t now)
 {
     uint64_t ms = LATER_MS;
 
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         int64_t due = due_at(hooks, &rules[i], rules[i].next(hooks, NULL));
-        int64_t now = clock_unix_ns();
 
         if (due != INT64_MAX)
             ms = MIN(ms, due <= now ? AGAIN_MS : (uint64_t)(due - now) / 1000000 + 1);
@@ -299,16 +300,18 @@ static struct err *take_out(struct hooks *hooks, struct arena *a, uint64_t *out_
     struct change change;
     struct err *e;
     uint64_t serial;
+    int64_t now = clock_unix_ns();
     bool more = false;
 
     change_init(&change, hooks->turn, a);
     change.frees_space = true;
     for (size_t i = 0; i < ARRAY_LEN(rules); i++)
-        more = expire(hooks, &rules[i], &change) == SLICE || more;
+        more = expire(hooks, &rules[i], now, &change) == SLICE || more;
+    forgotten_add(hooks->forgotten, &change);
     e = turn_apply(hooks->turn, &change, &serial);
     change_done(&change);
     if (e == NULL)
-        *out_ms = more || log_to_shorten(hooks) != NULL ? AGAIN_MS : ms_until_next(hooks);
+        *out_ms = more || log_to_shorten(hooks) != NULL ? AGAIN_MS : ms_until_next(hooks, now);
     return e;
 }
 

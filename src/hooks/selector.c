@@ -1,5 +1,6 @@
 #include "hooks/selector.h"
 
+#include "hooks/event_post.h"
 #include "query/uri.h"
 #include "rest/resource.h"
 
@@ -48,7 +49,7 @@ struct err *selector_parse(const struct resources *resources, struct span text,
     TRY(check_form(&uri, text));
     e = resource_find(resources, uri.resource, key, &selector.resource);
     if (e != NULL)
-        return as_selector_error(e, text);
+        return as_selector_error(event_say_how_to_declare(e, uri.resource), text);
     TRY(check_resource(selector.resource, &uri));
     e = conditions_parse(uri.conditions, uri.condition_count,
                          resource_payload_shape(resources, selector.resource), a,

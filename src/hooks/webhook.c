@@ -77,7 +77,8 @@ static void own(struct webhooks *ws, struct webhook *w, struct json_value json)
     struct arena *a = &ws->scratch;
     struct span tenant = json_string(json_member(json, SPAN("Tenant")), a);
     struct span name = json_string(json_member(json, SPAN("Owner")), a);
-    struct webhook_owner *owner = webhook_owner_get(ws->owners, tenant, name);
+    struct span identity = json_string(json_member(json, SPAN("OwnerKey")), a);
+    struct webhook_owner *owner = webhook_owner_get(ws->owners, tenant, name, identity);
 
     if (owner == w->owner)
         return;

@@ -64,7 +64,8 @@ void webhook_note_account(struct call *call, const struct draft *draft, const st
     if (additions == NULL)
         call->own = additions = ARENA_NEW(a, struct additions);
     added = ARENA_NEW(a, struct added);
-    *added = (struct added){additions->first, tenant, owner};
+    /* What the draft refers to is given back before all is known. */
+    *added = (struct added){additions->first, arena_copy(a, tenant), arena_copy(a, owner)};
     additions->first = added;
     additions->count++;
 }

@@ -9,6 +9,7 @@
 #include "hooks/selector.h"
 #include "hooks/sign.h"
 #include "hooks/webhook.h"
+#include "hooks/webhook_owner.h"
 #include "query/query.h"
 #include "rest/access.h"
 #include "rest/call.h"
@@ -266,6 +267,17 @@ static bool is_kept_destination(const struct call *call, const struct draft *dra
            is_kept(call, draft, old, SPAN("Method")) && is_kept(call, draft, old, SPAN("Headers"));
 }
 
+static struct err *check_remote(const struct egress_rules *egress, struct span text,
+                                struct arena *a, struct span *out_normal)
+{
+    if (span_find(text, SPAN(":")) == SIZE_MAX)
+        return ERR(ERR_INVALID_ENTITY,
+                   "'%.*s' begins neither with http:// or https:// nor, as the URI of a resource "
+                   "of this server does, with '/'",
+                   SPAN_FMT(text));
+    return fetch_check_url(egress, text, a, out_normal);
+}
+
 static struct err *check_destination(const struct egress_rules *egress, struct call *call,
                                      struct draft *draft, const struct entity *old)
 {
@@ -281,7 +293,7 @@ static struct err *check_destination(const struct egress_rules *egress, struct c
         TRY(check_local(call, text, method, draft_value(draft, SPAN("Headers"), call->arena),
                         &normal));
     else
-        TRY(fetch_check_url(egress, text, call->arena, &normal));
+        TRY(check_remote(egress, text, call->arena, &normal));
     draft_set(draft, name, json_of(call->arena, normal));
     return NULL;
 }
@@ -468,9 +480,51 @@ static bool is_changed(const struct call *call, const struct draft *draft, const
            !span_eq(draft_get(draft, name), shown_member(call, old, name));
 }
 
-/* What decides where which data goes: who changes it answers for it. */
+static bool is_resumed(const struct call *call, const struct draft *draft, const struct entity *old)
+{
+    return json_is_true(old_member(old, SPAN("IsPaused"), call->arena)) &&
+           span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("false"));
+}
+
+static struct span old_string(const struct entity *old, struct span name, struct arena *a)
+{
+    struct json_value value = old_member(old, name, a);
+
+    return json_type(value) == JSON_STRING ? json_string(value, a) : span_of(NULL, 0);
+}
+
+/* As the text has it: one that this request has written before has nothing attached yet. */
+static struct webhook_owner old_owner(const struct call *call, const struct entity *old)
+{
+    return (struct webhook_owner){.tenant = old_string(old, SPAN("Tenant"), call->arena),
+                                  .name = old_string(old, SPAN("Owner"), call->arena),
+                                  .identity = old_string(old, SPAN("OwnerKey"), call->arena)};
+}
+
+/* Is the owner able to have these events, for the tenant that the webhook has from now on? */
+static bool is_answered_for(const struct call *call, const struct draft *draft,
+                            const struct entity *old, const struct resource *event)
+{
+    const struct access *access = call->rest->access;
+    struct webhook_owner owner = old_owner(call, old);
+    struct err *e;
+
+    if (!access->required || event == NULL)
+        return true;
+    if (owner.name.n == 0)
+        return false;
+    owner.tenant = draft_string(draft, SPAN("Tenant"), call->arena);
+    e = webhook_owner_check(&owner, access, event);
+    if (e == NULL)
+        return true;
+    err_free(e);
+    return false;
+}
+
+/* What decides where which data goes: who changes it answers for it. Who resumes a webhook, or
+ * gives it to another tenant, does so only where its owner cannot. */
 static bool is_taken_over(const struct call *call, const struct draft *draft,
-                          const struct entity *old)
+                          const struct entity *old, const struct resource *event)
 {
     static const struct span names[] = {SPAN_INIT("EventSelector"), SPAN_INIT("Destination"),
                                         SPAN_INIT("Headers"), SPAN_INIT("CustomPayloadRequest")};
@@ -480,15 +534,28 @@ static bool is_taken_over(const struct call *call, const struct draft *draft,
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (is_changed(call, draft, old, names[i]))
             return true;
-    return json_is_true(old_member(old, SPAN("IsPaused"), call->arena)) &&
-           span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("false"));
+    return (is_resumed(call, draft, old) || !is_same(draft, old, SPAN("Tenant"), call->arena)) &&
+           !is_answered_for(call, draft, old, event);
+}
+
+/* Of the key that asks, as JSON. */
+static struct span identity_json(const struct call *call)
+{
+    struct buf identity;
+
+    if (call->key == NULL)
+        return SPAN("null");
+    buf_init_arena(&identity, call->arena);
+    access_add_identity(&identity, call->key);
+    return json_of(call->arena, buf_span(&identity));
 }
 
 static struct err *check_owner(struct call *call, struct draft *draft, const struct entity *old,
                                const struct resource *event)
 {
-    if (!is_taken_over(call, draft, old))
+    if (!is_taken_over(call, draft, old, event))
         return NULL;
+    draft_set(draft, SPAN("OwnerKey"), identity_json(call));
     if (call->key == NULL) {
         draft_set(draft, SPAN("Owner"), SPAN("null"));
         return NULL;
@@ -502,27 +569,53 @@ static struct err *check_owner(struct call *call, struct draft *draft, const str
 
 /* Secrets. --------------------------------------------------------------------------------- */
 
-struct err *webhook_check_kept(bool is_owner, bool leads_elsewhere, struct span kept)
+struct err *webhook_check_kept(bool are_own, bool leads_elsewhere, struct span kept)
 {
-    if (is_owner || !leads_elsewhere || kept.n == 0)
+    if (are_own || !leads_elsewhere || kept.n == 0)
         return NULL;
     return ERR(ERR_INVALID_ENTITY,
-               "stored secrets do not travel: the webhook is another key's, so that with this "
+               "stored secrets do not travel: another key has written them, so that with this "
                "change they have to be written anew: %.*s",
                SPAN_FMT(kept));
 }
 
-/* Where no key was required, a webhook is everybody's. */
+/* Where no key is required, a webhook that nobody owns is everybody's. */
 static bool is_owner(const struct call *call, const struct entity *old)
 {
-    struct json_value owner = old_member(old, SPAN("Owner"), call->arena);
+    struct webhook_owner owner = old_owner(call, old);
+    const struct access *access = call->rest->access;
 
-    return json_type(owner) != JSON_STRING ||
-           (call->key != NULL && span_eq(json_string(owner, call->arena), call->key->name));
+    if (owner.name.n == 0)
+        return !access->required;
+    return webhook_owner_is(&owner, access, call->key);
 }
 
-/* Does it send something else, or the same to somebody else? What makes a key the owner counts too,
- * or the secrets would travel in two steps. */
+/* Who has taken a webhook over has not written its secrets. Where nothing is noted, a version that
+ * noted nothing had them of the owner. */
+static bool has_written_secrets(const struct call *call, const struct entity *old)
+{
+    struct json_value key = old_member(old, SPAN("WriterKey"), call->arena);
+
+    return json_type(key) != JSON_STRING || span_eq(json_text(key), identity_json(call));
+}
+
+/* The key that has written all secrets, as far as none are kept of another. */
+static void set_secrets_key(struct call *call, struct draft *draft, const struct entity *old)
+{
+    struct span name = SPAN("WriterKey");
+
+    if (old == NULL || draft->kept.n == 0)
+        draft_set(draft, name, identity_json(call));
+    else if (!span_eq(draft_get(draft, name), SPAN("null")))
+        return;
+    else if (is_owner(call, old))
+        draft_set(draft, name, identity_json(call));
+    else if (!is_same(draft, old, SPAN("OwnerKey"), call->arena))
+        draft_set(draft, name, SPAN("\"\"")); /* nobody's who is known */
+}
+
+/* Does it send something else, or the same to somebody else? What makes a key the owner counts too:
+ * its data would go out in the name of who has written the secrets. */
 static bool leads_elsewhere(const struct call *call, const struct draft *draft,
                             const struct entity *old)
 {
@@ -540,8 +633,8 @@ static struct err *check_kept(const struct call *call, const struct draft *draft
                               const struct entity *old)
 {
     return old == NULL ? NULL
-                       : webhook_check_kept(is_owner(call, old), leads_elsewhere(call, draft, old),
-                                            draft->kept);
+                       : webhook_check_kept(is_owner(call, old) && has_written_secrets(call, old),
+                                            leads_elsewhere(call, draft, old), draft->kept);
 }
 
 /* What the server itself says of a webhook. */
@@ -595,6 +688,7 @@ struct err *webhook_check(const struct egress_rules *egress, struct call *call, 
     TRY(check_kept(call, draft, old));
     TRY(check_tenant(call, draft, old));
     TRY(check_owner(call, draft, old, event));
+    set_secrets_key(call, draft, old);
     set_read_only(call, draft, old);
     start_over(call, draft, old);
     return NULL;

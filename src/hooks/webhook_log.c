@@ -1,9 +1,11 @@
-/* An entry of the log a finished attempt: the table of its properties, and its text. */
+/* An entry of the log a finished attempt: the table of its properties, and its text. What is
+ * indexed stands in front: of a new entry no more is read. */
 #include "hooks/webhook_log.h"
 
 #include "base/json.h"
 #include "base/member.h"
 #include "query/shape.h"
+#include "rest/method.h"
 #include "rest/status.h"
 #include "store/change.h"
 
@@ -19,8 +21,13 @@ static const struct property properties[] = {
     READ_ONLY_PROPERTY("WebhookId", TYPE_STRING, PROPERTY_INDEXED, "The webhook"),
     READ_ONLY_PROPERTY("DeliveryId", TYPE_STRING, PROPERTY_INDEXED, "The delivery"),
     READ_ONLY_PROPERTY("EventId", TYPE_STRING, PROPERTY_INDEXED, "The event"),
+    READ_ONLY_PROPERTY("Tenant", TYPE_STRING, PROPERTY_INDEXED, "The webhook's tenant"),
     READ_ONLY_PROPERTY("Attempt", TYPE_INTEGER, 0, "Number of the attempt, from 1"),
-    READ_ONLY_PROPERTY("Method", TYPE_STRING, 0, "Method of the request"),
+    {.name = SPAN_INIT("Method"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .values = &method_names,
+     .meaning = SPAN_INIT("Method of the request")},
     READ_ONLY_PROPERTY("Destination", TYPE_STRING, 0, "Where it was sent"),
     READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When the attempt began"),
     READ_ONLY_PROPERTY("IsSuccess", TYPE_BOOLEAN, 0, "Was it answered with a 2xx status?"),
@@ -34,11 +41,12 @@ static const struct property properties[] = {
     READ_ONLY_PROPERTY("TlsMs", TYPE_INTEGER, 0, "Milliseconds until TLS was set up"),
     READ_ONLY_PROPERTY("FirstByteMs", TYPE_INTEGER, 0, "Milliseconds until the answer began"),
     READ_ONLY_PROPERTY("ResponseBody", TYPE_STRING, 0, "The first 4 KiB of the answer's body"),
-    READ_ONLY_PROPERTY("Tenant", TYPE_STRING, PROPERTY_INDEXED, "The webhook's tenant"),
     OBJECT_NO_PROPERTY,
 };
 
-const struct shape webhook_log_shape = {properties, ARRAY_LEN(properties), false};
+const struct shape webhook_log_shape = {.properties = properties,
+                                        .count = ARRAY_LEN(properties),
+                                        .name = SPAN_INIT("Svc.Admin.WebhookLog")};
 
 /* As much of it as is written in so many bytes: what is escaped takes up to six times its own. */
 static struct span cut(struct span text, size_t most)
@@ -58,6 +66,7 @@ static void add_json(struct buf *b, const struct webhook_log_entry *entry, const
     member_add_uuid(b, SPAN("WebhookId"), &entry->webhook);
     member_add_uuid(b, SPAN("DeliveryId"), &entry->delivery);
     member_add_uuid(b, SPAN("EventId"), &entry->event);
+    member_add_text_or_null(b, SPAN("Tenant"), entry->tenant);
     member_add_u64(b, SPAN("Attempt"), entry->attempt);
     member_add_text(b, SPAN("Method"), entry->method);
     member_add_text(b, SPAN("Destination"), entry->destination);
@@ -74,7 +83,6 @@ static void add_json(struct buf *b, const struct webhook_log_entry *entry, const
     member_add_u64(b, SPAN("FirstByteMs"), entry->first_byte_ms);
     member_add_text_or_null(b, SPAN("ResponseBody"),
                             cut(entry->response_body, WEBHOOK_LOG_BODY_BYTES));
-    member_add_text_or_null(b, SPAN("Tenant"), entry->tenant);
     member_add_u64(b, SPAN("ObjectNo"), object_no);
     buf_add_char(b, '}');
 }

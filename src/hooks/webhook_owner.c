@@ -1,4 +1,5 @@
-/* Owners are found by both names. A tenant has no NUL in it, so that one key stands for both. */
+/* Owners are found by their texts, none of which has a NUL in it, so that one key stands for all.
+ */
 #include "hooks/webhook_owner.h"
 
 #include "base/map.h"
@@ -10,23 +11,23 @@
 #include <string.h>
 
 struct webhook_owners {
-    struct map by_names;
+    struct map by_texts;
     struct buf key; /* scratch */
 };
 
-/* Tenant, NUL and name stand behind the owner, one after the other. */
-static struct span names_of(const void *item)
+/* Tenant, name and identity stand behind the owner, one after the other, with a NUL between. */
+static struct span texts_of(const void *item)
 {
     const struct webhook_owner *owner = item;
 
-    return span_of(owner->tenant.p, owner->tenant.n + 1 + owner->name.n);
+    return span_of(owner->tenant.p, owner->tenant.n + 1 + owner->name.n + 1 + owner->identity.n);
 }
 
 struct webhook_owners *webhook_owners_new(void)
 {
     struct webhook_owners *o = NEW(struct webhook_owners);
 
-    map_init(&o->by_names, names_of);
+    map_init(&o->by_texts, texts_of);
     buf_init(&o->key, BUF_NO_CAP);
     return o;
 }
@@ -35,32 +36,34 @@ void webhook_owners_free(struct webhook_owners *o)
 {
     if (o == NULL)
         return;
-    MUST(map_count(&o->by_names) == 0);
-    map_done(&o->by_names);
+    MUST(map_count(&o->by_texts) == 0);
+    map_done(&o->by_texts);
     buf_done(&o->key);
     mem_free(o);
 }
 
 size_t webhook_owners_count(const struct webhook_owners *o)
 {
-    return map_count(&o->by_names);
+    return map_count(&o->by_texts);
 }
 
-static struct webhook_owner *make(struct webhook_owners *o, struct span names, size_t tenant_bytes)
+static struct webhook_owner *make(struct webhook_owners *o, struct span texts)
 {
-    struct webhook_owner *owner = mem_alloc(sizeof(*owner) + names.n);
+    struct webhook_owner *owner = mem_alloc(sizeof(*owner) + texts.n);
     char *text = (char *)(owner + 1);
+    struct span rest = span_of(text, texts.n);
 
-    memcpy(text, names.p, names.n);
-    owner->tenant = span_of(text, tenant_bytes);
-    owner->name = span_of(text + tenant_bytes + 1, names.n - tenant_bytes - 1);
+    memcpy(text, texts.p, texts.n);
+    owner->tenant = span_split(&rest, 0);
+    owner->name = span_split(&rest, 0);
+    owner->identity = rest;
     list_init(&owner->webhooks);
-    map_add(&o->by_names, owner);
+    map_add(&o->by_texts, owner);
     return owner;
 }
 
 struct webhook_owner *webhook_owner_get(struct webhook_owners *o, struct span tenant,
-                                        struct span name)
+                                        struct span name, struct span identity)
 {
     struct webhook_owner *owner;
 
@@ -68,22 +71,58 @@ struct webhook_owner *webhook_owner_get(struct webhook_owners *o, struct span te
     buf_add(&o->key, tenant);
     buf_add_char(&o->key, 0);
     buf_add(&o->key, name);
-    owner = map_find(&o->by_names, buf_span(&o->key));
-    return owner != NULL ? owner : make(o, buf_span(&o->key), tenant.n);
+    buf_add_char(&o->key, 0);
+    buf_add(&o->key, identity);
+    owner = map_find(&o->by_texts, buf_span(&o->key));
+    return owner != NULL ? owner : make(o, buf_span(&o->key));
 }
 
 void webhook_owner_put(struct webhook_owners *o, struct webhook_owner *owner)
 {
     if (!list_empty(&owner->webhooks))
         return;
-    map_remove(&o->by_names, names_of(owner));
+    map_remove(&o->by_texts, texts_of(owner));
     mem_free(owner);
 }
 
 void webhook_owners_each(const struct webhook_owners *o, void (*visit)(void *owner, void *arg),
                          void *arg)
 {
-    map_each(&o->by_names, visit, arg);
+    map_each(&o->by_texts, visit, arg);
+}
+
+static const struct access_key *find_key(const struct webhook_owner *owner,
+                                         const struct access *access)
+{
+    return owner->identity.n > 0 ? access_find_identical(access, owner->identity)
+                                 : access_find_named(access, owner->tenant, owner->name);
+}
+
+bool webhook_owner_is(const struct webhook_owner *owner, const struct access *access,
+                      const struct access_key *key)
+{
+    return key != NULL && owner->name.n > 0 && find_key(owner, access) == key;
+}
+
+struct err *webhook_owner_key(const struct webhook_owner *owner, const struct access *access,
+                              const struct access_key **out_key)
+{
+    const struct access_key *key = NULL;
+
+    if (access->required && owner->name.n > 0) {
+        key = find_key(owner, access);
+        if (key == NULL)
+            return ERR(ERR_NOT_AUTHORIZED, "Owner: there is no API key '%.*s' any more",
+                       SPAN_FMT(owner->name));
+        if (access_has_expired(key))
+            return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' has expired",
+                       SPAN_FMT(owner->name));
+        if (key->tenant.n > 0 && !span_eq(key->tenant, owner->tenant))
+            return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' is another tenant's",
+                       SPAN_FMT(owner->name));
+    }
+    *out_key = key;
+    return NULL;
 }
 
 struct err *webhook_owner_check(const struct webhook_owner *owner, const struct access *access,
@@ -91,15 +130,7 @@ struct err *webhook_owner_check(const struct webhook_owner *owner, const struct 
 {
     const struct access_key *key;
 
-    if (!access->required || owner->name.n == 0)
-        return NULL;
-    key = access_find_named(access, owner->tenant, owner->name);
-    if (key == NULL)
-        return ERR(ERR_NOT_AUTHORIZED, "Owner: there is no API key '%.*s' any more",
-                   SPAN_FMT(owner->name));
-    if (access_has_expired(key))
-        return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' has expired",
-                   SPAN_FMT(owner->name));
+    TRY(webhook_owner_key(owner, access, &key));
     if (access_allows(key, event->name, METHOD_GET))
         return NULL;
     return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' may not GET '%.*s'",

@@ -154,9 +154,23 @@ static const struct property properties[] = {
      .type = TYPE_INTEGER,
      .flags = PROPERTY_ENTITY | PROPERTY_READ_ONLY,
      .meaning = TEXT("Serial number in the store")},
+    {.name = TEXT("OwnerKey"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .meaning = TEXT("Which key of the name Owner it is")},
+    {.name = TEXT("WriterKey"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .meaning = TEXT("Which key wrote its secrets, all of them")},
 };
+enum { NEVER_SHOWN = 2 };
 
-const struct shape webhook_shape = {properties, ARRAY_LEN(properties), false};
+const struct shape webhook_shape = {.properties = properties,
+                                    .count = ARRAY_LEN(properties) - NEVER_SHOWN,
+                                    .name = SPAN_INIT("Svc.Admin.Webhook")};
+const struct shape webhook_stored_shape = {.properties = properties,
+                                           .count = ARRAY_LEN(properties),
+                                           .name = SPAN_INIT("Svc.Admin.Webhook")};
 
 /* Settings. -------------------------------------------------------------------------------- */
 

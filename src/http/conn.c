@@ -25,6 +25,7 @@
 #include "http/reply.h"
 #include "rest/clients.h"
 #include "rest/metrics.h"
+#include "rest/stream.h"
 
 enum {
     REQUESTS_PER_TURN = 64, /* of one connection, so that others get their turn */
@@ -116,11 +117,15 @@ static void evaluate(struct http_server *s, const struct request *request)
     }
 }
 
-static void add_answer(struct conn *c, const struct response *response, const struct asked *asked,
+static void add_answer(struct conn *c, struct response *response, const struct asked *asked,
                        bool keep_alive)
 {
     struct http_server *s = c->server;
 
+    if (response->stream != NULL) {
+        conn_take_stream(c, response, asked);
+        return;
+    }
     if (!keep_alive || s->is_draining)
         conn_close_when_sent(c, s->is_draining ? TCP_CLOSE_SHUTDOWN : TCP_CLOSE_DONE);
     conn_add_reply(c, response, asked);
@@ -179,23 +184,12 @@ static bool admit(struct conn *c)
     return c->is_admitted;
 }
 
-static enum err_code code_of_status(int status)
-{
-    switch (status) {
-    case 413:
-        return ERR_PAYLOAD_TOO_LARGE;
-    case 501:
-        return ERR_UNKNOWN_METHOD;
-    default:
-        return ERR_INVALID_URI_SYNTAX;
-    }
-}
-
 /* An answer to what is no request, after which the connection ends. */
-static void refuse(struct conn *c, int status, enum err_code code, struct span why,
+static void refuse(struct conn *c, enum err_code code, struct span why,
                    enum tcp_close_reason reason)
 {
     struct response *response = &c->server->response;
+    int status = err_info(code)->status;
     const struct asked nothing = {.began_ns = clock_mono_ns()};
 
     conn_close_when_sent(c, reason);
@@ -203,16 +197,16 @@ static void refuse(struct conn *c, int status, enum err_code code, struct span w
     conn_add_reply(c, response, &nothing);
 }
 
-static void count_limit(const struct conn *c, int status)
+static void count_limit(const struct conn *c, enum err_code code)
 {
-    switch (status) {
-    case 413:
+    switch (code) {
+    case ERR_PAYLOAD_TOO_LARGE:
         conn_metrics_of(c)->limit_hits[METRIC_BODY_BYTES]++;
         break;
-    case 414:
+    case ERR_URI_TOO_LONG:
         conn_metrics_of(c)->limit_hits[METRIC_URI_BYTES]++;
         break;
-    case 431:
+    case ERR_HEADERS_TOO_LARGE:
         conn_metrics_of(c)->limit_hits[METRIC_HEADER_BYTES]++;
         break;
     default:
@@ -224,9 +218,8 @@ static void refuse_failure(struct conn *c)
 {
     const struct h1_failure *failure = h1_failure(c->h1);
 
-    count_limit(c, failure->status);
-    refuse(c, failure->status, code_of_status(failure->status), span_str(failure->why),
-           TCP_CLOSE_BAD_REQUEST);
+    count_limit(c, failure->code);
+    refuse(c, failure->code, span_str(failure->why), TCP_CLOSE_BAD_REQUEST);
 }
 
 static void leave_incoming(struct conn *c)
@@ -252,8 +245,7 @@ static void refuse_largest_incoming(struct http_server *s)
 
     leave_incoming(c);
     conn_metrics_of(c)->limit_hits[METRIC_INCOMING_BYTES]++;
-    refuse(c, 503, ERR_OVERLOADED, SPAN("the limit IncomingBytes is reached"),
-           TCP_CLOSE_UNFINISHED);
+    refuse(c, ERR_OVERLOADED, SPAN("the limit IncomingBytes is reached"), TCP_CLOSE_UNFINISHED);
     h1_free(TAKE(c->h1));
     c->phase = H1_IDLE;
     conn_flush(c);
@@ -309,7 +301,7 @@ static void answer_continue(struct conn *c)
 /* Answers come in the order of requests: nothing is evaluated while one is held. */
 static bool may_evaluate(const struct conn *c)
 {
-    return c->held == NULL && !owes_enough(c);
+    return c->held == NULL && c->stream == NULL && !owes_enough(c);
 }
 
 /* Evaluates the requests in `bytes`, and gives back what is left for later. */
@@ -405,7 +397,7 @@ static void on_committed(struct turn_wait *wait)
     after_output(CONTAINER_OF(wait, struct conn, wait));
 }
 
-void conn_answer_held(struct conn *c, const struct response *response, const struct asked *asked,
+void conn_answer_held(struct conn *c, struct response *response, const struct asked *asked,
                       bool keep_alive)
 {
     conn_equip(c);
@@ -438,6 +430,10 @@ static void on_end(void *context)
     struct conn *c = context;
 
     c->is_ended = true;
+    if (c->stream != NULL) { /* that would never end */
+        conn_close_now(c, TCP_CLOSE_PEER);
+        return;
+    }
     if (c->input.n > 0)
         return;
     conn_close_when_sent(c, TCP_CLOSE_PEER);
@@ -452,6 +448,8 @@ static void on_drain(void *context)
     if (c->is_closing)
         return;
     after_output(c);
+    if (c->is_streaming && !c->is_closing)
+        stream_go_on(c->stream);
 }
 
 static void on_close(void *context, enum tcp_close_reason reason)
@@ -465,6 +463,7 @@ static void on_close(void *context, enum tcp_close_reason reason)
     list_remove(&s->conns, &c->link);
     leave_incoming(c);
     conn_drop_held(c);
+    conn_drop_stream(c);
     conn_drop_output(c);
     if (c->client != NULL)
         clients_disconnect(s->rest->clients, c->client);
@@ -480,11 +479,10 @@ static void end_body(struct conn *c)
 {
     if (conn_now_ms(c) - c->phase_since_ms >= body_most_ms(c)) {
         conn_metrics_of(c)->limit_hits[METRIC_BODY_SECONDS]++;
-        refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request body took too long"),
-               TCP_CLOSE_BODY_TIME);
+        refuse(c, ERR_REQUEST_TIMEOUT, SPAN("the request body took too long"), TCP_CLOSE_BODY_TIME);
     } else {
         conn_metrics_of(c)->limit_hits[METRIC_BODY_RATE]++;
-        refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request body came too slowly"),
+        refuse(c, ERR_REQUEST_TIMEOUT, SPAN("the request body came too slowly"),
                TCP_CLOSE_BODY_RATE);
     }
 }
@@ -494,7 +492,7 @@ static void end_phase(struct conn *c)
     switch (c->phase) {
     case H1_HEAD:
         conn_metrics_of(c)->limit_hits[METRIC_HEADER_SECONDS]++;
-        refuse(c, 408, ERR_INVALID_URI_SYNTAX, SPAN("the request head took too long"),
+        refuse(c, ERR_REQUEST_TIMEOUT, SPAN("the request head took too long"),
                TCP_CLOSE_HEADER_TIME);
         break;
     case H1_BODY:
@@ -575,7 +573,7 @@ void conn_drain(struct list_link *link)
 {
     struct conn *c = CONTAINER_OF(link, struct conn, link);
 
-    if (c->is_closing || c->phase != H1_IDLE || c->input.n > 0)
+    if (c->is_closing || c->phase != H1_IDLE || c->input.n > 0 || c->stream != NULL)
         return; /* a request under way is still answered, with Connection: close */
     conn_close_when_sent(c, TCP_CLOSE_SHUTDOWN);
     conn_flush(c);

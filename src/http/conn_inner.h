@@ -1,5 +1,6 @@
 /* What the files of `conn` share: conn.c reads requests and keeps time, conn_hold.c keeps one that
- * is evaluated over several turns, conn_output.c sends answers. */
+ * is evaluated over several turns, conn_output.c sends answers, conn_stream.c those without an end.
+ */
 #ifndef HTTP_CONN_INNER_H
 #define HTTP_CONN_INNER_H
 
@@ -26,7 +27,8 @@ struct conn {
     struct client *client; /* NULL: a proxy, whose requests are other clients' */
     struct h1 *h1;         /* NULL between requests */
     struct buf output, input;
-    struct held *held; /* the request whose answer comes next, when that takes time; or NULL */
+    struct stream *stream; /* its answer, for as long as the connection lasts; or NULL */
+    struct held *held;     /* the request whose answer comes next, when that takes time; or NULL */
     size_t mark_count;
     uint64_t held_bytes; /* of the output, as the server counts them */
     uint64_t phase_since_ms;
@@ -34,12 +36,13 @@ struct conn {
     enum tcp_close_reason close_reason;
     bool is_paused, is_closing, is_ended;
     bool closes_when_sent;
-    bool is_known, is_own;     /* whether it is our own, which is looked at once */
-    bool is_admitted;          /* the request whose body is awaited */
-    struct list_link idle;     /* linked: nothing is under way */
-    uint64_t idle_since_ms;    /* then, to within IDLE_ORDER_MS */
-    struct heap_node incoming; /* in the heap: a request has not come whole */
-    struct list_link unread;   /* linked: the client has not taken all that was sent */
+    bool is_http10, is_streaming; /* of the stream, which has begun */
+    bool is_known, is_own;        /* whether it is our own, which is looked at once */
+    bool is_admitted;             /* the request whose body is awaited */
+    struct list_link idle;        /* linked: nothing is under way */
+    uint64_t idle_since_ms;       /* then, to within IDLE_ORDER_MS */
+    struct heap_node incoming;    /* in the heap: a request has not come whole */
+    struct list_link unread;      /* linked: the client has not taken all that was sent */
 
     struct list_link link;
     uint64_t incoming_bytes; /* of the request that has not come whole */
@@ -91,7 +94,7 @@ void conn_add_reply(struct conn *c, const struct response *response, const struc
 void conn_hold(struct conn *c, const struct request *request, const struct asked *asked,
                bool keep_alive);
 /* Its answer is there, and the connection goes on with what came behind it. */
-void conn_answer_held(struct conn *c, const struct response *response, const struct asked *asked,
+void conn_answer_held(struct conn *c, struct response *response, const struct asked *asked,
                       bool keep_alive);
 /* It need not be answered any more. */
 void conn_drop_held(struct conn *c);
@@ -99,6 +102,14 @@ void conn_drop_held(struct conn *c);
  * closed when all has been sent; gives back what is not needed any more. */
 void conn_flush(struct conn *c);
 bool conn_owes_answers(const struct conn *c);
+/* conn_stream.c: takes the answer's stream over, behind its head. */
+void conn_take_stream(struct conn *c, struct response *response, const struct asked *asked);
+/* The head has left: what was written before is out of the way. */
+void conn_start_stream(struct conn *c);
+/* Nobody reads it any more. */
+void conn_drop_stream(struct conn *c);
+/* The client has not taken so many bytes. */
+void conn_note_unread(struct conn *c, uint64_t bytes);
 /* The client has taken all that was sent. */
 void conn_note_taken(struct conn *c);
 /* No further request is read; what is owed still leaves. */

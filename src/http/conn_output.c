@@ -82,13 +82,15 @@ static void put_away(struct conn *c)
         put_output_away(c);
     if (c->h1 != NULL && h1_is_fresh(c->h1))
         put_parser_away(c);
-    note_idle(c, c->h1 == NULL && !conn_owes_answers(c) && !is_unread(c) && !c->is_closing);
+    note_idle(c, c->h1 == NULL && !conn_owes_answers(c) && !is_unread(c) && !c->is_closing &&
+                     c->stream == NULL);
 }
 
 void conn_close_now(struct conn *c, enum tcp_close_reason reason)
 {
     leave_idle(c);
     conn_drop_held(c);
+    conn_drop_stream(c);
     c->is_closing = c->closes_when_sent = true;
     tcp_close(c->tcp, reason);
 }
@@ -118,7 +120,7 @@ static void close_longest_unread(struct http_server *s)
     conn_close_now(c, TCP_CLOSE_NOT_READ);
 }
 
-static void note_unread(struct conn *c, uint64_t bytes)
+void conn_note_unread(struct conn *c, uint64_t bytes)
 {
     struct http_server *s = c->server;
     struct metrics *m = conn_metrics_of(c);
@@ -149,7 +151,7 @@ static void send_ready(struct conn *c, size_t ready, struct span behind)
         return;
     tcp_write_two(c->tcp, span_of(c->output.p, ready), behind);
     if (tcp_pending(c->tcp) > 0)
-        note_unread(c, tcp_pending(c->tcp));
+        conn_note_unread(c, tcp_pending(c->tcp));
     buf_drop_front(&c->output, ready);
     for (size_t i = 0; i < c->mark_count; i++)
         c->marks[i].end -= ready;
@@ -196,7 +198,9 @@ void conn_flush(struct conn *c)
     send_ready(c, ready_bytes(c), (struct span){NULL, 0});
     if (c->mark_count > 0 && !heap_contains(&c->wait.node))
         turn_wait(c->server->rest->turn, &c->wait, c->marks[0].serial);
-    if (c->closes_when_sent && !conn_owes_answers(c) && !c->is_closing) {
+    if (c->stream != NULL)
+        conn_start_stream(c);
+    else if (c->closes_when_sent && !conn_owes_answers(c) && !c->is_closing) {
         c->is_closing = true;
         tcp_finish(c->tcp, c->close_reason);
     }
@@ -219,7 +223,7 @@ void conn_add_reply(struct conn *c, const struct response *response, const struc
     struct http_server *s = c->server;
     const struct reply_options options = {
         .is_head = span_eq(asked->method, SPAN("HEAD")),
-        .close = c->closes_when_sent,
+        .close = c->closes_when_sent || response->stream != NULL,
         .is_http10 = asked->is_http10,
         .common = server_common(s),
     };

@@ -40,7 +40,7 @@
 #include <string.h>
 
 static const struct h1_failure failures[] = {
-#define H1_FAILURE_AS_ROW(symbol, status, why) [symbol] = {status, why},
+#define H1_FAILURE_AS_ROW(symbol, code, why) [symbol] = {code, why},
     H1_FAILURES(H1_FAILURE_AS_ROW)
 #undef H1_FAILURE_AS_ROW
 };

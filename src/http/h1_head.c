@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/must.h"
 #include "base/text.h"
 
 #include <endian.h>
@@ -310,6 +311,17 @@ static enum h1_fail parser_fail(llhttp_errno_t code)
     }
 }
 
+/* Methods that llhttp has not, and some that it has, it would stop at, or read another way: it gets
+ * to see one that changes nothing about a head. */
+static struct span show_plain_line(struct h1 *p, llhttp_t *parser, struct span head)
+{
+    struct span line =
+        p->request.is_http10 ? SPAN("POST / HTTP/1.0\r\n") : SPAN("POST / HTTP/1.1\r\n");
+
+    MUST(llhttp_execute(parser, line.p, line.n) == HPE_OK);
+    return span_sub(head, p->fields_at, head.n);
+}
+
 static enum h1_fail run_parser(struct h1 *p, struct span head)
 {
     llhttp_t parser;
@@ -317,6 +329,8 @@ static enum h1_fail run_parser(struct h1 *p, struct span head)
 
     llhttp_init(&parser, HTTP_REQUEST, &settings);
     parser.data = p;
+    if (!p->request.is_known_method)
+        head = show_plain_line(p, &parser, head);
     code = llhttp_execute(&parser, head.p, head.n);
     if (p->fail != H1_OK)
         return p->fail;

@@ -9,41 +9,42 @@
 
 #include "http/h1.h"
 
-/* symbol, status, words for the client */
+/* symbol, code, words for the client */
 #define H1_FAILURES(X)                                                                             \
-    X(H1_OK, 0, "")                                                                                \
-    X(H1_BAD_LF, 400, "A line ends with LF alone.")                                                \
-    X(H1_BAD_CR, 400, "CR stands without LF.")                                                     \
-    X(H1_BAD_CONTROL, 400, "A control character stands in a line.")                                \
-    X(H1_BAD_LINE, 400, "The request line is malformed.")                                          \
-    X(H1_BAD_VERSION, 505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")                          \
-    X(H1_BAD_CONNECT, 501, "CONNECT is not supported: this is not a proxy.")                       \
-    X(H1_BAD_METHOD, 501, "The method is unknown.")                                                \
-    X(H1_BAD_TARGET, 400, "The request target is malformed.")                                      \
-    X(H1_LONG_TARGET, 414, "The request target is too long.")                                      \
-    X(H1_LONG_HEAD, 431, "The header fields are too long.")                                        \
-    X(H1_MANY_FIELDS, 431, "There are too many header fields.")                                    \
-    X(H1_BAD_HEAD, 400, "The request head is malformed.")                                          \
-    X(H1_BAD_FOLD, 400, "A header field is folded over several lines.")                            \
-    X(H1_BAD_FIELD, 400, "A header field is malformed.")                                           \
-    X(H1_NO_HOST, 400, "Host is missing.")                                                         \
-    X(H1_BAD_HOST, 400, "Host is malformed.")                                                      \
-    X(H1_TWO_HOSTS, 400, "Host is given more than once.")                                          \
-    X(H1_BAD_LENGTH, 400, "Content-Length is not a number of bytes.")                              \
-    X(H1_TWO_KEYS, 400, "Authorization is given more than once.")                                  \
-    X(H1_TWO_LENGTHS, 400,                                                                         \
+    X(H1_OK, ERR_NO_ERROR, "")                                                                     \
+    X(H1_BAD_LF, ERR_INVALID_URI_SYNTAX, "A line ends with LF alone.")                             \
+    X(H1_BAD_CR, ERR_INVALID_URI_SYNTAX, "CR stands without LF.")                                  \
+    X(H1_BAD_CONTROL, ERR_INVALID_URI_SYNTAX, "A control character stands in a line.")             \
+    X(H1_BAD_LINE, ERR_INVALID_URI_SYNTAX, "The request line is malformed.")                       \
+    X(H1_BAD_VERSION, ERR_HTTP_VERSION, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")             \
+    X(H1_BAD_CONNECT, ERR_UNKNOWN_METHOD, "CONNECT is not supported: this is not a proxy.")        \
+    X(H1_BAD_TARGET, ERR_INVALID_URI_SYNTAX, "The request target is malformed.")                   \
+    X(H1_LONG_TARGET, ERR_URI_TOO_LONG, "The request target is too long.")                         \
+    X(H1_LONG_HEAD, ERR_HEADERS_TOO_LARGE, "The header fields are too long.")                      \
+    X(H1_MANY_FIELDS, ERR_HEADERS_TOO_LARGE, "There are too many header fields.")                  \
+    X(H1_BAD_HEAD, ERR_INVALID_URI_SYNTAX, "The request head is malformed.")                       \
+    X(H1_BAD_FOLD, ERR_INVALID_URI_SYNTAX, "A header field is folded over several lines.")         \
+    X(H1_BAD_FIELD, ERR_INVALID_URI_SYNTAX, "A header field is malformed.")                        \
+    X(H1_NO_HOST, ERR_INVALID_URI_SYNTAX, "Host is missing.")                                      \
+    X(H1_BAD_HOST, ERR_INVALID_URI_SYNTAX, "Host is malformed.")                                   \
+    X(H1_TWO_HOSTS, ERR_INVALID_URI_SYNTAX, "Host is given more than once.")                       \
+    X(H1_BAD_LENGTH, ERR_INVALID_URI_SYNTAX, "Content-Length is not a number of bytes.")           \
+    X(H1_TWO_KEYS, ERR_INVALID_URI_SYNTAX, "Authorization is given more than once.")               \
+    X(H1_TWO_LENGTHS, ERR_INVALID_URI_SYNTAX,                                                      \
       "Content-Length or Transfer-Encoding is given more than once, or both are.")                 \
-    X(H1_BAD_CODING, 400, "Transfer-Encoding is malformed or does not end in chunked.")            \
-    X(H1_OLD_CODING, 400, "HTTP/1.0 has no Transfer-Encoding.")                                    \
-    X(H1_OTHER_CODING, 501, "Only the transfer coding chunked is supported.")                      \
-    X(H1_BAD_EXPECT, 417, "Only 100-continue can be expected.")                                    \
-    X(H1_LONG_BODY, 413, "The request body is too long.")                                          \
-    X(H1_BAD_CHUNK, 400, "A chunk is malformed.")                                                  \
-    X(H1_LONG_EXTENSION, 400, "The chunk extensions are too long.")                                \
-    X(H1_BAD_TRAILER, 400, "A trailer field is malformed, or belongs into the head.")
+    X(H1_BAD_CODING, ERR_INVALID_URI_SYNTAX,                                                       \
+      "Transfer-Encoding is malformed or does not end in chunked.")                                \
+    X(H1_OLD_CODING, ERR_INVALID_URI_SYNTAX, "HTTP/1.0 has no Transfer-Encoding.")                 \
+    X(H1_OTHER_CODING, ERR_UNSUPPORTED_CODING, "Only the transfer coding chunked is supported.")   \
+    X(H1_BAD_EXPECT, ERR_EXPECTATION_FAILED, "Only 100-continue can be expected.")                 \
+    X(H1_LONG_BODY, ERR_PAYLOAD_TOO_LARGE, "The request body is too long.")                        \
+    X(H1_BAD_CHUNK, ERR_INVALID_URI_SYNTAX, "A chunk is malformed.")                               \
+    X(H1_LONG_EXTENSION, ERR_INVALID_URI_SYNTAX, "The chunk extensions are too long.")             \
+    X(H1_BAD_TRAILER, ERR_INVALID_URI_SYNTAX,                                                      \
+      "A trailer field is malformed, or belongs into the head.")
 
 enum h1_fail {
-#define H1_FAILURE_AS_ENUM(symbol, status, why) symbol,
+#define H1_FAILURE_AS_ENUM(symbol, code, why) symbol,
     H1_FAILURES(H1_FAILURE_AS_ENUM)
 #undef H1_FAILURE_AS_ENUM
 };

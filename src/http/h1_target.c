@@ -107,14 +107,9 @@ static enum h1_fail read_target(struct h1_request *r)
     return split_absolute(r) ? H1_OK : H1_BAD_TARGET;
 }
 
-/* Of the methods that llhttp knows, most are not ours: whichever parser would notice, all that are
- * unknown are answered alike. Unlike names of resources, methods are case-sensitive. */
 static bool is_known_method(struct span name)
 {
-    enum method method = method_parse(name);
-
-    return method == METHOD_OTHER ? span_eq(name, method_name(METHOD_OPTIONS))
-                                  : span_eq(name, method_name(method));
+    return method_of(name) != METHOD_OTHER;
 }
 
 enum h1_fail h1_read_request_line(struct span line, const struct limits *limits,
@@ -133,8 +128,7 @@ enum h1_fail h1_read_request_line(struct span line, const struct limits *limits,
         return fail;
     if (span_eq(r->method, SPAN("CONNECT")))
         return H1_BAD_CONNECT;
-    if (!is_known_method(r->method))
-        return H1_BAD_METHOD;
+    r->is_known_method = is_known_method(r->method);
     if (r->target.n > (size_t)limits->uri_bytes)
         return H1_LONG_TARGET;
     return read_target(r);

@@ -58,7 +58,7 @@ static bool has_body(const struct response *response)
     return response->status != 204 && response->status != 304;
 }
 
-static char *put_body_headers(char *at, const struct response *response)
+static char *put_body_headers(char *at, const struct response *response, bool is_http10)
 {
     char room[SPAN_U64_BYTES];
 
@@ -68,6 +68,8 @@ static char *put_body_headers(char *at, const struct response *response)
         at = put_header(at, SPAN("Content-Type"), response->content_type);
         at = put(at, SPAN("X-Content-Type-Options: nosniff\r\n"));
     }
+    if (response->is_stream)
+        return is_http10 ? at : put(at, SPAN("Transfer-Encoding: chunked\r\n"));
     return put_header(at, SPAN("Content-Length"), span_u64(response->body.n, room));
 }
 
@@ -92,7 +94,7 @@ static char *put_headers(char *at, const struct response *response,
     at = put(at, options->common);
     for (size_t i = 0; i < response->header_count; i++)
         at = put_header(at, response->headers[i].name, response->headers[i].value);
-    at = put_body_headers(at, response);
+    at = put_body_headers(at, response, options->is_http10);
     if (options->close)
         at = put(at, SPAN("Connection: close\r\n"));
     else if (options->is_http10)
@@ -121,6 +123,13 @@ void reply_add(struct buf *b, const struct response *response, const struct repl
 {
     reply_add_head(b, response, options);
     buf_add(b, reply_body(response, options));
+}
+
+const struct span reply_last_chunk = SPAN_INIT("0\r\n\r\n");
+
+void reply_add_chunk_head(struct buf *b, size_t bytes)
+{
+    buf_printf(b, "%zx\r\n", bytes);
 }
 
 void reply_add_continue(struct buf *b)

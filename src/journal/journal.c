@@ -411,6 +411,7 @@ void journal_stats(const struct journal *j, struct journal_stats *out_stats)
     out_stats->sealed_bytes = j->stats.bytes - (last == NULL ? 0 : last->size);
     for (unsigned i = 0; i < ARRAY_LEN(j->ahead); i++)
         out_stats->sealed_bytes -= j->ahead[i] == NULL ? 0 : j->ahead[i]->size;
+    out_stats->reserve_bytes = j->ahead[1] == NULL ? 0 : j->ahead[1]->size;
 }
 
 void journal_on_timing(struct journal *j, void (*on_timing)(void *context, uint64_t ns),

@@ -61,6 +61,21 @@ struct err *journal_room_allocate(struct journal *j, struct journal_segment *seg
                strerror(error));
 }
 
+/* Clients read it, and need not know where on the disk the journal is. */
+static struct err *without_directory(const struct journal *j, struct err *e)
+{
+    struct span message = err_message(e), directory = span_str(j->directory);
+    size_t at = span_find(message, directory);
+    struct err *shown;
+
+    if (at == SIZE_MAX)
+        return e;
+    shown = ERR(err_code(e), "%.*s%.*s", (int)at, message.p,
+                SPAN_FMT(span_sub(message, at + directory.n + 1, message.n)));
+    err_free(e);
+    return shown;
+}
+
 static struct err *create_ahead(struct journal *j, unsigned i, uint64_t size)
 {
     struct journal_segment *segment = NEW(struct journal_segment);
@@ -71,7 +86,9 @@ static struct err *create_ahead(struct journal *j, unsigned i, uint64_t size)
     segment->end = segment->filled = SEGMENT_HEADER_BYTES;
     e = disk_create(j->disk, journal_path(j, segment->name, &path), &segment->file);
     buf_done(&path);
-    if (e == NULL)
+    if (e != NULL)
+        e = without_directory(j, e);
+    else
         e = journal_room_allocate(j, segment, size);
     if (e == NULL) {
         j->ahead[i] = segment;
@@ -234,6 +251,34 @@ static struct err *make_room(struct journal *j, uint64_t bytes, const struct jou
             return prepare(j, i - 1, j->ahead[i - 1]->size + size_missing(j, &rest, left));
         TRY(prepare(j, i, size_missing(j, &rest, left)));
     }
+}
+
+static void forget_ahead(struct journal *j, unsigned i)
+{
+    struct journal_segment *segment = TAKE(j->ahead[i]);
+
+    j->stats.bytes -= segment->size;
+    journal_unlink(j, segment->name);
+    journal_segment_free(segment);
+}
+
+bool journal_has_reserve(const struct journal *j)
+{
+    return j->ahead[1] != NULL;
+}
+
+void journal_release(struct journal *j, const struct journal_left *left)
+{
+    struct journal_segment *second = j->ahead[1];
+    struct rest rest;
+
+    if (second == NULL || j->fill.segment == second || j->stats.full)
+        return;
+    j->ahead[1] = NULL;
+    rest = rest_after(j, j->segment_bytes / 8);
+    j->ahead[1] = second;
+    if (is_enough(&rest, left))
+        forget_ahead(j, 1);
 }
 
 /* A full disk is one that has refused what is no longer than an ordinary segment; it is not full

@@ -20,10 +20,6 @@ static struct err *parse_one(const struct uri_condition *source, const struct sh
 {
     c->op = source->op;
     TRY(path_parse_key(source->key, shape, a, &c->path));
-    if (path_is_hidden(&c->path))
-        return ERR(ERR_UNKNOWN_PROPERTY,
-                   "The property '%.*s' is computed: 'add' can show it, conditions cannot use it.",
-                   SPAN_FMT(c->path.text));
     if (is_ordering(c->op) && !has_order(c->path.type))
         return ERR(ERR_INVALID_CONDITION_OPERATOR,
                    "The operator '%s' does not apply to '%.*s': values of type %.*s have no order.",
@@ -81,6 +77,21 @@ const struct literal *conditions_equal_to(const struct conditions *c, struct spa
             return &item->literal;
     }
     return NULL;
+}
+
+uint64_t conditions_above(const struct conditions *c, struct span property)
+{
+    uint64_t most = 0, n;
+
+    for (size_t i = 0; i < c->count; i++) {
+        const struct condition *item = &c->items[i];
+
+        if (item->op == URI_GT && item->literal.kind == LITERAL_NUMBER &&
+            path_is_member(&item->path) && span_ieq(item->path.text, property) &&
+            span_to_u64(item->literal.text, &n))
+            most = MAX(most, n);
+    }
+    return most;
 }
 
 void conditions_add_normal(struct buf *b, const struct conditions *c)

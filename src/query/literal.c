@@ -48,6 +48,12 @@ static bool read_string(struct span text, struct literal *literal)
     return true;
 }
 
+static bool ignores_case(const struct path *path)
+{
+    return path->type == TYPE_STRING && path->property != NULL &&
+           (path->property->flags & PROPERTY_ANY_CASE) != 0;
+}
+
 /* Against an undeclared property; quoted it is a string and nothing else. */
 static bool read_any(struct span text, struct literal *literal)
 {
@@ -102,7 +108,8 @@ static bool is_enumeration(const struct path *path)
 
 struct err *literal_parse(struct span text, const struct path *path, struct literal *out_literal)
 {
-    struct literal literal = {.quoted = is_quoted(text), .text = text};
+    struct literal literal = {
+        .quoted = is_quoted(text), .any_case = ignores_case(path), .text = text};
 
     if (literal.quoted)
         literal.text = span_sub(text, 1, text.n - 1);
@@ -227,7 +234,8 @@ static enum relation relate_string(struct span text, const struct literal *liter
     struct instant at;
 
     if (literal->kind == LITERAL_STRING)
-        return relation_of(span_cmp(text, literal->text));
+        return relation_of(literal->any_case ? span_icmp(text, literal->text)
+                                             : span_cmp(text, literal->text));
     if (literal->kind == LITERAL_DATETIME && datetime_parse(text, &at))
         return relation_of(datetime_cmp(at, literal->instant));
     return literal->also_text && span_eq(text, literal->text) ? SAME : UNRELATED;

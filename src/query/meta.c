@@ -35,7 +35,8 @@ enum { ONCE = 0, REPEATS = 1, LIST = 2 };
     X(rename, "path->New[,path->New]", PASS_RENAME, LIST | REPEATS, "give members other names")    \
     X(distinct, "boolean", PASS_REST, ONCE, "drop entities that are equal as JSON values")         \
     X(search, "text[,property][,CS or CI]", PASS_REST, REPEATS,                                    \
-      "only entities whose JSON text, or one property, holds the text")                            \
+      "only entities whose JSON text, or one property, holds the text; CI: in any case, the "      \
+      "default")                                                                                   \
     X(search_regex, "expression[,property][,CS or CI]", PASS_REST, REPEATS,                        \
       "the same with a regular expression (PCRE2)")                                                \
     X(safepost, "path[,path]", PASS_REST, LIST,                                                    \
@@ -210,18 +211,13 @@ static bool is_added(const struct parser *s, const struct path *path)
     return false;
 }
 
-/* What is computed for `add` can be shown, but not looked at. */
+/* What a POST brings has nothing computed. */
 static struct err *refuse_hidden(const struct parser *s, const struct path *path)
 {
     if (!path_is_hidden(path))
         return NULL;
-    return ERR(ERR_UNKNOWN_PROPERTY, "'%.*s' cannot use '%.*s', which is computed for 'add'.",
+    return ERR(ERR_UNKNOWN_PROPERTY, "'%.*s' cannot use '%.*s', which is computed.",
                SPAN_FMT(s->name), SPAN_FMT(path->text));
-}
-
-static struct err *refuse_hidden_unless_added(const struct parser *s, const struct path *path)
-{
-    return is_added(s, path) ? NULL : refuse_hidden(s, path);
 }
 
 /* ---- members of the result ---- */
@@ -239,7 +235,6 @@ static struct err *set_select(struct parser *s, struct span item)
     struct path path;
 
     TRY(parse_result_path(s, item, &path));
-    TRY(refuse_hidden_unless_added(s, &path));
     return push_path(s, &s->meta.selects, &s->meta.select_count, &path);
 }
 
@@ -280,7 +275,6 @@ static struct err *set_rename(struct parser *s, struct span item)
         return ERR(ERR_INVALID_META_SYNTAX, "A rename has the form path->New, '%.*s' has not.",
                    SPAN_FMT(item));
     TRY(parse_path(s, span_trim(span_sub(item, 0, arrow)), &rename.from));
-    TRY(refuse_hidden_unless_added(s, &rename.from));
     TRY(check_rename(s, &rename));
     s->meta.renames = GROWN(s, s->meta.renames, s->meta.rename_count);
     s->meta.renames[s->meta.rename_count++] = rename;
@@ -296,11 +290,37 @@ static const struct meta_rename *find_rename(const struct meta *m, const struct 
     return NULL;
 }
 
+/* Does another member that is shown have this name? Of a dynamic resource that shows only when an
+ * entity is looked at. */
+static bool is_taken(const struct parser *s, struct span name)
+{
+    const struct property *p = s->shape == NULL ? NULL : shape_find(s->shape, name);
+    bool is_shown = p != NULL && (p->flags & (PROPERTY_HIDDEN | PROPERTY_UNSHOWN)) == 0;
+    struct path_step step = {.name = name};
+    const struct path member = {.text = name, .steps = &step, .step_count = 1};
+
+    for (size_t i = 0; i < s->meta.add_count; i++)
+        if (span_eq(s->meta.adds[i].text, name) && find_rename(&s->meta, &s->meta.adds[i]) == NULL)
+            return true;
+    return is_shown && span_eq(p->name, name) && find_rename(&s->meta, &member) == NULL;
+}
+
+static struct err *check_new_names(const struct parser *s)
+{
+    for (size_t i = 0; i < s->meta.rename_count; i++)
+        if (is_taken(s, s->meta.renames[i].to))
+            return ERR(ERR_INVALID_META_SYNTAX,
+                       "'%.*s' cannot be renamed to '%.*s', which another member is called.",
+                       SPAN_FMT(s->meta.renames[i].from.text), SPAN_FMT(s->meta.renames[i].to));
+    return NULL;
+}
+
 /* Gives adds their new names, and adds what is renamed but no member by itself. */
 static struct err *finish_renames(struct parser *s)
 {
     struct meta *m = &s->meta;
 
+    TRY(check_new_names(s));
     for (size_t i = 0; i < m->rename_count; i++)
         if (!path_is_member(&m->renames[i].from) && !is_added(s, &m->renames[i].from))
             TRY(push_path(s, &m->adds, &m->add_count, &m->renames[i].from));
@@ -320,7 +340,6 @@ static struct err *take_order(struct parser *s, struct span item, bool descendin
     struct meta_order order = {.descending = descending};
 
     TRY(parse_result_path(s, item, &order.path));
-    TRY(refuse_hidden(s, &order.path));
     TRY(check_room(s, s->meta.order_count));
     s->meta.orders = GROWN(s, s->meta.orders, s->meta.order_count);
     s->meta.orders[s->meta.order_count++] = order;
@@ -349,10 +368,8 @@ static struct err *take_search(struct parser *s, struct span value, bool is_expr
     search.text = form.text;
     search.ignore_case = form.ignore_case;
     search.has_property = form.property.n > 0;
-    if (search.has_property) {
-        TRY(parse_result_path(s, form.property, &search.property));
-        TRY(refuse_hidden(s, &search.property));
-    }
+    if (search.has_property)
+        TRY(parse_path(s, form.property, &search.property));
     TRY(meta_search_compile(&search, is_expression));
     s->meta.searches = GROWN(s, s->meta.searches, s->meta.search_count);
     s->meta.searches[s->meta.search_count++] = search;

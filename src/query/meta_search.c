@@ -65,14 +65,18 @@ static struct span take_text(struct span *rest)
 
 static bool read_case(struct span text, bool *out_ignore)
 {
-    *out_ignore = span_ieq(text, SPAN("CI"));
-    return *out_ignore || span_ieq(text, SPAN("CS"));
+    bool ignores = span_ieq(text, SPAN("CI"));
+
+    if (!ignores && !span_ieq(text, SPAN("CS")))
+        return false;
+    *out_ignore = ignores;
+    return true;
 }
 
 struct err *meta_search_read(struct span name, struct span value, struct meta_search_form *out_form)
 {
     struct span rest = value;
-    struct meta_search_form form = {.text = take_text(&rest)};
+    struct meta_search_form form = {.text = take_text(&rest), .ignore_case = true};
     struct span second = span_trim(span_split(&rest, ','));
 
     if (!read_case(second, &form.ignore_case) || rest.p != NULL) {

@@ -91,8 +91,11 @@ static bool take_declared(struct parser *s, struct span name)
     property = shape_find(s->at.members, name);
     if (property == NULL)
         return false;
-    if ((property->flags & PROPERTY_HIDDEN) != 0 && (s->path.step_count > 0 || !s->is_last))
-        return false;
+    if ((property->flags & PROPERTY_HIDDEN) != 0) {
+        if (s->path.step_count > 0)
+            return false;
+        s->path.hidden = property;
+    }
     spell(s, name, property->name);
     add_step(s, name);
     s->at = (struct place){property->type, property->members, property};
@@ -208,7 +211,8 @@ static bool parse_member(struct span text, const struct shape *shape, struct are
                               .steps = step,
                               .step_count = 1,
                               .type = property->type,
-                              .property = property};
+                              .property = property,
+                              .hidden = (property->flags & PROPERTY_HIDDEN) != 0 ? property : NULL};
     return true;
 }
 
@@ -281,7 +285,7 @@ struct err *path_parse_key(struct span text, const struct shape *shape, struct a
 
 bool path_is_hidden(const struct path *path)
 {
-    return path->property != NULL && (path->property->flags & PROPERTY_HIDDEN) != 0;
+    return path->hidden != NULL;
 }
 
 bool path_is_member(const struct path *path)

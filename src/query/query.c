@@ -1,18 +1,20 @@
 /* The pipeline. Each item goes through it alone, in scratch memory that the next one uses again:
- * conditions, distinct and search decide whether it is offered to query_keep. What an item looks
+ * conditions, search and distinct decide whether it is offered to query_keep. What an item looks
  * like in the end follows from the item, so only those of the result are rendered and shaped for
- * good; distinct and search work on a passing copy. Order reads the original, so that a member
- * that is not selected can be sorted by. */
+ * good; distinct works on a passing copy. Order reads the original, so that a member that is not
+ * selected can be sorted by. Hidden properties that the query names are put into the original when
+ * it is parsed, and left out again when it is shown. */
 #include "query_parts.h"
 
 #include "base/budget.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/must.h"
 
 /* Entities of the store: what came in was held to tighter limits. */
 static const struct json_limits json_limits = {.depth = JSON_DEPTH_MOST, .members = UINT32_MAX};
 
-enum { ITEM_UNITS = 64 };
+enum { ITEM_UNITS = 64, HIDDEN_MOST = 4 };
 
 struct run {
     const struct query *query;
@@ -20,10 +22,13 @@ struct run {
     bool shapes; /* add, rename or select change what comes */
     bool is_distinct;
     bool searches;
-    bool tests;      /* each item against the conditions */
-    bool parses;     /* each item, to decide about it */
-    bool parses_all; /* also those that have passed a filter */
+    bool tests;                                 /* each item against the conditions */
+    bool parses;                                /* each item, to decide about it */
+    bool parses_all;                            /* also those that have passed a filter */
+    const struct property *hidden[HIDDEN_MOST]; /* that the query names */
+    size_t hidden_count;
     struct query_shaper shaper;
+    struct query_shaper plain; /* for search: what is shown without meta-conditions */
     struct query_distinct distinct;
     struct query_keep keep;
     struct arena scratch;
@@ -56,10 +61,41 @@ static struct span original_text(const struct run *r, const struct query_item *i
     return r->source->render != NULL ? r->source->render(r->source, item, a) : item->json;
 }
 
+/* The same with what is hidden behind its members, of which there is always the Id. */
+static struct span text_with_hidden(const struct run *r, const struct query_item *item,
+                                    struct span original, struct arena *a)
+{
+    struct buf b;
+
+    if (r->source->hidden == NULL)
+        return original;
+    buf_init_arena(&b, a);
+    buf_add(&b, span_sub(original, 0, original.n - 1));
+    for (size_t i = 0; i < r->hidden_count; i++) {
+        json_add_name(&b, r->hidden[i]->name);
+        buf_add(&b, r->source->hidden(r->source, item, r->hidden[i], a));
+    }
+    buf_add_char(&b, '}');
+    return buf_span(&b);
+}
+
 static struct err *parse_original(const struct run *r, const struct query_item *item,
                                   struct arena *a, struct json_doc *out_doc)
 {
-    return json_parse(original_text(r, item, a), &json_limits, a, out_doc);
+    struct span text = original_text(r, item, a);
+
+    if (r->hidden_count > 0)
+        text = text_with_hidden(r, item, text, a);
+    return json_parse(text, &json_limits, a, out_doc);
+}
+
+static struct err *shape(struct query_shaper *shaper, const struct json_doc *original,
+                         struct arena *a, struct json_doc *out_doc)
+{
+    struct span text;
+
+    TRY(query_shaper_run(shaper, json_root(original), a, &text));
+    return json_parse(arena_copy(a, text), &json_limits, a, out_doc);
 }
 
 /* The item as it comes out, parsed; from its original, which is parsed already. */
@@ -67,14 +103,12 @@ static struct err *parse_shaped(struct run *r, const struct query_item *item,
                                 const struct json_doc *original, struct arena *a,
                                 struct json_doc *out_doc)
 {
-    struct span text;
-
-    if (!r->shapes) {
-        *out_doc = *original;
-        return NULL;
-    }
-    text = query_shaper_run(&r->shaper, item, json_root(original), a);
-    return json_parse(arena_copy(a, text), &json_limits, a, out_doc);
+    if (r->shapes)
+        return shape(&r->shaper, original, a, out_doc);
+    if (r->hidden_count > 0) /* the original as it is */
+        return json_parse(original_text(r, item, a), &json_limits, a, out_doc);
+    *out_doc = *original;
+    return NULL;
 }
 
 static struct err *reread(void *arg, const struct query_item *item, struct arena *a,
@@ -103,44 +137,53 @@ static struct err *search_holds(struct run *r, const struct meta_search *search,
     return NULL;
 }
 
-/* What has passed a filter need not be searched, but for distinct, which comes before that. */
-static bool is_searched(const struct run *r, const struct query_item *item)
+/* The entity's text, without what is not shown of it unless it is asked for. */
+static struct err *searched_text(struct run *r, const struct query_item *item,
+                                 const struct json_doc *original, struct span *out_text)
 {
-    return r->searches && (!item->holds || r->is_distinct);
+    if (r->plain.hiding != NULL)
+        return query_shaper_run(&r->plain, json_root(original), &r->scratch, out_text);
+    *out_text = original->nodes != NULL ? original->text : original_text(r, item, &r->scratch);
+    return NULL;
 }
 
-/* Distinct and search, which look at the item as it comes out. */
-static struct err *passes_shaped(struct run *r, const struct query_item *item,
-                                 const struct json_doc *original, bool *out_passes)
+/* All of the searches. */
+static struct err *passes_searches(struct run *r, const struct query_item *item,
+                                   const struct json_doc *original, bool *out_passes)
 {
     const struct meta *m = &r->query->meta;
-    struct json_doc shaped;
+    struct span text;
     bool passes = true;
 
-    TRY(parse_shaped(r, item, original, &r->scratch, &shaped));
-    if (r->is_distinct)
-        TRY(query_distinct_add(&r->distinct, item, json_root(&shaped), &passes));
+    TRY(searched_text(r, item, original, &text));
     for (size_t i = 0; i < m->search_count && passes; i++)
-        TRY(search_holds(r, &m->searches[i], original, shaped.text, &passes));
+        TRY(search_holds(r, &m->searches[i], original, text, &passes));
     *out_passes = passes;
     return NULL;
+}
+
+static struct err *is_new(struct run *r, const struct query_item *item,
+                          const struct json_doc *original, bool *out_is_new)
+{
+    struct json_doc shaped;
+
+    TRY(parse_shaped(r, item, original, &r->scratch, &shaped));
+    return query_distinct_add(&r->distinct, item, json_root(&shaped), out_is_new);
 }
 
 /* Reads the item into the scratch memory as far as is needed, also for what comes next. */
 static struct err *test_item(struct run *r, const struct query_item *item,
                              struct json_doc *original, bool *out_passes)
 {
-    bool searched = is_searched(r, item);
-
     arena_reset(&r->scratch);
     if (item->holds ? r->parses_all : r->parses)
         TRY(parse_original(r, item, &r->scratch, original));
-    else if (searched)
-        original->text = original_text(r, item, &r->scratch);
     *out_passes = !r->tests || item->holds ||
                   conditions_hold(&r->query->conditions, json_root(original), &r->scratch);
-    if (*out_passes && (r->is_distinct || searched))
-        return passes_shaped(r, item, original, out_passes);
+    if (*out_passes && r->searches && !item->holds)
+        TRY(passes_searches(r, item, original, out_passes));
+    if (*out_passes && r->is_distinct)
+        TRY(is_new(r, item, original, out_passes));
     return NULL;
 }
 
@@ -158,6 +201,7 @@ static struct err *consider(struct run *r, const struct query_item *item)
 static struct err *finish_item(struct run *r, struct query_item *item, struct arena *a)
 {
     struct json_doc original;
+    struct span text;
 
     if (!r->shapes) {
         item->json = original_text(r, item, a);
@@ -165,8 +209,8 @@ static struct err *finish_item(struct run *r, struct query_item *item, struct ar
     }
     arena_reset(&r->scratch);
     TRY(parse_original(r, item, &r->scratch, &original));
-    item->json =
-        arena_copy(a, query_shaper_run(&r->shaper, item, json_root(&original), &r->scratch));
+    TRY(query_shaper_run(&r->shaper, json_root(&original), &r->scratch, &text));
+    item->json = arena_copy(a, text);
     return NULL;
 }
 
@@ -194,31 +238,69 @@ static bool searches_property(const struct meta *m)
 /* Conditions and searches, whatever else there is. */
 static bool decides_by_members(const struct run *r)
 {
-    return r->tests || (r->searches && (r->shapes || searches_property(&r->query->meta)));
+    return r->tests ||
+           (r->searches && (r->plain.hiding != NULL || searches_property(&r->query->meta)));
 }
+
+static void note_hidden(struct run *r, const struct path *path)
+{
+    for (size_t i = 0; i < r->hidden_count; i++)
+        if (r->hidden[i] == path->hidden)
+            return;
+    if (path->hidden == NULL)
+        return;
+    MUST(r->hidden_count < HIDDEN_MOST);
+    r->hidden[r->hidden_count++] = path->hidden;
+}
+
+/* A renamed one is among the adds, or is a member. */
+static void note_all_hidden(struct run *r, const struct query *q)
+{
+    const struct meta *m = &q->meta;
+
+    for (size_t i = 0; i < q->conditions.count; i++)
+        note_hidden(r, &q->conditions.items[i].path);
+    for (size_t i = 0; i < m->order_count; i++)
+        note_hidden(r, &m->orders[i].path);
+    for (size_t i = 0; i < m->search_count; i++)
+        note_hidden(r, &m->searches[i].property);
+    for (size_t i = 0; i < m->add_count; i++)
+        note_hidden(r, &m->adds[i]);
+    for (size_t i = 0; i < m->select_count; i++)
+        note_hidden(r, &m->selects[i]);
+}
+
+static const struct meta no_meta;
 
 static void run_init(struct run *r, const struct query *q, struct query_source *source,
                      bool objects_only)
 {
     const struct meta *m = &q->meta;
+    const struct shape *hiding;
 
     r->query = q;
     r->source = source;
-    r->shapes = (!objects_only && changes_members(m)) || hides(q);
+    r->hidden_count = 0;
+    note_all_hidden(r, q);
+    hiding = hides(q) || r->hidden_count > 0 ? q->shape : NULL;
+    r->shapes = !objects_only && (changes_members(m) || hides(q));
     r->is_distinct = !objects_only && m->distinct;
     r->searches = m->search_count > 0;
     r->tests = q->conditions.count > 0 && !source->holds;
+    query_shaper_init(&r->shaper, hiding, m);
+    query_shaper_init(&r->plain, hiding, &no_meta);
     r->parses_all = m->order_count > 0 || r->is_distinct;
     r->parses = r->parses_all || decides_by_members(r);
-    query_shaper_init(&r->shaper, hides(q) ? q->shape : NULL, m, source);
     query_distinct_init(&r->distinct, reread, r);
     query_keep_init(&r->keep, m);
+    r->keep.counts_all = q->counts_all;
     arena_init(&r->scratch);
 }
 
 static void run_done(struct run *r)
 {
     query_shaper_done(&r->shaper);
+    query_shaper_done(&r->plain);
     query_distinct_done(&r->distinct);
     query_keep_done(&r->keep);
     arena_done(&r->scratch);
@@ -273,6 +355,7 @@ static void take_all(struct query_source *source, struct arena *a, struct query_
         }
         result.items[result.count++] = item;
     }
+    result.total = result.count;
     *out_result = result;
 }
 
@@ -312,10 +395,9 @@ struct query_filter {
     struct run run;
 };
 
-bool query_can_filter(const struct query *q, bool objects_only)
+bool query_can_filter(const struct query *q)
 {
-    return q->conditions.count > 0 ||
-           (q->meta.search_count > 0 && (objects_only || !q->meta.distinct));
+    return q->conditions.count > 0 || q->meta.search_count > 0;
 }
 
 uint64_t query_enough(const struct query *q)
@@ -323,6 +405,7 @@ uint64_t query_enough(const struct query *q)
     struct query_keep keep;
 
     query_keep_init(&keep, &q->meta);
+    keep.counts_all = q->counts_all;
     return query_keep_enough(&keep);
 }
 
@@ -333,7 +416,6 @@ struct query_filter *query_filter_new(const struct query *q, struct query_source
     struct run *r = &f->run;
 
     run_init(r, q, source, objects_only);
-    r->searches &= !r->is_distinct;
     r->is_distinct = false;
     r->parses = decides_by_members(r);
     return f;

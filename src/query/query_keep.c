@@ -53,12 +53,12 @@ void query_keep_done(struct query_keep *k)
 /* One more than fit is wanted, to know that there is one. */
 bool query_keep_wants(const struct query_keep *k)
 {
-    return k->most > 0 && (!is_stream(k) || k->offered <= k->most);
+    return k->counts_all || (k->most > 0 && (!is_stream(k) || k->offered <= k->most));
 }
 
 uint64_t query_keep_enough(const struct query_keep *k)
 {
-    return is_stream(k) ? sum(k->most, 1) : UINT64_MAX;
+    return is_stream(k) && !k->counts_all ? sum(k->most, 1) : UINT64_MAX;
 }
 
 /* ---- sorting ---- */
@@ -174,7 +174,7 @@ void query_keep_offer(struct query_keep *k, const struct query_item *item, struc
     struct query_kept kept = {.item = *item, .serial = k->offered++};
     bool is_full = k->count == k->most;
 
-    if (k->counts_only)
+    if (k->counts_only || k->most == 0)
         return;
     if (is_stream(k)) {
         if (kept.serial >= positive(k->meta->offset) && kept.serial < k->most)
@@ -219,7 +219,7 @@ size_t query_keep_count(const struct query_keep *k)
 
 void query_keep_result(struct query_keep *k, struct arena *a, struct query_result *out_result)
 {
-    struct query_result result = {.count = query_keep_count(k)};
+    struct query_result result = {.count = query_keep_count(k), .total = (size_t)k->offered};
     size_t from = is_stream(k) ? 0 : (size_t)MIN(positive(k->meta->offset), k->count);
 
     if (!is_stream(k) && k->count > 0)

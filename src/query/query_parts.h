@@ -10,19 +10,19 @@ struct json_doc;
 /* ---- query_shape.c: what add, rename and select make of an entity ---- */
 
 struct query_shaper {
-    const struct shape *hiding; /* whose PROPERTY_UNSHOWN are left out unless asked for; or NULL */
+    /* Whose PROPERTY_HIDDEN and PROPERTY_UNSHOWN are left out unless asked for; or NULL. */
+    const struct shape *hiding;
     const struct meta *meta;
-    struct query_source *source;
     struct buf text;
 };
 
 void query_shaper_init(struct query_shaper *shaper, const struct shape *hiding,
-                       const struct meta *meta, struct query_source *source);
+                       const struct meta *meta);
 void query_shaper_done(struct query_shaper *shaper);
 /* The entity's text after add, rename and select; valid until the next call. `root` is the
- * original. */
-struct span query_shaper_run(struct query_shaper *shaper, const struct query_item *item,
-                             struct json_value root, struct arena *a);
+ * original. ERR_INVALID_META_SYNTAX: a new name is that of another member. */
+struct err *query_shaper_run(struct query_shaper *shaper, struct json_value root, struct arena *a,
+                             struct span *out_text) MUST_USE;
 
 /* ---- query_distinct.c: the set of entities seen ---- */
 
@@ -62,6 +62,7 @@ struct query_keep {
     bool keeps_last; /* the last ones, not the first */
     bool is_heap;
     bool counts_only; /* none is kept */
+    bool counts_all;  /* wants all, to count them */
     uint64_t offered;
 };
 

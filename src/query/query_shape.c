@@ -1,12 +1,12 @@
 /* Builds an entity's text after add, rename and select. Names and values are copied as written; a
- * member that add or rename makes takes the place of one that has its name. */
+ * member that add makes takes the place of one that has its name, one that rename makes may not. */
 #include "base/json.h"
 #include "query_parts.h"
 
 void query_shaper_init(struct query_shaper *shaper, const struct shape *hiding,
-                       const struct meta *meta, struct query_source *source)
+                       const struct meta *meta)
 {
-    *shaper = (struct query_shaper){.hiding = hiding, .meta = meta, .source = source};
+    *shaper = (struct query_shaper){.hiding = hiding, .meta = meta};
     buf_init(&shaper->text, BUF_NO_CAP);
 }
 
@@ -19,8 +19,6 @@ void query_shaper_done(struct query_shaper *shaper)
 struct shaping {
     const struct shape *hiding;
     const struct meta *meta;
-    struct query_source *source;
-    const struct query_item *item;
     struct json_value root;
     struct arena *arena;
     struct buf *out;
@@ -33,16 +31,6 @@ static void add_raw_name(struct buf *b, struct json_value name)
         buf_add_char(b, ',');
     buf_add(b, json_text(name));
     buf_add_char(b, ':');
-}
-
-static void add_value(const struct shaping *s, const struct path *path)
-{
-    if (!path_is_hidden(path))
-        path_add_json(path, s->root, s->arena, s->out);
-    else if (s->source->hidden != NULL)
-        buf_add(s->out, s->source->hidden(s->source, s->item, path->property, s->arena));
-    else
-        buf_add_str(s->out, "null");
 }
 
 /* ---- select ---- */
@@ -67,7 +55,7 @@ static void add_selected(const struct shaping *s)
             add_raw_name(s->out, (struct json_value){member.doc, member.node - 1});
         else
             json_add_name(s->out, path->text);
-        add_value(s, path);
+        path_add_json(path, s->root, s->arena, s->out);
     }
 }
 
@@ -94,12 +82,9 @@ static const struct span *new_name(const struct shaping *s, const struct json_va
     return NULL;
 }
 
-/* Does something that is renamed or added take the place of the member of that name? */
+/* Does something that is added take the place of the member of that name? */
 static bool is_replaced(const struct shaping *s, struct span name)
 {
-    for (size_t i = 0; i < s->meta->rename_count; i++)
-        if (span_eq(s->meta->renames[i].to, name))
-            return true;
     for (size_t i = 0; i < s->meta->add_count; i++)
         if (!path_is_member(&s->meta->adds[i]) && span_eq(s->meta->adds[i].text, name))
             return true;
@@ -110,7 +95,7 @@ static bool is_unshown(const struct shaping *s, struct span name)
 {
     const struct property *p = s->hiding == NULL ? NULL : shape_find(s->hiding, name);
 
-    return p != NULL && (p->flags & PROPERTY_UNSHOWN) != 0;
+    return p != NULL && (p->flags & (PROPERTY_HIDDEN | PROPERTY_UNSHOWN)) != 0;
 }
 
 static void add_members(const struct shaping *s)
@@ -142,15 +127,37 @@ static void add_added(const struct shaping *s)
             json_exists(json_member_fold(s->root, path->steps[0].name)))
             continue; /* it is there */
         json_add_name(s->out, path->text);
-        add_value(s, path);
+        path_add_json(path, s->root, s->arena, s->out);
     }
 }
 
-struct span query_shaper_run(struct query_shaper *shaper, const struct query_item *item,
-                             struct json_value root, struct arena *a)
+/* Declared members were looked at when the query was read. */
+static struct err *check_new_names(const struct shaping *s)
 {
-    struct shaping s = {shaper->hiding, shaper->meta, shaper->source, item, root, a, &shaper->text};
+    struct json_value renamed[META_ITEMS_MOST];
 
+    if (s->meta->rename_count == 0)
+        return NULL;
+    find_renamed(s, renamed);
+    for (size_t i = 0; i < s->meta->rename_count; i++) {
+        const struct meta_rename *rename = &s->meta->renames[i];
+        struct json_value member = json_member(s->root, rename->to);
+
+        if (json_exists(member) && new_name(s, renamed, member) == NULL &&
+            !is_unshown(s, rename->to))
+            return ERR(ERR_INVALID_META_SYNTAX,
+                       "'%.*s' cannot be renamed to '%.*s', which another member is called.",
+                       SPAN_FMT(rename->from.text), SPAN_FMT(rename->to));
+    }
+    return NULL;
+}
+
+struct err *query_shaper_run(struct query_shaper *shaper, struct json_value root, struct arena *a,
+                             struct span *out_text)
+{
+    struct shaping s = {shaper->hiding, shaper->meta, root, a, &shaper->text};
+
+    TRY(check_new_names(&s));
     buf_clear(s.out);
     buf_add_char(s.out, '{');
     if (s.meta->select_count > 0) {
@@ -160,5 +167,6 @@ struct span query_shaper_run(struct query_shaper *shaper, const struct query_ite
         add_added(&s);
     }
     buf_add_char(s.out, '}');
-    return buf_span(s.out);
+    *out_text = buf_span(s.out);
+    return NULL;
 }

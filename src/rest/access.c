@@ -212,6 +212,32 @@ struct access_key *access_find_named(const struct access *access, struct span te
     return key != NULL || tenant.n == 0 ? key : access_find(access, span_of(NULL, 0), name);
 }
 
+static bool is_made_at_run_time(const struct access_key *key)
+{
+    static const struct uuid none;
+
+    return !uuid_eq(&key->id, &none);
+}
+
+void access_add_identity(struct buf *b, const struct access_key *key)
+{
+    if (is_made_at_run_time(key))
+        uuid_add(b, &key->id);
+    buf_add_char(b, '/');
+    buf_add(b, key->title);
+}
+
+struct access_key *access_find_identical(const struct access *access, struct span identity)
+{
+    struct span id_text = span_split(&identity, '/');
+    struct access_key *key = map_find(&access->by_title, identity);
+    struct uuid id = {.b = {0}};
+
+    if (id_text.n > 0 && !uuid_parse_own(id_text, &id))
+        return NULL;
+    return key != NULL && uuid_eq(&key->id, &id) ? key : NULL;
+}
+
 bool access_has_expired(const struct access_key *key)
 {
     return key->expires_unix_ns != ACCESS_FOREVER && key->expires_unix_ns <= clock_unix_ns();

@@ -15,6 +15,7 @@
 #include "query/shape.h"
 #include "rest/account.h"
 #include "rest/rest.h"
+#include "rest/stream.h"
 #include "store/change.h"
 #include "store/collection.h"
 #include "store/entity.h"
@@ -69,7 +70,9 @@ static const struct property properties[] = {
 enum { NEVER_SHOWN = 3 };
 
 const struct span api_key_resource = TEXT("Svc.Admin.ApiKey");
-const struct shape api_key_shape = {properties, ARRAY_LEN(properties) - NEVER_SHOWN, false};
+const struct shape api_key_shape = {.properties = properties,
+                                    .count = ARRAY_LEN(properties) - NEVER_SHOWN,
+                                    .name = SPAN_INIT("Svc.Admin.ApiKey")};
 const struct shape api_key_stored_shape = {properties, ARRAY_LEN(properties), false};
 
 /* Keys. ------------------------------------------------------------------------------------ */
@@ -176,6 +179,8 @@ static struct err *read_key(struct json_value json, struct arena *a, struct acce
     };
     struct span hex = text_of(json, SPAN("KeySha256"), a);
 
+    if (!uuid_parse_own(text_of(json, SPAN("Id"), a), &key.id))
+        return ERR(ERR_INVALID_ENTITY, "Id is none");
     if (hex.n != 2 * sizeof(key.sha256) || !text_from_hex(hex, key.sha256))
         return ERR(ERR_INVALID_ENTITY, "KeySha256 is no digest");
     TRY(access_read_rights(json_member(json, SPAN("AllowAccess")), a, &key));
@@ -298,6 +303,7 @@ struct err *api_keys_tell(struct api_keys *k, struct span name, struct arena *a,
     const struct rest_observer *o = &k->rest->observer;
 
     *out_serial = 0;
+    streams_check_keys(k->rest->streams);
     return o->keys_changed == NULL ? NULL : o->keys_changed(o->context, name, a, out_serial);
 }
 

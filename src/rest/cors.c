@@ -9,9 +9,11 @@
 #include "rest/rest.h"
 
 static const char allowed_headers[] =
-    "Authorization, Content-Type, Accept, If-Match, If-None-Match, Idempotency-Key, Prefer";
-static const char exposed_headers[] = "ErrorInfo, ETag, Link, Location, Preference-Applied, "
-                                      "Retry-After, Svc-count, Svc-info, Svc-pager, Svc-version";
+    "Authorization, Content-Type, Accept, If-Match, If-None-Match, Idempotency-Key, "
+    "Last-Event-ID, Prefer";
+static const char exposed_headers[] =
+    "ErrorInfo, ETag, Link, Location, Preference-Applied, "
+    "Retry-After, Svc-count, Svc-info, Svc-pager, Svc-total, Svc-version";
 
 bool cors_allows(const struct rest *rest, struct span origin)
 {

@@ -83,7 +83,8 @@ void crud_answer_changed(struct call *call, int status, const char *verb, const 
     struct span *visible;
 
     response->status = status;
-    add_info(call, count, verb);
+    if (verb != NULL)
+        add_info(call, count, verb);
     if (!answers_itself(call) &&
         negotiate_prefers_minimal(request_header_all(call->request, SPAN("Prefer"), call->arena))) {
         response_add_header(response, SPAN("Preference-Applied"), SPAN("return=minimal"));
@@ -118,37 +119,69 @@ static struct err *check_change(const struct call *call)
                (long long)most);
 }
 
-/* Encodes a checked draft into the change, and gives its text. */
-static struct err *store_draft(struct call *call, struct draft *draft, const struct entity *old,
-                               struct span *out_json)
-{
-    const struct resource_ops *ops = call->resource->ops;
-    struct change *change = call->change;
-    struct uuid id = old != NULL ? old->id : uuid_new();
-    uint64_t object_no = old != NULL ? old->object_no : change_next_serial(change);
-    struct buf text;
+/* An entity as it was written, or was found to be already. */
+struct written {
     struct span json;
-
-    buf_init_arena(&text, call->arena);
-    schema_encode(&text, draft, &id, object_no);
-    json = buf_span(&text);
-    change_put_entity(change, call->resource->name, &id, object_no, json);
-    if (ops->stored != NULL)
-        TRY(ops->stored(call, old != NULL ? METHOD_PATCH : METHOD_POST, json));
-    *out_json = json;
-    return check_change(call);
-}
+    uint64_t version;
+};
 
 static const struct shape *stored_shape(const struct resource *resource)
 {
     return resource->ops->stored_shape != NULL ? resource->ops->stored_shape : resource->shape;
 }
 
+/* What is stored, in the form that its resource has now. */
+static struct span stored_text(const struct resource *resource, const struct entity *e,
+                               struct arena *a)
+{
+    struct buf b;
+
+    if (e->version >= resource->shape_since || resource->shape->dynamic)
+        return entity_json(e);
+    buf_init_arena(&b, a);
+    schema_add_reshaped(&b, stored_shape(resource), entity_parse(entity_json(e), a), a);
+    return buf_span(&b);
+}
+
+/* A secret that is written is a change, equal or not: nobody learns one by trying. */
+static bool changes_nothing(const struct call *call, const struct draft *draft,
+                            const struct entity *old, struct span json, struct arena *a)
+{
+    return call->method == METHOD_PATCH && span_eq(json, stored_text(call->resource, old, a)) &&
+           !secrets_are_written(&call->rest->mask, draft, a);
+}
+
+/* Encodes a checked draft into the change. */
+static struct err *store_draft(struct call *call, struct draft *draft, const struct entity *old,
+                               struct arena *a, struct written *out_written)
+{
+    const struct resource_ops *ops = call->resource->ops;
+    struct change *change = call->change;
+    struct uuid id = old != NULL ? old->id : uuid_new();
+    uint64_t object_no = old != NULL ? old->object_no : change_next_serial(change);
+    struct written written = {.version = change_next_serial(change)};
+    struct buf text;
+
+    buf_init_arena(&text, call->arena);
+    schema_encode(&text, draft, &id, object_no);
+    written.json = buf_span(&text);
+    if (old != NULL && changes_nothing(call, draft, old, written.json, a)) {
+        written.version = MAX(old->version, call->resource->shape_since);
+        *out_written = written;
+        return NULL;
+    }
+    change_put_entity(change, call->resource->name, &id, object_no, written.json);
+    if (ops->stored != NULL)
+        TRY(ops->stored(call, old != NULL ? METHOD_PATCH : METHOD_POST, written.json));
+    *out_written = written;
+    return check_change(call);
+}
+
 /* Decodes one input object over an old entity (NULL: an insert) and stores it; `a` holds what that
  * takes on the way. */
 static struct err *decode_entity(struct call *call, struct json_value input,
                                  const struct entity *old, enum schema_mode mode, struct arena *a,
-                                 struct span *out_json)
+                                 struct written *out_written)
 {
     const struct resource *resource = call->resource;
     struct span old_text = old != NULL ? entity_json(old) : span_of(NULL, 0);
@@ -166,21 +199,21 @@ static struct err *decode_entity(struct call *call, struct json_value input,
     TRY(tenant_check_draft(call, &draft));
     if (resource->ops->check != NULL)
         TRY(resource->ops->check(call, &draft, old));
-    return store_draft(call, &draft, old, out_json);
+    return store_draft(call, &draft, old, a, out_written);
 }
 
 /* Many entities may be updated by one small body: what each takes on the way is given back. */
 static struct err *write_entity(struct call *call, struct json_value input,
                                 const struct entity *old, enum schema_mode mode,
-                                struct span *out_json)
+                                struct written *out_written)
 {
     struct arena scratch;
     struct err *e;
 
     if (old == NULL)
-        return decode_entity(call, input, NULL, mode, call->arena, out_json);
+        return decode_entity(call, input, NULL, mode, call->arena, out_written);
     arena_init(&scratch);
-    e = decode_entity(call, input, old, mode, &scratch, out_json);
+    e = decode_entity(call, input, old, mode, &scratch, out_written);
     arena_done(&scratch);
     return e;
 }
@@ -189,6 +222,7 @@ static struct err *write_entity(struct call *call, struct json_value input,
 struct posted {
     struct span *texts;
     size_t count, inserted;
+    uint64_t version;          /* of what was written last */
     struct safepost *safepost; /* NULL: every input is inserted */
 };
 
@@ -200,21 +234,28 @@ static struct err *safepost_one(struct call *call, struct json_value input, stru
         match->old != NULL ? match->old->object_no : change_next_serial(call->change);
     bool again = match->old == &match->written;
     size_t place = again ? match->place : posted->count;
+    struct written written;
 
     TRY(write_entity(call, input, match->old, match->old != NULL ? SCHEMA_PATCH : SCHEMA_INSERT,
-                     &posted->texts[place]));
+                     &written));
+    posted->texts[place] = written.json;
+    posted->version = written.version;
     posted->inserted += match->old == NULL;
     posted->count += !again;
     match->place = place;
-    safepost_wrote(match, posted->texts[place], object_no);
+    safepost_wrote(match, written.json, object_no);
     return NULL;
 }
 
 static struct err *post_one(struct call *call, struct json_value input, struct posted *posted)
 {
+    struct written written;
+
     if (posted->safepost != NULL)
         return safepost_one(call, input, posted);
-    TRY(write_entity(call, input, NULL, SCHEMA_INSERT, &posted->texts[posted->count]));
+    TRY(write_entity(call, input, NULL, SCHEMA_INSERT, &written));
+    posted->texts[posted->count] = written.json;
+    posted->version = written.version;
     posted->inserted++;
     posted->count++;
     return NULL;
@@ -240,48 +281,69 @@ struct span crud_id_of(struct span json)
     return span_sub(json, sizeof("{\"Id\":\"") - 1, sizeof("{\"Id\":\"") - 1 + UUID_TEXT_BYTES);
 }
 
-struct span crud_link(const struct call *call, struct span target)
+static void begin_link(const struct call *call, struct buf *link)
 {
     struct span base = call->rest->base_path;
+
+    buf_init_arena(link, call->arena);
+    if (!span_eq(base, SPAN("/")))
+        buf_add(link, base);
+}
+
+struct span crud_link(const struct call *call, struct span target)
+{
     struct buf link;
 
-    buf_init_arena(&link, call->arena);
-    if (!span_eq(base, SPAN("/")))
-        buf_add(&link, base);
+    begin_link(call, &link);
     buf_add(&link, target);
     return buf_span(&link);
 }
 
 void crud_add_location(struct call *call, struct span json)
 {
-    struct buf target;
+    struct buf link;
 
-    buf_init_arena(&target, call->arena);
-    buf_add_char(&target, '/');
-    buf_add(&target, call->resource->name);
-    buf_add(&target, SPAN("/Id="));
-    buf_add(&target, crud_id_of(json));
-    response_add_header(call->response, SPAN("Location"), crud_link(call, buf_span(&target)));
+    begin_link(call, &link);
+    buf_add_char(&link, '/');
+    buf_add(&link, call->resource->name);
+    buf_add(&link, SPAN("/Id="));
+    buf_add(&link, crud_id_of(json));
+    response_add_header(call->response, SPAN("Location"), buf_span(&link));
 }
 
-static void add_location(struct call *call, const struct posted *posted)
+static void add_location_and_tag(struct call *call, const struct posted *posted)
 {
-    if (posted->inserted == 1 && posted->count == 1)
+    if (posted->count != 1)
+        return;
+    if (posted->inserted == 1)
         crud_add_location(call, posted->texts[0]);
+    crud_add_version_tag(call, posted->version);
 }
 
+/* NULL: both. */
 static const char *posted_verb(const struct posted *posted)
 {
     if (posted->inserted == posted->count)
         return "inserted into";
-    return posted->inserted == 0 ? "updated in" : "inserted into or updated in";
+    return posted->inserted == 0 ? "updated in" : NULL;
+}
+
+static void answer_posted(struct call *call, const struct posted *posted)
+{
+    size_t updated = posted->count - posted->inserted;
+    const char *verb = posted_verb(posted);
+
+    if (verb == NULL)
+        add_info(call, posted->inserted,
+                 arena_printf(call->arena, "inserted into and %zu updated in", updated).p);
+    crud_answer_changed(call, posted->inserted > 0 ? 201 : 200, verb, posted->texts, posted->count);
 }
 
 struct err *crud_insert(struct call *call)
 {
     struct json_doc doc;
     struct json_value root;
-    struct posted posted = {NULL, 0, 0, NULL};
+    struct posted posted = {.texts = NULL};
     struct err *e;
 
     TRY(crud_body(call, &doc));
@@ -293,14 +355,12 @@ struct err *crud_insert(struct call *call)
     e = post_all(call, root, &posted);
     safepost_close(posted.safepost);
     TRY(e);
-    add_location(call, &posted);
-    crud_answer_changed(call, posted.inserted > 0 ? 201 : 200, posted_verb(&posted), posted.texts,
-                        posted.count);
+    add_location_and_tag(call, &posted);
+    answer_posted(call, &posted);
     return apply(call);
 }
 
-/* What webhooks send is always an array: to a local destination, an array of one is that one. */
-static struct err *body_object(struct call *call, struct json_value *out_object)
+struct err *crud_body_object(struct call *call, struct json_value *out_object)
 {
     struct json_doc *doc = ARENA_NEW(call->arena, struct json_doc);
     struct json_value root;
@@ -310,8 +370,8 @@ static struct err *body_object(struct call *call, struct json_value *out_object)
     if (call->request->is_local && json_type(root) == JSON_ARRAY && json_count(root) == 1)
         root = json_first(root);
     if (json_type(root) != JSON_OBJECT)
-        return ERR(ERR_INVALID_ENTITY, "%.*s takes one JSON object as its body",
-                   SPAN_FMT(method_name(call->method)));
+        return ERR(json_type(root) == JSON_ARRAY ? ERR_DATA_SOURCE_FORMAT : ERR_INVALID_ENTITY,
+                   "%.*s takes one JSON object as its body", SPAN_FMT(method_name(call->method)));
     *out_object = root;
     return NULL;
 }
@@ -321,20 +381,22 @@ struct err *crud_patch(struct call *call)
     struct json_value input;
     struct query_result found;
     struct span *texts;
+    struct written written = {.version = 0};
 
     TRY(crud_select(call, true, &found));
-    TRY(body_object(call, &input));
+    TRY(crud_body_object(call, &input));
     if (found.count == 0)
         return ERR(ERR_UNKNOWN_ENTITY, "no entity of '%.*s' matches",
                    SPAN_FMT(call->resource->name));
     TRY(crud_check_several(call, found.count));
     texts = ARENA_ARRAY(call->arena, struct span, found.count);
     for (size_t i = 0; i < found.count; i++) {
-        const struct entity *e = found.items[i].object;
-
-        TRY(crud_check_preconditions(call, e));
-        TRY(write_entity(call, input, e, SCHEMA_PATCH, &texts[i]));
+        TRY(crud_check_preconditions(call, &found.items[i]));
+        TRY(write_entity(call, input, found.items[i].object, SCHEMA_PATCH, &written));
+        texts[i] = written.json;
     }
+    if (found.count == 1)
+        crud_add_version_tag(call, written.version);
     crud_answer_changed(call, 200, "updated in", texts, found.count);
     return apply(call);
 }
@@ -347,15 +409,30 @@ static bool names_id(const struct conditions *conditions)
     return false;
 }
 
+/* Else the same request again would insert another one. */
+static struct err *check_conditions_hold(const struct call *call, struct span json)
+{
+    const struct resource *resource = call->resource;
+    struct arena *a = call->arena;
+    struct span seen = crud_visible(call->rest, resource, crud_shown(resource, json, a), a);
+
+    if (conditions_hold(&call->query->conditions, entity_parse(seen, a), a))
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY,
+               "no entity of '%.*s' matches, and one with this body would not match either",
+               SPAN_FMT(resource->name));
+}
+
 struct err *crud_put(struct call *call)
 {
     struct json_value input;
     struct query_result found;
     const struct entity *old = NULL;
     struct posted posted;
+    struct written written;
 
     TRY(crud_select(call, true, &found));
-    TRY(body_object(call, &input));
+    TRY(crud_body_object(call, &input));
     if (found.count > 1)
         return ERR(ERR_AMBIGUOUS_MATCH, "%zu entities of '%.*s' match, PUT replaces one",
                    found.count, SPAN_FMT(call->resource->name));
@@ -365,11 +442,13 @@ struct err *crud_put(struct call *call)
                    SPAN_FMT(call->resource->name));
     if (found.count == 1)
         old = found.items[0].object;
-    TRY(crud_check_preconditions(call, old));
-    posted = (struct posted){ARENA_ARRAY(call->arena, struct span, 1), 1, old == NULL, NULL};
-    TRY(write_entity(call, input, old, old != NULL ? SCHEMA_REPLACE : SCHEMA_INSERT,
-                     &posted.texts[0]));
-    add_location(call, &posted);
+    TRY(crud_check_preconditions(call, old != NULL ? &found.items[0] : NULL));
+    TRY(write_entity(call, input, old, old != NULL ? SCHEMA_REPLACE : SCHEMA_INSERT, &written));
+    if (old == NULL)
+        TRY(check_conditions_hold(call, written.json));
+    posted = (struct posted){
+        .texts = &written.json, .count = 1, .inserted = old == NULL, .version = written.version};
+    add_location_and_tag(call, &posted);
     crud_answer_changed(call, old != NULL ? 200 : 201, old != NULL ? "updated in" : "inserted into",
                         posted.texts, 1);
     return apply(call);
@@ -380,11 +459,11 @@ static struct err *delete_one(struct call *call, const struct query_item *item)
     const struct resource_ops *ops = call->resource->ops;
     const struct entity *e = item->object;
 
+    TRY(crud_check_preconditions(call, item));
     if (ops->forget != NULL) {
         ops->forget(call->change, item->object);
         return NULL;
     }
-    TRY(crud_check_preconditions(call, e));
     change_delete_entity(call->change, call->resource->name, &e->id);
     if (ops->stored == NULL)
         return NULL;
@@ -404,7 +483,7 @@ struct err *crud_delete(struct call *call)
     for (size_t i = 0; i < found.count; i++)
         TRY(delete_one(call, &found.items[i]));
     TRY(apply(call));
-    crud_answer_count(call, found.count, false);
+    crud_answer_count(call, found.count);
     add_info(call, found.count, "deleted from");
     return NULL;
 }

@@ -5,6 +5,9 @@
 #include "rest/resource.h"
 #include "store/entity.h"
 
+struct query_result;
+struct query_item;
+
 /* Can the text that is shown be another than the one that is stored? */
 bool crud_renders(const struct call *call);
 /* The entity's text, in the form that its resource has now: members that are no longer declared are
@@ -18,6 +21,9 @@ struct span crud_visible(const struct rest *rest, const struct resource *resourc
 /* crud_text as it is shown. */
 struct span crud_entity(const struct rest *rest, const struct resource *resource,
                         const struct entity *e, struct arena *a);
+/* The value of a PROPERTY_HIDDEN, in the arena. */
+struct span crud_hidden(const struct call *call, const struct entity *e,
+                        const struct property *property, struct arena *a);
 /* Does what the key may see depend on its rights on other resources? */
 bool crud_limits(const struct resource *resource, const struct access_key *key);
 /* The text as far as those rights go. */
@@ -25,15 +31,15 @@ struct span crud_limited(const struct resource *resource, const struct access_ke
                          struct span json, struct arena *a);
 /* The id of a stored text: its first member. */
 struct span crud_id_of(struct span json);
-/* `/<resource>/...` below the base path: for headers that clients follow as they stand. Svc-pager
- * and ErrorInfo are relative to the base path instead. */
-struct span crud_link(const struct call *call, struct span target);
-/* If-Match and If-None-Match of a change against the entity (RFC 9110, section 13.2.2):
- * ERR_PRECONDITION_FAILED. `e` NULL: there is no entity. */
-struct err *crud_check_preconditions(const struct call *call, const struct entity *e) MUST_USE;
+/* The entity as the request sees it, whatever has become of it. */
+const struct entity *crud_seen(const struct call *call, const struct entity *e);
+/* The ETag of an answer that shows this one item as it is. *out_is_known: If-None-Match has it.
+ * ERR_PRECONDITION_FAILED for an If-Match that has it not. */
+struct err *crud_answer_tag(const struct call *call, const struct query_item *item,
+                            bool *out_is_known) MUST_USE;
 
-/* Answers with `{"Count":n}` in the negotiated format; as JSON, in an array when asked for. */
-void crud_answer_count(struct call *call, size_t count, bool in_array);
+/* Answers with `[{"Count":n}]` in the negotiated format. */
+void crud_answer_count(struct call *call, size_t count);
 
 /* What the inputs of a POST with safepost stand for. */
 struct safepost;
@@ -60,6 +66,9 @@ void safepost_close(struct safepost *s);
 struct safepost_match *safepost_next(struct safepost *s);
 /* The input was written as this text: the next one of its match updates it. */
 void safepost_wrote(struct safepost_match *match, struct span json, uint64_t object_no);
+
+/* The same request for the page behind this one, which is not the last. */
+void crud_add_pager(struct call *call, const struct query_result *result);
 
 /* Writes entity texts as the answer's body, in the negotiated format. */
 void crud_write_list(struct call *call, const struct span *items, size_t count);

@@ -52,10 +52,14 @@ bool crud_renders(const struct call *call)
 
 struct span crud_shown(const struct resource *resource, struct span json, struct arena *a)
 {
+    struct span shown;
     struct buf b;
 
     if (resource->ops->stored_shape == NULL)
         return json;
+    shown = schema_shown(resource->shape, resource->ops->stored_shape, json, a);
+    if (shown.p != NULL)
+        return shown;
     buf_init_arena(&b, a);
     schema_add_reshaped(&b, resource->shape, entity_parse(json, a), a);
     return buf_span(&b);
@@ -109,8 +113,7 @@ struct span crud_entity(const struct rest *rest, const struct resource *resource
     return crud_visible(rest, resource, json, a);
 }
 
-/* As the request sees it, whatever has become of it. */
-static const struct entity *seen(const struct call *call, const struct entity *e)
+const struct entity *crud_seen(const struct call *call, const struct entity *e)
 {
     const struct evaluation *evaluation = evaluation_running(call->rest);
 
@@ -124,15 +127,19 @@ static bool gave(struct collection_source *s, struct entity *e, struct query_ite
     if (e == NULL)
         return false;
     *out_item = (struct query_item){
-        .json = entity_json(seen(s->call, e)), .object = e, .holds = s->found_hold};
+        .json = entity_json(crud_seen(s->call, e)), .object = e, .holds = s->found_hold};
     return true;
 }
 
+/* An index leads to entities of pages before as well, which need no test. */
 static bool next_entity(struct query_source *source, struct query_item *out_item)
 {
     struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+    struct entity *e = collection_walk_next(&s->walk);
 
-    return gave(s, collection_walk_next(&s->walk), out_item);
+    while (e != NULL && e->object_no <= s->walk.above && budget_ask(16))
+        e = collection_walk_next(&s->walk);
+    return gave(s, e, out_item);
 }
 
 static bool next_found(struct query_source *source, struct query_item *out_item)
@@ -168,51 +175,64 @@ static bool next_counted(struct query_source *source, struct query_item *out_ite
            (s->snapshot != NULL ? next_of_all(source, out_item) : next_entity(source, out_item));
 }
 
+struct span crud_show(const struct call *call, const struct entity *e, struct arena *a)
+{
+    struct span text = crud_entity(call->rest, call->resource, e, a);
+
+    return crud_limits(call->resource, call->key) ? crud_limited(call->resource, call->key, text, a)
+                                                  : text;
+}
+
 /* Masking comes before the conditions, so that nobody can guess a secret by asking for it. */
 static struct span render_entity(struct query_source *source, const struct query_item *item,
                                  struct arena *a)
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
 
-    const struct call *call = s->call;
-    struct span text = crud_entity(call->rest, call->resource, seen(call, item->object), a);
+    return crud_show(s->call, crud_seen(s->call, item->object), a);
+}
 
-    return crud_limits(call->resource, call->key) ? crud_limited(call->resource, call->key, text, a)
-                                                  : text;
+/* It never changes. */
+static uint64_t object_no(struct query_source *source, const struct query_item *item)
+{
+    const struct entity *e = item->object;
+
+    (void)source;
+    return e->object_no;
+}
+
+/* What is computed belongs to the entity as it is now, if it is still there. */
+struct span crud_hidden(const struct call *call, const struct entity *e,
+                        const struct property *property, struct arena *a)
+{
+    struct buf b;
+
+    if (evaluation_running(call->rest) != NULL)
+        e = collection_find(call->resource->collection, &e->id);
+    if (e == NULL)
+        return SPAN("null");
+    buf_init_arena(&b, a);
+    call->resource->ops->hidden(call, e, property, &b);
+    return buf_span(&b);
 }
 
 static struct span hidden_value(struct query_source *source, const struct query_item *item,
                                 const struct property *property, struct arena *a)
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
-    const struct entity *live = item->object;
-    struct buf b;
-    struct span text;
 
-    /* What is computed belongs to the entity as it is now, if it is still there. */
-    if (evaluation_running(s->call->rest) != NULL) {
-        const struct entity *e = item->object;
-
-        live = collection_find(s->call->resource->collection, &e->id);
-    }
-    if (live == NULL)
-        return SPAN("null");
-    buf_init(&b, BUF_NO_CAP);
-    s->call->resource->ops->hidden(s->call, live, property, &b);
-    text = arena_copy(a, buf_span(&b));
-    buf_done(&b);
-    return text;
+    return crud_hidden(s->call, item->object, property, a);
 }
 
 /* Is it a walk over all of many, to look for some? */
-static bool is_scannable(const struct collection_source *s, bool objects_only)
+static bool is_scannable(const struct collection_source *s)
 {
     const struct call *call = s->call;
     const struct collection_walk *walk = &s->walk;
 
     return call->request->gives_way && !walk->single && walk->bucket == NULL &&
            collection_count(walk->collection) > (size_t)call->rest->limits->scan_entities &&
-           query_can_filter(call->query, objects_only);
+           query_can_filter(call->query);
 }
 
 /* What an index leads to, if that is known of the moment and can be noted at once. */
@@ -263,8 +283,8 @@ static void open_snapshot(struct collection_source *s)
     if (note_bucket(s))
         return;
     s->left = s->call->rest->limits->scan_entities;
-    snapshot_walk(s->snapshot, s->walk.collection, &s->all);
-    s->source.next = query_can_filter(s->call->query, false) ? next_counted : next_of_all;
+    snapshot_walk(s->snapshot, s->walk.collection, s->walk.above, &s->all);
+    s->source.next = query_can_filter(s->call->query) ? next_counted : next_of_all;
 }
 
 static struct err *open_scan(struct collection_source *s, bool objects_only)
@@ -296,11 +316,11 @@ static struct err *open_walk(struct collection_source *s, bool objects_only)
     if (evaluation != NULL && evaluation->has_snapshot) {
         s->snapshot = &evaluation->snapshot;
         open_snapshot(s);
-    } else if (evaluation != NULL && query_can_filter(s->call->query, objects_only)) {
+    } else if (evaluation != NULL && query_can_filter(s->call->query)) {
         return open_scan(s, objects_only);
     } else if (evaluation != NULL) {
         return evaluation_begin_change(s->call);
-    } else if (is_scannable(s, objects_only)) {
+    } else if (is_scannable(s)) {
         open_counted(s);
     }
     return NULL;
@@ -315,6 +335,7 @@ static struct err *open_collection(struct call *call, bool objects_only)
         s->source.render = render_entity;
     if (call->resource->ops->hidden != NULL)
         s->source.hidden = hidden_value;
+    s->source.object_no = object_no;
     s->call = call;
     collection_walk(call->resource->collection, &call->query->conditions, &s->walk);
     s->source.holds = s->walk.holds;
@@ -368,13 +389,12 @@ static struct err *count_selected(struct call *call, size_t *out_count)
     return e;
 }
 
-/* The number of entities that are found, when none of them need be looked at for that. */
-static bool is_counted(struct call *call, size_t *out_count)
+/* The number of entities without limit and offset, when none of them need be looked at for that. */
+static bool is_total_known(struct call *call, size_t *out_count)
 {
     const struct resource_ops *ops = call->resource->ops;
-    const struct meta *meta = &call->query->meta;
 
-    if (!meta_is_plain(meta) || meta->has_limit || meta->offset != 0)
+    if (!meta_is_plain(&call->query->meta))
         return false;
     if (ops->open != NULL)
         return ops->count != NULL && ops->count(call, out_count);
@@ -383,6 +403,13 @@ static bool is_counted(struct call *call, size_t *out_count)
     *out_count = collection_count(call->resource->collection);
     call_shows(call, collection_version(call->resource->collection));
     return true;
+}
+
+static bool is_counted(struct call *call, size_t *out_count)
+{
+    const struct meta *meta = &call->query->meta;
+
+    return !meta->has_limit && meta->offset == 0 && is_total_known(call, out_count);
 }
 
 /* CSV in an answer is for people, who open it with a spreadsheet; in a delivery it is for a
@@ -411,19 +438,12 @@ void crud_write_list(struct call *call, const struct span *items, size_t count)
                      call->arena);
 }
 
-void crud_answer_count(struct call *call, size_t count, bool in_array)
+void crud_answer_count(struct call *call, size_t count)
 {
-    struct response *response = call->response;
     struct span item = arena_printf(call->arena, "{\"Count\":%zu}", count);
 
-    response->status = 200;
-    response->content_type = format_media_type(call->out.format);
-    if (in_array || call->out.format != FORMAT_JSON)
-        crud_write_list(call, &item, 1);
-    else if (call->out.indent > 0)
-        json_add_indented(&response->body, entity_parse(item, call->arena), call->out.indent);
-    else
-        buf_add(&response->body, item);
+    call->response->status = 200;
+    crud_write_list(call, &item, 1);
 }
 
 static struct err *answer_report(struct call *call)
@@ -432,161 +452,29 @@ static struct err *answer_report(struct call *call)
 
     if (!is_counted(call, &count))
         TRY(count_selected(call, &count));
-    crud_answer_count(call, count, true);
+    crud_answer_count(call, count);
     return NULL;
-}
-
-/* An entity looks different too when its resource is declared otherwise. */
-static uint64_t version_of(const struct call *call, const struct entity *e)
-{
-    return MAX(seen(call, e)->version, call->resource->shape_since);
-}
-
-/* The version in quotes, and behind it how it is shown. */
-static struct span tag_of(const struct call *call, const struct entity *e, struct span how)
-{
-    char *room = arena_alloc(call->arena, SPAN_U64_BYTES + how.n + 2), *end;
-    struct span version = span_u64(version_of(call, e), room + 1);
-    size_t before = (size_t)(version.p - room) - 1; /* the room's end is where the digits end */
-
-    end = room + 1 + SPAN_U64_BYTES;
-    room[before] = '"';
-    memcpy(end, how.p, how.n);
-    end[how.n] = '"';
-    return span_of(room + before, version.n + how.n + 2);
-}
-
-/* How an entity is shown: compact, indented. */
-static const struct span hows[] = {SPAN_INIT(""), SPAN_INIT("-i")};
-
-/* The tag names the entity's version, which is why only the entity itself carries one, not what
- * select, rename or another format made of it. */
-static struct span etag_of(const struct call *call, const struct query_result *result)
-{
-    bool is_indented = call->out.indent > 0;
-
-    if (call->resource->collection == NULL || result->count != 1 ||
-        call->out.format != FORMAT_JSON || !meta_is_plain(&call->query->meta))
-        return (struct span){NULL, 0};
-    return tag_of(call, result->items[0].object, hows[is_indented]);
-}
-
-/* Is one of the tags listed that the entity has now, however it was shown? */
-static bool lists_entity(const struct call *call, struct span list, const struct entity *e,
-                         bool weak)
-{
-    for (size_t i = 0; i < ARRAY_LEN(hows); i++)
-        if (negotiate_etag_listed(list, tag_of(call, e, hows[i]), weak))
-            return true;
-    return false;
-}
-
-static struct err *check_if_match(const struct call *call, struct span wanted,
-                                  const struct entity *e)
-{
-    if (e == NULL)
-        return ERR(ERR_PRECONDITION_FAILED, "If-Match: '%.*s' has no such entity",
-                   SPAN_FMT(call->resource->name));
-    if (lists_entity(call, wanted, e, false))
-        return NULL;
-    return ERR(ERR_PRECONDITION_FAILED, "If-Match: the entity has changed, its tag is now %.*s",
-               SPAN_FMT(tag_of(call, e, SPAN(""))));
-}
-
-struct err *crud_check_preconditions(const struct call *call, const struct entity *e)
-{
-    struct span wanted = request_header_all(call->request, SPAN("If-Match"), call->arena);
-    struct span unwanted = request_header_all(call->request, SPAN("If-None-Match"), call->arena);
-
-    if (wanted.p != NULL)
-        TRY(check_if_match(call, wanted, e));
-    if (unwanted.p == NULL || e == NULL || !lists_entity(call, unwanted, e, true))
-        return NULL;
-    return ERR(ERR_PRECONDITION_FAILED, "If-None-Match: '%.*s' has this entity, its tag is %.*s",
-               SPAN_FMT(call->resource->name), SPAN_FMT(tag_of(call, e, SPAN(""))));
-}
-
-static void add_meta(struct buf *b, struct span name, struct span value)
-{
-    if (b->n > 0)
-        buf_add_char(b, '&');
-    buf_add(b, name);
-    buf_add_char(b, '=');
-    uri_add_encoded(b, value);
-}
-
-/* RFC 8288: the target stands between `<` and `>`, so that its own have to be encoded. */
-static void add_link(struct call *call, struct span target)
-{
-    struct buf link;
-
-    buf_init(&link, BUF_NO_CAP);
-    buf_add_char(&link, '<');
-    for (size_t i = 0; i < target.n; i++) {
-        if (target.p[i] == '<')
-            buf_add_str(&link, "%3C");
-        else if (target.p[i] == '>')
-            buf_add_str(&link, "%3E");
-        else
-            buf_add_char(&link, target.p[i]);
-    }
-    buf_add_str(&link, ">; rel=\"next\"");
-    response_add_header(call->response, SPAN("Link"), buf_span(&link));
-    buf_done(&link);
-}
-
-/* The same request with the offset moved on by one page; one from the end, to those left. */
-static void add_pager(struct call *call, const struct query_result *result)
-{
-    const struct meta *meta = &call->query->meta;
-    int64_t next = meta->offset < 0 ? -(int64_t)result->left : meta->offset + meta->limit;
-    struct span next_offset = arena_printf(call->arena, "%lld", (long long)next);
-    struct uri uri = *call->uri;
-    struct buf target, metas;
-
-    buf_init(&target, BUF_NO_CAP);
-    buf_init(&metas, BUF_NO_CAP);
-    uri.meta_count = 0;
-    for (size_t i = 0; i < call->uri->meta_count; i++)
-        if (!span_ieq(call->uri->metas[i].key, SPAN("offset")))
-            add_meta(&metas, call->uri->metas[i].key, call->uri->metas[i].value);
-    add_meta(&metas, SPAN("offset"), next_offset);
-    uri_add_normal(&target, &uri, call->resource->name, false);
-    if (uri.condition_count == 0)
-        buf_add_str(&target, "/_");
-    buf_add_char(&target, '/');
-    buf_add(&target, buf_span(&metas));
-    response_add_header(call->response, SPAN("Svc-pager"), buf_span(&target));
-    add_link(call, crud_link(call, buf_span(&target)));
-    buf_done(&target);
-    buf_done(&metas);
 }
 
 struct err *crud_answer_items(struct call *call, const struct query_result *result)
 {
     struct response *response = call->response;
-    struct span etag = etag_of(call, result);
     struct span *texts;
+    bool is_known = false;
 
     response_add_own_header(response, SPAN("Svc-count"), arena_u64(call->arena, result->count));
-    if (result->count == 0 && !call->uri->is_query_form) {
+    if (result->count == 0 && !call->uri->is_query_form && call->method != METHOD_POST) {
         response->status = 204;
         return NULL;
     }
-    if (etag.p != NULL) {
-        struct span known = request_header_all(call->request, SPAN("If-None-Match"), call->arena);
-        struct span wanted = request_header_all(call->request, SPAN("If-Match"), call->arena);
-
-        if (wanted.p != NULL)
-            TRY(check_if_match(call, wanted, result->items[0].object));
-        response_add_own_header(response, SPAN("ETag"), etag);
-        if (known.p != NULL && negotiate_etag_listed(known, etag, true)) {
-            response->status = 304;
-            return NULL;
-        }
+    if (result->count == 1 && meta_is_plain(&call->query->meta))
+        TRY(crud_answer_tag(call, &result->items[0], &is_known));
+    if (is_known) {
+        response->status = 304;
+        return NULL;
     }
     if (result->more)
-        add_pager(call, result);
+        crud_add_pager(call, result);
     texts = arena_alloc(call->arena, result->count * sizeof(*texts));
     for (size_t i = 0; i < result->count; i++)
         texts[i] = result->items[i].json;
@@ -595,13 +483,34 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     return NULL;
 }
 
+/* `Prefer: count=exact`: how many there are without limit and offset. */
+static struct err *read_with_total(struct call *call, struct query_result *out_result)
+{
+    struct response *response = call->response;
+    size_t total;
+
+    call->query->counts_all = !is_total_known(call, &total);
+    TRY(crud_select(call, false, out_result));
+    if (call->query->counts_all)
+        total = out_result->total;
+    response_add_own_header(response, SPAN("Svc-total"), arena_u64(call->arena, total));
+    response_add_own_header(response, SPAN("Preference-Applied"), SPAN("count=exact"));
+    return NULL;
+}
+
+static bool wants_total(const struct call *call)
+{
+    return request_header(call->request, SPAN("Prefer")).p != NULL &&
+           negotiate_prefers_count(request_header_all(call->request, SPAN("Prefer"), call->arena));
+}
+
 struct err *crud_read(struct call *call)
 {
     struct query_result result;
 
     if (call->method == METHOD_REPORT)
         return answer_report(call);
-    TRY(crud_select(call, false, &result));
+    TRY(wants_total(call) ? read_with_total(call, &result) : crud_select(call, false, &result));
     TRY(budget_check());
     return crud_answer_items(call, &result);
 }

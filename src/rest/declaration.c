@@ -32,7 +32,7 @@ static const struct property properties[] = {
     {.name = TEXT("Name"),
      .type = TYPE_STRING,
      .flags = PROPERTY_REQUIRED | PROPERTY_INDEXED,
-     .meaning = TEXT("Full name: parts of letters, digits and _, with dots between them")},
+     .meaning = TEXT("Full name: parts of letters, digits, _ and -, with dots between them")},
     {.name = TEXT("Kind"),
      .type = TYPE_STRING,
      .flags = PROPERTY_REQUIRED,
@@ -76,7 +76,9 @@ static const struct property properties[] = {
     OBJECT_NO_PROPERTY,
 };
 const struct span declaration_resource = TEXT("Svc.Admin.Resource");
-const struct shape declaration_shape = {properties, ARRAY_LEN(properties), false};
+const struct shape declaration_shape = {.properties = properties,
+                                        .count = ARRAY_LEN(properties),
+                                        .name = SPAN_INIT("Svc.Admin.Resource")};
 
 /* The registry. ---------------------------------------------------------------------------- */
 
@@ -202,6 +204,33 @@ static void on_gone(void *context, struct entity *entity)
         resources_remove(rest->resources, resource);
     }
     arena_done(&scratch);
+}
+
+static void add_method(struct buf *b, struct json_value value, struct arena *a)
+{
+    struct span name = method_name(method_parse(json_string(value, a)));
+
+    if (b->n > 1)
+        buf_add_char(b, ',');
+    if (json_type(value) == JSON_STRING && name.p != NULL)
+        json_add_string(b, name);
+    else
+        json_add_compact(b, value);
+}
+
+void declaration_normalise(struct draft *draft, struct arena *a)
+{
+    struct json_value methods = draft_value(draft, SPAN("Methods"), a);
+    struct buf b;
+
+    if (json_type(methods) != JSON_ARRAY)
+        return;
+    buf_init_arena(&b, a);
+    buf_add_char(&b, '[');
+    for (struct json_value v = json_first(methods); json_exists(v); v = json_next(methods, v))
+        add_method(&b, v, a);
+    buf_add_char(&b, ']');
+    draft_set(draft, SPAN("Methods"), buf_span(&b));
 }
 
 struct err *declarations_changed(struct rest *rest, struct arena *a, uint64_t *out_serial)

@@ -139,6 +139,7 @@ static struct err *configure_one(struct configuring *c, struct json_value declar
     struct span name;
 
     TRY(schema_decode(&declaration_shape, declaration, nothing, SCHEMA_INSERT, &c->arena, &draft));
+    declaration_normalise(&draft, &c->arena);
     draft_set(&draft, SPAN("IsReadOnly"), SPAN("true"));
     name = json_string(draft_value(&draft, SPAN("Name"), &c->arena), &c->arena);
     TRY(note_name(c, name));

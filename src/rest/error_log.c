@@ -63,7 +63,8 @@ static const struct property properties[] = {
     ID_PROPERTY("ID of the error"),
     READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When the error was encountered"),
     READ_ONLY_PROPERTY("ResourceName", TYPE_STRING, 0, "Resource of the request, or <unknown>"),
-    READ_ONLY_PROPERTY("Action", TYPE_STRING, 0, "The action that failed: the request's method"),
+    READ_ONLY_PROPERTY("Action", TYPE_STRING, PROPERTY_ANY_CASE,
+                       "The action that failed: the request's method"),
     {.name = SPAN_INIT("ErrorCode"),
      .type = TYPE_STRING,
      .flags = PROPERTY_READ_ONLY,
@@ -82,7 +83,11 @@ static const struct property properties[] = {
 };
 
 const struct shape error_log_shape = {
-    .properties = properties, .count = ARRAY_LEN(properties), .hides = true};
+    .properties = properties,
+    .count = ARRAY_LEN(properties),
+    .name = SPAN_INIT("Svc.Admin.Error"),
+    .hides = true,
+};
 
 bool error_log_keeps(enum err_code code)
 {

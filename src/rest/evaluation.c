@@ -23,13 +23,20 @@ static bool only_reads(const struct request *r)
     return method == METHOD_GET || method == METHOD_HEAD || method == METHOD_REPORT;
 }
 
+static void take_snapshot(struct evaluation *e)
+{
+    struct rest *rest = e->rest;
+
+    snapshot_open(&e->snapshot, rest->store, journal_next_serial(turn_journal(rest->turn)) - 1);
+}
+
 static void run_once(struct evaluation *e)
 {
     struct rest *rest = e->rest;
 
     e->resources_since = rest->resources->changes;
     if (e->has_snapshot)
-        snapshot_open(&e->snapshot, rest->store, journal_next_serial(turn_journal(rest->turn)) - 1);
+        take_snapshot(e);
     request_run(rest, e->request, &e->response);
     snapshot_close(&e->snapshot);
 }
@@ -157,6 +164,16 @@ void evaluation_check_resources(struct evaluation *e)
     if (e != NULL && e->has_snapshot && e->resources_since != e->rest->resources->changes &&
         e->budget.state == BUDGET_GOOD)
         e->budget.state = BUDGET_NEEDS_FIBER;
+}
+
+void evaluation_begin_reading(struct call *call)
+{
+    struct evaluation *e = evaluation_running(call->rest);
+
+    if (e == NULL || e->has_snapshot)
+        return;
+    e->has_snapshot = true;
+    take_snapshot(e);
 }
 
 struct err *evaluation_begin_change(struct call *call)

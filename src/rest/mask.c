@@ -96,17 +96,16 @@ static void add_list(struct masking *g, struct json_value list,
 static void add_member(struct masking *g, struct json_member m)
 {
     struct span name = json_string(m.name, g->a);
+    bool is_list = mask_is_secret_list(name);
 
     buf_add(g->b, json_text(m.name));
     buf_add_char(g->b, ':');
-    if (mask_is_secret_header(g->m, name))
-        add_secret(g, m.value);
-    else if (!mask_is_secret_list(name))
-        add_value(g, m.value);
-    else if (json_type(m.value) == JSON_ARRAY)
+    if (is_list && json_type(m.value) == JSON_ARRAY)
         add_list(g, m.value, add_secret);
-    else
+    else if (is_list || mask_is_secret_header(g->m, name))
         add_secret(g, m.value);
+    else
+        add_value(g, m.value);
 }
 
 static void add_object(struct masking *g, struct json_value object)

@@ -51,7 +51,9 @@ static void note_beginnings(struct reading *r)
 
 static char at_or(struct span text, size_t at, char otherwise)
 {
-    return at < text.n ? text.p[at] : otherwise;
+    if (at < text.n)
+        otherwise = text.p[at];
+    return otherwise;
 }
 
 /* Line breaks too, which may stand there in JSON. */

@@ -16,6 +16,14 @@ struct span method_name(enum method m)
     return m < METHOD_OTHER ? names[m] : span_of(NULL, 0);
 }
 
+enum method method_of(struct span received)
+{
+    for (enum method m = 0; m < METHOD_OTHER; m++)
+        if (span_eq(names[m], received))
+            return m;
+    return METHOD_OTHER;
+}
+
 enum method method_parse(struct span name)
 {
     for (enum method m = 0; m < METHOD_COUNT; m++)

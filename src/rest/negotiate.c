@@ -168,6 +168,14 @@ static bool take_media_type(struct cursor *c, struct span *out_type, struct span
     return take_token(c, out_type) && take(c, '/') && take_token(c, out_subtype);
 }
 
+static bool is_ascii(struct span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if ((unsigned char)s.p[i] >= 0x80)
+            return false;
+    return true;
+}
+
 bool negotiate_is_media_type(struct span text)
 {
     struct cursor c = {span_trim(text)};
@@ -176,8 +184,41 @@ bool negotiate_is_media_type(struct span text)
     bool bad = !take_media_type(&c, &type, &subtype);
 
     while (!bad && take_parameter(&c, &parameter, &bad))
-        continue;
+        bad = !is_ascii(parameter.value);
     return !bad && at_end(&c);
+}
+
+static bool fits(struct span name, struct span declared)
+{
+    return span_eq(declared, SPAN("*")) || span_ieq(name, declared);
+}
+
+static bool has_parameter(struct cursor c, const struct parameter *wanted)
+{
+    struct parameter p;
+    bool bad = false;
+
+    while (take_parameter(&c, &p, &bad))
+        if (span_ieq(p.name, wanted->name) && value_is(p.value, wanted->value))
+            return true;
+    return false;
+}
+
+bool negotiate_is_of_type(struct span text, struct span declared)
+{
+    struct cursor given = {span_trim(text)}, wanted = {span_trim(declared)};
+    struct span type, subtype, wanted_type, wanted_subtype;
+    struct parameter p;
+    bool bad = false;
+
+    if (!take_media_type(&given, &type, &subtype) ||
+        !take_media_type(&wanted, &wanted_type, &wanted_subtype) || !fits(type, wanted_type) ||
+        !fits(subtype, wanted_subtype))
+        return false;
+    while (take_parameter(&wanted, &p, &bad))
+        if (!has_parameter(given, &p))
+            return false;
+    return true;
 }
 
 /* ---- Accept ---- */
@@ -371,6 +412,36 @@ bool negotiate_names_html(struct span accept)
     return false;
 }
 
+static bool is_stream(const struct range *range)
+{
+    return !range->foreign && range->indent == NO_INDENT && span_ieq(range->type, SPAN("text")) &&
+           span_ieq(range->subtype, SPAN("event-stream"));
+}
+
+bool negotiate_prefers_stream(struct span accept)
+{
+    struct verdict verdicts[ARRAY_LEN(representations)] = {0};
+    struct cursor c = {accept};
+    const struct representation *other;
+    const struct verdict *verdict;
+    unsigned weight = 0;
+    struct range range;
+
+    while (take_element(&c)) {
+        if (!take_range(&c, &range))
+            return false;
+        judge(&range, verdicts);
+        if (is_stream(&range))
+            weight = MAX(weight, range.weight);
+    }
+    other = heaviest(verdicts);
+    if (other == NULL || weight == 0)
+        return weight > 0;
+    verdict = &verdicts[other - representations];
+    return weight > verdict->weight ||
+           (weight == verdict->weight && verdict->specificity < UINT_MAX / 4 * 3);
+}
+
 struct err *negotiate_accept(struct span accept, struct negotiated *out_negotiated)
 {
     struct verdict verdicts[ARRAY_LEN(representations)] = {0};
@@ -479,7 +550,7 @@ static bool parse_format(struct span content_type, enum format *out_format)
     bool bad;
 
     *out_format = FORMAT_JSON;
-    if (at_end(&c))
+    if (at_end(&c) || span_eq(content_type, SPAN("application/json"))) /* as it nearly always is */
         return true;
     bad = !take_media_type(&c, &type, &subtype) || !find_format(type, subtype, out_format);
     while (!bad && take_parameter(&c, &p, &bad))
@@ -532,15 +603,25 @@ static bool take_preference(struct cursor *c, struct parameter *out_preference)
 }
 
 /* Of a preference that is there twice, the first counts. */
-bool negotiate_prefers_minimal(struct span prefer)
+static bool prefers(struct span prefer, struct span name, struct span value)
 {
     struct cursor c = {prefer};
     struct parameter preference;
 
     while (take_element(&c) && take_preference(&c, &preference))
-        if (span_ieq(preference.name, SPAN("return")))
-            return value_is(preference.value, SPAN("minimal"));
+        if (span_ieq(preference.name, name))
+            return value_is(preference.value, value);
     return false;
+}
+
+bool negotiate_prefers_minimal(struct span prefer)
+{
+    return prefers(prefer, SPAN("return"), SPAN("minimal"));
+}
+
+bool negotiate_prefers_count(struct span prefer)
+{
+    return prefers(prefer, SPAN("count"), SPAN("exact"));
 }
 
 /* ---- entity tags ---- */

@@ -1,13 +1,17 @@
 #include "rest/rendered.h"
 #include "base/budget.h"
+#include "base/json.h"
 #include "base/limits.h"
+#include "base/must.h"
 #include "base/uuid.h"
 #include "query/condition.h"
 #include "query/literal.h"
 #include "query/query.h"
 #include "rest/call.h"
 #include "rest/evaluation.h"
+#include "rest/resource.h"
 #include "rest/rest.h"
+#include "store/entity.h"
 
 static struct rendered *rendered_of(struct query_source *source)
 {
@@ -40,37 +44,56 @@ static struct span render(struct query_source *source, const struct query_item *
 
 /* What it gives way to may change the objects: they are written first, all in one turn, which is
  * quick, and looked at as texts. What is too much for that is looked at in one turn too. */
+struct gathered_item {
+    struct span text;
+    uint64_t version;
+};
+
 struct gathered {
     struct rendered *r;
-    struct span *texts;
+    struct gathered_item *items;
     size_t count, size, given;
+    bool is_all; /* and next must not be asked again */
 };
+
+static uint64_t version_of(const struct call *call, const void *object)
+{
+    const struct resource_ops *ops = call->resource->ops;
+
+    return ops->version != NULL ? ops->version(object) : 0;
+}
 
 static void gather(struct gathered *g, struct query_source *source, void *object)
 {
-    struct arena *a = g->r->call->arena;
+    const struct call *call = g->r->call;
+    struct arena *a = call->arena;
     const struct query_item item = {.object = object};
 
     if (g->count == g->size) {
         size_t size = MAX(64, 2 * g->size);
 
-        g->texts = arena_grow(a, g->texts, g->size * sizeof(*g->texts), size * sizeof(*g->texts));
+        g->items = arena_grow(a, g->items, g->size * sizeof(*g->items), size * sizeof(*g->items));
         g->size = size;
     }
-    g->texts[g->count++] = render(source, &item, a);
+    g->items[g->count++] =
+        (struct gathered_item){render(source, &item, a), version_of(call, object)};
 }
 
 static void gather_all(struct rendered *r)
 {
     size_t bytes = 0, most = (size_t)r->call->rest->limits->answer_bytes;
     struct gathered *g = ARENA_NEW(r->call->arena, struct gathered);
-    void *object;
 
     budget_hold();
     g->r = r;
-    while (bytes < most && budget_ask(256) && (object = r->next(r)) != NULL) {
+    while (bytes < most && budget_ask(256)) {
+        void *object = r->next(r);
+
+        g->is_all = object == NULL;
+        if (g->is_all)
+            break;
         gather(g, &r->source, object);
-        bytes += g->texts[g->count - 1].n;
+        bytes += g->items[g->count - 1].text.n;
     }
     if (bytes < most)
         budget_release();
@@ -85,19 +108,37 @@ static bool next_gathered(struct query_source *source, struct query_item *out_it
     if (r->gathered == NULL)
         gather_all(r);
     g = r->gathered;
-    out_item->object = g->given < g->count ? &g->texts[g->given] : r->next(r);
     out_item->holds = false;
-    g->given += g->given < g->count;
+    if (g->given < g->count)
+        out_item->object = &g->items[g->given++];
+    else
+        out_item->object = g->is_all ? NULL : r->next(r);
     return out_item->object != NULL;
+}
+
+/* NULL: it was not, or nothing is. */
+static const struct gathered_item *gathered_item(const struct rendered *r,
+                                                 const struct query_item *item)
+{
+    const struct gathered *g = r->gathered;
+    const struct gathered_item *found = item->object;
+
+    return g != NULL && found >= g->items && found < g->items + g->count ? found : NULL;
 }
 
 static struct span render_gathered(struct query_source *source, const struct query_item *item,
                                    struct arena *a)
 {
-    const struct gathered *g = rendered_of(source)->gathered;
-    const struct span *text = item->object;
+    const struct gathered_item *found = gathered_item(rendered_of(source), item);
 
-    return text >= g->texts && text < g->texts + g->count ? *text : render(source, item, a);
+    return found != NULL ? found->text : render(source, item, a);
+}
+
+uint64_t rendered_version(const struct call *call, const struct query_item *item)
+{
+    const struct gathered_item *found = gathered_item(rendered_of(call->source), item);
+
+    return found != NULL ? found->version : version_of(call, item->object);
 }
 
 static bool is_beside_others(const struct call *call)
@@ -123,6 +164,22 @@ struct rendered *rendered_open(struct call *call, void *(*next)(struct rendered 
     r->add_json = add_json;
     call->source = &r->source;
     return r;
+}
+
+/* Objects are not alike: their texts are. */
+static uint64_t object_no(struct query_source *source, const struct query_item *item)
+{
+    struct arena *a = rendered_of(source)->call->arena;
+    struct json_value json = entity_parse(source->render(source, item, a), a);
+    uint64_t n = 0;
+
+    MUST(span_to_u64(json_text(json_member(json, SPAN("ObjectNo"))), &n));
+    return n;
+}
+
+void rendered_by_object_no(struct rendered *r)
+{
+    r->source.object_no = object_no;
 }
 
 bool rendered_wanted_id(const struct call *call, struct span property, struct uuid *out_id)

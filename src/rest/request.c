@@ -24,6 +24,7 @@
 #include "rest/resource.h"
 #include "rest/response.h"
 #include "rest/rest.h"
+#include "rest/stream.h"
 #include "rest/tenant.h"
 #include "store/change.h"
 #include "store/entity.h"
@@ -149,6 +150,11 @@ static struct err *check_method(struct call *call)
                    SPAN_FMT(call->request->method));
     if (call->method == METHOD_OPTIONS || (call->resource->methods & METHOD_BIT(call->method)) != 0)
         return NULL;
+    if (call->resource->kind == KIND_EVENT && call->method == METHOD_POST)
+        return ERR(ERR_METHOD_NOT_ALLOWED,
+                   "'%.*s' does not support POST: its events are raised by POST /Svc.Event with "
+                   "{\"Resource\":\"%.*s\",\"Payload\":...}",
+                   SPAN_FMT(call->resource->name), SPAN_FMT(call->resource->name));
     return ERR(ERR_METHOD_NOT_ALLOWED, "'%.*s' does not support %.*s",
                SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
 }
@@ -164,6 +170,18 @@ static struct err *check_rights(const struct call *call)
                SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
 }
 
+static struct span accept_of(const struct call *call)
+{
+    return request_header_all(call->request, SPAN("Accept"), call->arena);
+}
+
+/* Whoever asks for it may be asked by the service itself, which waits for an end. */
+static bool may_stream(const struct call *call)
+{
+    return call->resource->ops->stream != NULL && !call->request->is_local &&
+           (call->method == METHOD_GET || call->method == METHOD_HEAD);
+}
+
 static struct err *negotiate(struct call *call)
 {
     const struct request *r = call->request;
@@ -172,8 +190,10 @@ static struct err *negotiate(struct call *call)
 
     if (r->body.n > 0)
         TRY(negotiate_content_encoding(request_header(r, SPAN("Content-Encoding"))));
-    if (call->resource->kind != KIND_BINARY)
-        TRY(negotiate_accept(request_header_all(r, SPAN("Accept"), call->arena), &call->out));
+    if (may_stream(call))
+        call->is_stream = negotiate_prefers_stream(accept_of(call));
+    if (call->resource->kind != KIND_BINARY && !call->is_stream)
+        TRY(negotiate_accept(accept_of(call), &call->out));
     if (!takes_entities || call->resource->ops->reads_raw_body)
         return NULL;
     return negotiate_content_type(request_header(r, SPAN("Content-Type")),
@@ -229,10 +249,12 @@ static struct err *check_answer(const struct call *call)
                call->method == METHOD_GET ? "" : ", or for none with Prefer: return=minimal");
 }
 
-static bool changes(enum method method)
+static bool changes(const struct call *call)
 {
-    return method == METHOD_POST || method == METHOD_PATCH || method == METHOD_PUT ||
-           method == METHOD_DELETE;
+    enum method method = call->method;
+
+    return (method == METHOD_POST && !call->resource->ops->post_asks) || method == METHOD_PATCH ||
+           method == METHOD_PUT || method == METHOD_DELETE;
 }
 
 /* For what it changes, in a collection: crud_select begins the change then. */
@@ -243,12 +265,20 @@ static bool looks_first(const struct call *call, bool is_own)
 
 typedef struct err *method_fn(struct call *call);
 
+static struct err *ask(struct call *call)
+{
+    if (call->method == METHOD_POST)
+        evaluation_begin_reading(call);
+    return crud_read(call);
+}
+
 static struct err *execute(struct call *call)
 {
     static method_fn *const generic[METHOD_COUNT] = {
-        [METHOD_GET] = crud_read,  [METHOD_POST] = crud_insert,   [METHOD_PATCH] = crud_patch,
-        [METHOD_PUT] = crud_put,   [METHOD_DELETE] = crud_delete, [METHOD_REPORT] = crud_read,
-        [METHOD_HEAD] = crud_read,
+        [METHOD_POST] = crud_insert,
+        [METHOD_PATCH] = crud_patch,
+        [METHOD_PUT] = crud_put,
+        [METHOD_DELETE] = crud_delete,
     };
     const struct resource_ops *ops = call->resource->ops;
     method_fn *own = NULL;
@@ -257,7 +287,7 @@ static struct err *execute(struct call *call)
     case METHOD_GET:
     case METHOD_HEAD:
     case METHOD_REPORT:
-        own = ops->get;
+        own = call->is_stream ? stream_answer : ops->get;
         break;
     case METHOD_POST:
         own = ops->post;
@@ -268,7 +298,9 @@ static struct err *execute(struct call *call)
     default:
         break;
     }
-    if (changes(call->method) && !looks_first(call, own != NULL))
+    if (!changes(call))
+        return own != NULL ? own(call) : ask(call);
+    if (!looks_first(call, own != NULL))
         TRY(evaluation_begin_change(call));
     return own != NULL ? own(call) : generic[call->method](call);
 }
@@ -308,9 +340,12 @@ static struct err *evaluate(struct call *call)
     return check_answer(call);
 }
 
-static struct span accept_of(const struct call *call)
+/* Whoever is told to come back is told when. */
+static unsigned retry_after(const struct err *e)
 {
-    return request_header_all(call->request, SPAN("Accept"), call->arena);
+    bool may_come_back = err_code(e) == ERR_OVERLOADED || err_code(e) == ERR_TOO_MANY_REQUESTS;
+
+    return may_come_back ? MAX(err_retry_after(e), 1u) : err_retry_after(e);
 }
 
 /* Of the two that a browser knows, Basic is what it can ask its user for. */
@@ -334,9 +369,9 @@ static void add_challenge(struct call *call, const struct err *e)
     default:
         break;
     }
-    if (err_retry_after(e) > 0)
+    if (retry_after(e) > 0)
         response_add_header(response, SPAN("Retry-After"),
-                            arena_printf(call->arena, "%u", err_retry_after(e)));
+                            arena_printf(call->arena, "%u", retry_after(e)));
 }
 
 /* An error is JSON whatever was asked for, but indented for whom that is meant. */
@@ -366,28 +401,27 @@ static struct span message_of(const struct call *call, const struct err *e)
 static void answer_error(struct call *call, const struct err *e)
 {
     struct response *response = call->response;
-    struct span link = {NULL, 0}, message = message_of(call, e);
+    struct span link = {NULL, 0}, instance = {NULL, 0}, message = message_of(call, e);
 
     response->header_count = 0;
     response->serial = 0;
     if (call->method != METHOD_OPTIONS && error_log_keeps(err_code(e)))
         link = error_log_store(call, e, message);
-    response_set_problem(response, err_info(err_code(e))->status, err_code(e), message, link);
+    if (link.p != NULL)
+        instance = crud_link(call, link);
+    response_set_problem(response, err_info(err_code(e))->status, err_code(e), message, instance);
     indent_problem(call);
     if (link.p != NULL)
         response_add_header(response, SPAN("ErrorInfo"), link);
     add_challenge(call, e);
 }
 
-static enum method method_of(const struct request *r)
-{
-    return span_eq(r->method, SPAN("OPTIONS")) ? METHOD_OPTIONS : method_parse(r->method);
-}
-
-/* What of the request the answer depends on, for caches. */
+/* What of the request the answer depends on, for caches: an error is indented for whom that is
+ * meant, of whatever resource. */
 static void add_vary(struct call *call)
 {
-    bool by_accept = call->resource != NULL && call->resource->kind != KIND_BINARY;
+    bool by_accept = (call->resource != NULL && call->resource->kind != KIND_BINARY) ||
+                     call->response->status >= 400;
     bool by_origin = call->rest->cors_origins != NULL;
 
     if (by_accept || by_origin)
@@ -456,7 +490,7 @@ bool request_admit(struct rest *rest, const struct request *request, struct resp
         .response = response,
         .arena = &response->arena,
         .account = rest->everybody,
-        .method = method_of(request),
+        .method = method_of(request->method),
         .uri = &uri,
     };
     bool answered;
@@ -482,7 +516,7 @@ void request_run(struct rest *rest, const struct request *request, struct respon
         .response = response,
         .arena = &response->arena,
         .account = rest->everybody,
-        .method = method_of(request),
+        .method = method_of(request->method),
         .uri = &uri,
         .query = &query,
         .change = &change,
@@ -495,6 +529,8 @@ void request_run(struct rest *rest, const struct request *request, struct respon
     e = evaluate_within(&call);
     change_done(&change);
     query_done(&query);
+    if (e != NULL && response->is_stream)
+        response_drop_stream(response);
     response->gives_way = e != NULL && err_code(e) == ERR_GIVES_WAY;
     if (!response->gives_way)
         answer(&call, e);

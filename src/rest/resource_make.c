@@ -39,7 +39,8 @@ static struct span kept(const struct making *m, struct span text)
 
 static bool is_name_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
 }
 
 static struct err *check_name(struct span name)
@@ -57,8 +58,8 @@ static struct err *check_name(struct span name)
             good = good && is_name_char(part.p[i]);
         if (!good)
             return ERR(ERR_INVALID_ENTITY,
-                       "Name: '%.*s' is not made of parts of letters, digits and '_' with dots "
-                       "between them",
+                       "Name: '%.*s' is not made of parts of letters, digits, '_' and '-' with "
+                       "dots between them",
                        SPAN_FMT(name));
         parts++;
     }
@@ -161,7 +162,8 @@ static struct err *make_entity(struct making *m)
     m->resource->shape = &schema_dynamic;
     if (json_exists(declared)) {
         m->resource->properties = kept(m, json_text(declared));
-        TRY(schema_from_declaration(declared, &m->resource->arena, &m->resource->shape));
+        TRY(schema_from_declaration(declared, m->resource->name, &m->resource->arena,
+                                    &m->resource->shape));
     }
     TRY(read_indexes(m));
     read_events(m);

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/must.h"
 #include "rest/status.h"
+#include "rest/stream.h"
 
 void response_init(struct response *r, size_t max_body_bytes)
 {
@@ -11,8 +12,15 @@ void response_init(struct response *r, size_t max_body_bytes)
     arena_init(&r->arena);
 }
 
+void response_drop_stream(struct response *r)
+{
+    stream_close(TAKE(r->stream));
+    r->is_stream = false;
+}
+
 void response_done(struct response *r)
 {
+    response_drop_stream(r);
     buf_done(&r->body);
     arena_done(&r->arena);
 }
@@ -41,9 +49,11 @@ static struct span encoded(struct span value, struct arena *a)
     for (size_t i = 0; i < value.n; i++) {
         unsigned char c = (unsigned char)value.p[i];
 
-        *at++ = c < 0x80 ? (char)c : '%';
-        if (c < 0x80)
+        if (c < 0x80) {
+            *at++ = (char)c;
             continue;
+        }
+        *at++ = '%';
         *at++ = digits[c >> 4];
         *at++ = digits[c & 15];
     }
@@ -59,18 +69,19 @@ static struct span without_controls(struct span value, struct arena *a)
     return span_of(p, value.n);
 }
 
-static struct span in_ascii(struct span value, struct arena *a)
+/* As almost all are. */
+static bool is_printable_ascii(struct span value)
 {
-    unsigned char all = 0;
-
-    for (size_t i = 0; i < value.n; i++)
-        all |= (unsigned char)value.p[i];
-    return all < 0x80 ? value : encoded(value, a);
+    return span_holds_only(value, ' ', 0x7f, 0x7f);
 }
 
 void response_add_header(struct response *r, struct span name, struct span value)
 {
-    response_add_own_header(r, name, in_ascii(without_controls(value, &r->arena), &r->arena));
+    struct arena *a = &r->arena;
+
+    value =
+        is_printable_ascii(value) ? arena_copy(a, value) : encoded(without_controls(value, a), a);
+    response_add_own_header(r, name, value);
 }
 
 void response_reset(struct response *r)
@@ -84,6 +95,8 @@ void response_reset(struct response *r)
     r->error = ERR_NO_ERROR;
     r->message = (struct span){NULL, 0};
     r->gives_way = r->was_long = false;
+    if (r->is_stream)
+        response_drop_stream(r);
     buf_shrink(&r->body, KEPT_BODY_BYTES);
     arena_reset(&r->arena);
 }
@@ -116,5 +129,7 @@ void response_set_problem(struct response *r, int status, enum err_code code, st
     json_add_string(b, err_info(code)->name);
     buf_add_char(b, '}');
     r->message = without_controls(message, &r->arena);
-    response_add_own_header(r, SPAN("Svc-info"), in_ascii(r->message, &r->arena));
+    response_add_own_header(r, SPAN("Svc-info"),
+                            is_printable_ascii(r->message) ? r->message
+                                                           : encoded(r->message, &r->arena));
 }

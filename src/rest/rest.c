@@ -9,6 +9,7 @@
 #include "rest/clients.h"
 #include "rest/evaluation.h"
 #include "rest/resource.h"
+#include "rest/stream.h"
 #include "store/store.h"
 
 void rest_init(struct rest *rest, const struct rest_options *options)
@@ -35,10 +36,12 @@ void rest_init(struct rest *rest, const struct rest_options *options)
     resources_init(rest->resources);
     evaluations_init(rest->evaluations, rest->loop);
     rest->api_keys = api_keys_new(rest);
+    rest->streams = streams_new(rest);
 }
 
 void rest_done(struct rest *rest)
 {
+    streams_free(rest->streams);
     resources_done(rest->resources);
     clients_free(rest->clients);
     api_keys_free(rest->api_keys);

@@ -111,6 +111,14 @@ static struct span render(struct query_source *source, const struct query_item *
                                                   : text;
 }
 
+static struct span hidden(struct query_source *source, const struct query_item *item,
+                          const struct property *property, struct arena *a)
+{
+    const struct scan *s = CONTAINER_OF(source, struct scan, source);
+
+    return crud_hidden(s->call, item->object, property, a);
+}
+
 /* It may change, or go, while it is tested. */
 static struct err *test(struct scan *s, const struct entity *e)
 {
@@ -216,6 +224,7 @@ static void init(struct scan *s, struct call *call, bool objects_only)
 
     *s = (struct scan){.call = call, .collection = call->resource->collection};
     s->source.render = crud_renders(call) ? render : NULL;
+    s->source.hidden = call->resource->ops->hidden != NULL ? hidden : NULL;
     s->filter = query_filter_new(call->query, &s->source, objects_only);
     s->left = call->rest->limits->scan_entities;
     s->begun_with = MAX(collection_count(s->collection), (size_t)s->left);

@@ -141,6 +141,14 @@ static struct err *unknown_member(const struct shape *shape, struct span name,
                SPAN_FMT(where), SPAN_FMT(nearest));
 }
 
+/* In another case. */
+static struct err *repeated_member(struct json_value member, struct span name,
+                                   const struct place *outer, struct arena *a)
+{
+    return ERR(ERR_FAILED_JSON, "%.*s: %.*s repeats it", SPAN_FMT(place_text(outer, name, a)),
+               SPAN_FMT(json_text(member)));
+}
+
 /* The values of an object by the places of their properties; absent where there is none. Id and
  * ObjectNo of an entity are the server's: given or not, they are not looked at. */
 static struct err *place_members(const struct shape *shape, struct json_value object,
@@ -154,10 +162,13 @@ static struct err *place_members(const struct shape *shape, struct json_value ob
         struct span name = json_string(m.name, a);
         const struct property *p = shape_find(shape, name);
 
-        if (p != NULL)
-            values[p - shape->properties] = m.value;
-        else if (!is_entity || !is_entity_name(name))
+        if (p == NULL && (!is_entity || !is_entity_name(name)))
             return unknown_member(shape, name, outer, a);
+        if (p == NULL)
+            continue;
+        if (json_exists(values[p - shape->properties]))
+            return repeated_member(m.name, p->name, outer, a);
+        values[p - shape->properties] = m.value;
     }
     *out_values = values;
     return NULL;
@@ -227,7 +238,6 @@ static struct err *check_object(const struct shape *shape, struct json_value obj
 
 struct err *schema_check(const struct shape *shape, struct json_value object, struct arena *a)
 {
-    TRY(json_check_unique(object, !shape->dynamic, a));
     return check_object(shape, object, NULL, a);
 }
 
@@ -524,6 +534,76 @@ void schema_encode(struct buf *b, const struct draft *d, const struct uuid *id, 
     json_add_name(b, SPAN("ObjectNo"));
     buf_add_u64(b, object_no);
     buf_add_char(b, '}');
+}
+
+/* ---- without what is never shown ---- */
+
+static bool skip(struct span json, struct span expected, size_t *at)
+{
+    if (!span_starts(span_sub(json, *at, json.n), expected))
+        return false;
+    *at += expected.n;
+    return true;
+}
+
+static bool skip_name(struct span json, struct span name, size_t *at)
+{
+    return skip(json, SPAN(",\""), at) && skip(json, name, at) && skip(json, SPAN("\":"), at);
+}
+
+/* A string or a literal; what else begins is left where it is. */
+static void skip_plain(struct span json, size_t *at)
+{
+    if (!skip(json, SPAN("\""), at)) {
+        while (*at < json.n && json.p[*at] >= 'a' && json.p[*at] <= 'z')
+            ++*at;
+        return;
+    }
+    while (*at < json.n && json.p[*at] != '"')
+        *at += json.p[*at] == '\\' ? 2 : 1;
+    ++*at;
+}
+
+/* Are there, from here on, the properties beyond `count`, and then ObjectNo, which ends it all?
+ * What looks so further inside would be followed by one bracket more. */
+static bool is_tail(struct span json, const struct shape *whole, size_t count, size_t at,
+                    size_t *out_object_no)
+{
+    for (size_t i = count; i < whole->count; i++) {
+        if (!skip_name(json, whole->properties[i].name, &at))
+            return false;
+        skip_plain(json, &at);
+        if (at >= json.n)
+            return false;
+    }
+    *out_object_no = at;
+    if (!skip_name(json, SPAN("ObjectNo"), &at))
+        return false;
+    while (at < json.n && json.p[at] >= '0' && json.p[at] <= '9')
+        at++;
+    return at + 1 == json.n && json.p[at] == '}';
+}
+
+static struct span without(struct span text, size_t from, size_t to, struct arena *a)
+{
+    size_t n = text.n - (to - from);
+    char *p = arena_alloc(a, n);
+
+    memcpy(p, text.p, from);
+    memcpy(p + from, text.p + to, text.n - to);
+    return span_of(p, n);
+}
+
+struct span schema_shown(const struct shape *shown, const struct shape *whole, struct span stored,
+                         struct arena *a)
+{
+    enum { MOST_BYTES = 4096 };
+    size_t end = stored.n > MOST_BYTES ? stored.n - MOST_BYTES : 0, object_no;
+
+    for (size_t at = stored.n; at-- > end;)
+        if (stored.p[at] == ',' && is_tail(stored, whole, shown->count, at, &object_no))
+            return without(stored, at, object_no, a);
+    return span_of(NULL, 0);
 }
 
 void schema_add_reshaped(struct buf *b, const struct shape *shape, struct json_value stored,

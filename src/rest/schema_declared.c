@@ -106,7 +106,7 @@ static struct err *make_all(struct json_value declared, struct property *list, s
     return NULL;
 }
 
-struct err *schema_from_declaration(struct json_value declared, struct arena *a,
+struct err *schema_from_declaration(struct json_value declared, struct span name, struct arena *a,
                                     const struct shape **out_shape)
 {
     struct shape *shape = ARENA_NEW(a, struct shape);
@@ -120,7 +120,7 @@ struct err *schema_from_declaration(struct json_value declared, struct arena *a,
     list[count++] = schema_dynamic.properties[0]; /* Id */
     TRY(make_all(declared, list, &count, a));
     list[count++] = schema_dynamic.properties[1]; /* ObjectNo */
-    *shape = (struct shape){.properties = list, .count = count};
+    *shape = (struct shape){.properties = list, .count = count, .name = name};
     by_name = ARENA_ARRAY(a, uint16_t, count);
     shape_sort(shape, by_name);
     if (count > FEW)

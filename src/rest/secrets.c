@@ -182,3 +182,22 @@ struct err *secrets_decode(const struct mask *m, const struct shape *shape, stru
     buf_done(&k.kept);
     return e;
 }
+
+static bool is_written(const struct mask *m, struct span name, struct span json, struct arena *a)
+{
+    struct buf b;
+
+    if (mask_is_secret_header(m, name))
+        return !span_eq(json, SPAN("null")) && !mask_is(entity_parse(json, a), a);
+    buf_init_arena(&b, a);
+    mask_add_value(&b, m, entity_parse(json, a), a);
+    return !span_eq(buf_span(&b), json);
+}
+
+bool secrets_are_written(const struct mask *m, const struct draft *draft, struct arena *a)
+{
+    for (size_t i = 0; draft->written != NULL && i < draft->shape->count; i++)
+        if (is_written(m, draft->shape->properties[i].name, draft->written[i], a))
+            return true;
+    return false;
+}

@@ -90,6 +90,7 @@ struct err *tenant_check_draft(const struct call *call, struct draft *draft)
 
     if (tenant.n == 0)
         return NULL;
+    MUST(property != NULL); /* tenant_within */
     if (property->type != TYPE_STRING && property->type != TYPE_ANY)
         return refuse(call);
     value = draft_value(draft, property->name, call->arena);

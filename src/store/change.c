@@ -10,12 +10,14 @@
 
 #include <string.h>
 
-/* Room for what most changes hold, made at once instead of by doubling. */
-enum { USUAL_BYTES = 1023 };
+/* Room for what most changes hold, made at once instead of by doubling. One buffer goes from change
+ * to change, while it is not large. */
+enum { USUAL_BYTES = 1023, SPARE_BYTES = 16383 };
 
 void change_init(struct change *c, struct turn *turn, struct arena *a)
 {
     memset(c, 0, sizeof(*c));
+    c->turn = turn;
     c->arena = a;
     buf_init(&c->bodies, BUF_NO_CAP);
     c->first_serial = journal_next_serial(turn_journal(turn));
@@ -23,10 +25,23 @@ void change_init(struct change *c, struct turn *turn, struct arena *a)
     c->no = turn_number_change(turn);
 }
 
+static void swap_with_spare(struct change *c)
+{
+    struct buf *spare = turn_spare(c->turn);
+    struct buf own = c->bodies;
+
+    c->bodies = *spare;
+    *spare = own;
+}
+
 void change_done(struct change *c)
 {
-    buf_done(&c->bodies);
     c->count = 0;
+    if (c->bodies.p == NULL)
+        return;
+    buf_shrink(&c->bodies, SPARE_BYTES);
+    swap_with_spare(c);
+    buf_done(&c->bodies);
 }
 
 uint64_t change_next_serial(const struct change *c)
@@ -43,8 +58,10 @@ struct buf *change_begin(struct change *c)
                                 size * sizeof(*c->records));
         c->size = size;
     }
-    if (c->bodies.p == NULL)
+    if (c->bodies.p == NULL) {
+        swap_with_spare(c);
         buf_reserve(&c->bodies, USUAL_BYTES);
+    }
     c->records[c->count].offset = c->bodies.n;
     return &c->bodies;
 }

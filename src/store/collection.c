@@ -2,6 +2,7 @@
 
 #include "base/blob.h"
 #include "base/json.h"
+#include "base/ladder.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
@@ -21,6 +22,7 @@ struct collection {
     size_t name_bytes;
     struct map by_id;
     struct list entities; /* by object_no once loaded */
+    struct ladder ladder; /* into these, once loaded */
     /* New ones of a replay that are not in by_id yet: they go in together, which is faster. */
     struct map_slot *unmapped;
     size_t unmapped_count, unmapped_size;
@@ -47,6 +49,11 @@ static struct span entity_key(const void *item)
     return uuid_key(&e->id);
 }
 
+static uint64_t number_of(const struct list_link *link)
+{
+    return CONTAINER_OF_CONST(link, struct entity, order)->object_no;
+}
+
 struct collection *collection_new(struct store *s, struct span name, struct span folded)
 {
     struct collection *c = NEW(struct collection);
@@ -58,6 +65,7 @@ struct collection *collection_new(struct store *s, struct span name, struct span
     c->name_bytes = name.n;
     map_init_own(&c->by_id, entity_key);
     list_init(&c->entities);
+    ladder_init(&c->ladder, number_of);
     list_init(&c->kept_walks);
     arena_init(&c->scratch);
     return c;
@@ -119,6 +127,7 @@ static void let_go(struct collection *c, struct entity *e)
     c->bytes -= entity_bytes(e);
     unindex_entity(c, e);
     store_forget(c->store, &e->stored);
+    ladder_removing(&c->ladder, &c->entities, &e->order);
     list_remove(&c->entities, &e->order);
     blob_unref(TAKE(e->json));
 }
@@ -134,6 +143,7 @@ void collection_free(struct collection *c)
     if (c == NULL)
         return;
     MUST(list_empty(&c->kept_walks));
+    ladder_done(&c->ladder);
     LIST_EACH(&c->entities, at)
         free_at_end(c, entity_at(at));
     drop_indexes(c);
@@ -224,10 +234,12 @@ static struct entity *insert(struct collection *c, const struct record_entity *r
     if (last != NULL && last->object_no > e->object_no)
         c->is_unordered = true;
     list_push_back(&c->entities, &e->order);
-    if (c->is_loaded)
+    if (c->is_loaded) {
         map_add(&c->by_id, e);
-    else
+        ladder_added(&c->ladder, &e->order);
+    } else {
         map_later(c, e);
+    }
     return e;
 }
 
@@ -323,6 +335,7 @@ void collection_loaded(struct collection *c)
     if (c->is_unordered)
         list_sort(&c->entities, comes_before);
     c->is_unordered = false;
+    ladder_build(&c->ladder, &c->entities);
     if (c->index_count == 0 && c->observer == NULL)
         return;
     LIST_EACH(&c->entities, at) {
@@ -380,9 +393,19 @@ struct entity *collection_first(const struct collection *c)
     return entity_at(list_first(&c->entities));
 }
 
+struct entity *collection_above(const struct collection *c, uint64_t object_no)
+{
+    return entity_at(ladder_after(&c->ladder, &c->entities, object_no));
+}
+
 struct entity *collection_next(const struct collection *c, const struct entity *e)
 {
     return entity_at(list_next(&c->entities, &e->order));
+}
+
+struct entity *collection_last(const struct collection *c)
+{
+    return entity_at(list_last(&c->entities));
 }
 
 /* A record that the cleaner moved is newer than the version that it holds. */
@@ -437,8 +460,9 @@ void collection_walk(struct collection *c, const struct conditions *conditions,
         if (walk.next == NULL)
             break;
     }
+    walk.above = conditions_above(conditions, SPAN("ObjectNo"));
     if (walk.bucket == NULL && !walk.single)
-        walk.next = collection_first(c);
+        walk.next = walk.above == 0 ? collection_first(c) : collection_above(c, walk.above);
     *out_walk = walk;
 }
 

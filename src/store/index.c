@@ -96,7 +96,8 @@ static void add_value(struct index *index, const struct value *value)
 static struct index_bucket *bucket_get(struct index *index)
 {
     struct span key = buf_span(&index->key);
-    struct index_bucket *bucket = map_find(&index->buckets, key);
+    uint64_t hash = map_hash(&index->buckets, key);
+    struct index_bucket *bucket = map_find_hashed(&index->buckets, key, hash);
 
     if (bucket != NULL)
         return bucket;
@@ -105,7 +106,7 @@ static struct index_bucket *bucket_get(struct index *index)
     bucket->is_unordered = false;
     bucket->key_bytes = key.n;
     memcpy(bucket->key, key.p, key.n);
-    map_add(&index->buckets, bucket);
+    map_add_hashed(&index->buckets, bucket, hash);
     return bucket;
 }
 

@@ -143,11 +143,14 @@ const struct entity *snapshot_entity(const struct snapshot *snapshot, const stru
 
 /* ---- walks ---- */
 
-void snapshot_walk(struct snapshot *snapshot, struct collection *c, struct snapshot_walk *out_walk)
+void snapshot_walk(struct snapshot *snapshot, struct collection *c, uint64_t above,
+                   struct snapshot_walk *out_walk)
 {
     out_walk->snapshot = snapshot;
-    out_walk->given = 0;
+    out_walk->given = above;
     collection_keep_walk(c, &out_walk->live);
+    if (above > 0)
+        out_walk->live.next = collection_above(c, above);
 }
 
 void snapshot_walk_drop(struct snapshot_walk *walk)

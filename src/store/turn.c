@@ -42,6 +42,7 @@ struct turn {
     struct cleaner cleaner;
     uint64_t segment_bytes;
     uint64_t garbage; /* made since the start */
+    struct buf spare;
     void (*on_failed)(void *context, const char *why);
     void *on_failed_context;
 };
@@ -97,11 +98,45 @@ static void on_failed(void *context, const char *what, int error_number)
         t->on_failed(t->on_failed_context, why);
 }
 
+static uint64_t kept_bytes(const struct turn *t, size_t more)
+{
+    uint64_t bytes = (store_live_count(t->store) + more) * KEPT_BYTES_PER_OBJECT;
+
+    return MIN(bytes, MIN(KEPT_BYTES_MOST, t->segment_bytes / 4));
+}
+
+/* Cleaning must always be able to go on: there is room for what the oldest segment still holds, and
+ * once that is moved and the segment gone, for what the next one holds; unless that is a larger
+ * one, for which the room is kept from the beginning. */
+static struct journal_left must_leave(const struct turn *t, size_t more)
+{
+    uint64_t oldest = store_segment_bytes(t->store, journal_oldest_number(t->journal));
+    uint64_t large = MIN(store_live_bytes(t->store), journal_largest(t->journal));
+
+    return (struct journal_left){
+        .spare = kept_bytes(t, more),
+        .moves = journal_moved_bytes(MAX(oldest, large)),
+    };
+}
+
+/* What was made ready for a change near the end of a segment. */
+static void release_room(struct turn *t)
+{
+    struct journal_left left;
+
+    if (!journal_has_reserve(t->journal))
+        return;
+    left = must_leave(t, 0);
+    journal_release(t->journal, &left);
+}
+
 static void on_turn_end(struct loop_hook *hook)
 {
     struct turn *t = CONTAINER_OF(hook, struct turn, at_turn_end);
 
-    if (cleaner_step(&t->cleaner) && !loop_posted(&t->clean_more))
+    if (!cleaner_step(&t->cleaner))
+        release_room(t);
+    else if (!loop_posted(&t->clean_more))
         loop_post(t->loop, &t->clean_more);
     journal_commit(t->journal);
 }
@@ -120,6 +155,7 @@ struct turn *turn_new(struct loop *loop, struct store *store)
     t->store = store;
     t->at_turn_end.run = on_turn_end;
     t->clean_more.run = on_clean_more;
+    buf_init(&t->spare, BUF_NO_CAP);
     heap_init(&t->waits, wait_less);
     return t;
 }
@@ -151,6 +187,7 @@ void turn_free(struct turn *t)
     journal_close(t->journal);
     heap_done(&t->waits);
     cleaner_done(&t->cleaner);
+    buf_done(&t->spare);
     mem_free(t);
 }
 
@@ -163,27 +200,6 @@ static size_t change_bytes(const struct change *c)
     return bytes;
 }
 
-static uint64_t kept_bytes(const struct turn *t, const struct change *c)
-{
-    uint64_t bytes = (store_live_count(t->store) + c->count) * KEPT_BYTES_PER_OBJECT;
-
-    return MIN(bytes, MIN(KEPT_BYTES_MOST, t->segment_bytes / 4));
-}
-
-/* Cleaning must always be able to go on: there is room for what the oldest segment still holds, and
- * once that is moved and the segment gone, for what the next one holds; unless that is a larger
- * one, for which the room is kept from the beginning. */
-static struct journal_left must_leave(const struct turn *t, const struct change *c)
-{
-    uint64_t oldest = store_segment_bytes(t->store, journal_oldest_number(t->journal));
-    uint64_t large = MIN(store_live_bytes(t->store), journal_largest(t->journal));
-
-    return (struct journal_left){
-        .spare = kept_bytes(t, c),
-        .moves = journal_moved_bytes(MAX(oldest, large)),
-    };
-}
-
 /* Uses what is kept back. Leaves no less for cleaning than it found: where others have taken the
  * disk that may be too little. */
 static struct err *reserve_kept(struct turn *t, const struct change *c)
@@ -194,7 +210,7 @@ static struct err *reserve_kept(struct turn *t, const struct change *c)
     if (!journal_can_move(t->journal, left.moves))
         left.moves = 0;
     if (c->is_outcome)
-        left.spare = kept_bytes(t, c) / 2;
+        left.spare = kept_bytes(t, c->count) / 2;
     return journal_reserve(t->journal, change_bytes(c), &left);
 }
 
@@ -207,7 +223,7 @@ static struct err *reserve(struct turn *t, const struct change *c)
 
     if (c->is_move)
         return journal_reserve(t->journal, change_bytes(c), NULL);
-    left = must_leave(t, c);
+    left = must_leave(t, c->count);
     e = journal_reserve(t->journal, change_bytes(c), &left);
     if (e == NULL || !(c->frees_space || c->is_outcome))
         return e;
@@ -300,6 +316,11 @@ void turn_on_failed(struct turn *t, void (*on_failed_fn)(void *context, const ch
 uint64_t turn_number_change(struct turn *t)
 {
     return ++t->changes;
+}
+
+struct buf *turn_spare(struct turn *t)
+{
+    return &t->spare;
 }
 
 struct journal *turn_journal(struct turn *t)

@@ -19,8 +19,15 @@ SVCD = os.environ.get("SVCD", "build/svcd")
 SHOP = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "examples", "example.json")
 # A slow machine, or one that a tool makes slow, needs more.
 PATIENCE = int(os.environ.get("SVCD_PATIENCE", "1"))
-DEADLINE_S = 60 * PATIENCE  # only what fails takes as long
+DEADLINE_S = 300 * PATIENCE  # only what fails takes as long
+# The sanitizer keeps freed memory aside, by default more than tests of the server's memory allow it.
+SMALL_QUARANTINE = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=4"}
 FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+
+
+def is_sanitized():
+    with open(SVCD, "rb") as file:
+        return b"__asan_init" in file.read()
 
 
 def load_config(path):

@@ -61,12 +61,20 @@ class Templates(AggregatorCase):
         self.assertEqual(answer.json(), [{"Count": 3}])
         people = self.aggregate({"P": "GET /Shop.Person"}, {"Accept": "application/json;indent=2"})
         self.assertEqual(people.json(), [{"P": self.people}])
-        for method in ("POST", "PATCH", "PUT", "DELETE"):
-            self.assertEqual(self.aggregate(template, method=method).headers["Allow"], "GET, REPORT, HEAD")
+        for method in ("PATCH", "PUT", "DELETE"):
+            self.assertEqual(self.aggregate(template, method=method).headers["Allow"], "GET, POST, REPORT, HEAD")
+
+    def test_posted(self):
+        template = [{"No": 1, "Count": "REPORT /Shop.Person", "People": "GET /Shop.Person"}, {"No": 2}]
+        for target in ("", "/_/limit=1", "/No=2", "/_/search=Grace"):
+            asked = self.aggregate(template, target=PATH + target)
+            posted = self.aggregate(template, target=PATH + target, method="POST")
+            self.assertEqual((posted.status, posted.body), (200, asked.body), target)
+        self.assertEqual(self.aggregate([], method="POST").body, b"[]")
 
     def test_it_is_listed(self):
         entry, = self.get("/Svc.AvailableResource/Name=Svc.Aggregator").json()
-        self.assertEqual((entry["Kind"], entry["Methods"]), ("EntityResource", ["GET", "REPORT", "HEAD"]))
+        self.assertEqual((entry["Kind"], entry["Methods"]), ("EntityResource", ["GET", "POST", "REPORT", "HEAD"]))
 
     def test_what_is_no_template(self):
         for body, code, words in (

@@ -136,7 +136,7 @@ class WithKeys(harness.ServerCase):
 
     def test_who_may_not_get_is_shown_nothing(self):
         self.created("/Shop.Person", {"Name": "Ada", "Email": "ada@example.com"}, ADMIN)
-        patch = {"Authorization": "Bearer patch-key"}
+        patch = {"Authorization": "apikey patch-key"}
         answer = self.server.request("PATCH", "/Shop.Person/_/unsafe=true", {}, patch)
         self.assertEqual((answer.status, answer.body), (200, b""))
         answer = self.server.request("PATCH", "/Shop.Person/_/unsafe=true", {}, ADMIN)

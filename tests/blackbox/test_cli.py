@@ -15,6 +15,10 @@ def run(*arguments, stdin=b""):
                           check=False)
 
 
+def keys(*entries):
+    return [{"Name": "x", "KeySha256": "0" * 64, "AllowAccess": list(entries)}]
+
+
 class CommandLine(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory(prefix="svcd-test-")
@@ -47,6 +51,12 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn(b"usage:", result.stderr)
 
+    def test_good_origins_and_rights(self):
+        for members in ({"AllowedCorsOrigins": ["https://a.example", "http://localhost:3000", "http://[::1]:8", "*"]},
+                        {"BasePath": "/a-1/b_2.c"},
+                        {"ApiKeys": keys({"Resources": ["Svc.*", "Svc.Admin.*", "A.Later"], "Methods": ["DELETE"]})}):
+            self.assertEqual(run("--check", "--config", self.write(members)).returncode, 0, members)
+
     def test_bad_configurations(self):
         """Exit status 2, and a line that names file, member and reason."""
         person = {"Name": "A.B", "Kind": "EntityResource"}
@@ -67,6 +77,23 @@ class CommandLine(unittest.TestCase):
             ({"Listen": ["0.0.0.0:8080"]}, "RequireApiKey: must be true to listen on 0.0.0.0:8080"),
             ({"BasePath": "x"}, "BasePath: must begin with '/'"),
             ({"BasePath": "/x/"}, "BasePath: must begin with '/'"),
+            ({"BasePath": "/a b"}, "BasePath: must begin with '/'"),
+            ({"AllowedCorsOrigins": ["https://a.example/"]}, "AllowedCorsOrigins[0]: 'https://a.example/' is no origin"),
+            ({"AllowedCorsOrigins": ["*", "not a url"]}, "AllowedCorsOrigins[1]: 'not a url' is no origin"),
+            ({"AllowedCorsOrigins": ["https://a.example:x"]}, "is no origin"),
+            ({"AllowedCorsOrigins": ["https://a.example:65536"]}, "is no origin"),
+            ({"AllowedCorsOrigins": ["https://:80"]}, "is no origin"),
+            ({"AllowedCorsOrigins": ["https://*.a.example"]}, "is no origin"),
+            ({"AllowedCorsOrigins": ["https://[::1"]}, "is no origin"),
+            ({"AllowedCorsOrigins": ["1://a"]}, "is no origin"),
+            ({"ApiKeys": keys({"Resources": [], "Methods": ["GET"]})},
+             "ApiKeys[0].AllowAccess[0].Resources: has none, so that nothing is allowed"),
+            ({"ApiKeys": keys({"Resources": ["*"], "Methods": ["GET"]}, {"Resources": ["*"], "Methods": []})},
+             "ApiKeys[0].AllowAccess[1].Methods: has none, so that nothing is allowed"),
+            ({"ApiKeys": keys({"Resources": ["Svc.Admin.Webhok"], "Methods": ["GET"]})},
+             "ApiKeys[0].AllowAccess[0].Resources[0]: there is no built-in resource 'svc.admin.webhok'"),
+            ({"ApiKeys": keys({"Resources": ["Svc.Metrics"], "Methods": ["POST"]})},
+             "ApiKeys[0].AllowAccess[0].Resources[0]: 'Svc.Metrics' has none of the Methods, but GET, HEAD"),
             ({"DataDirectory": ""}, "DataDirectory: must neither be empty nor hold a NUL"),
             ({"User": "ro\0ot"}, "User: must neither be empty nor hold a NUL"),
             ({"Fsync": "sometimes"}, "Fsync: 'sometimes' is not one of always, everysec, no"),

@@ -92,7 +92,8 @@ class Installation(unittest.TestCase):
             version = subprocess.run([directory + "/usr/local/bin/svcd", "--version"], check=True,
                                      capture_output=True, timeout=harness.DEADLINE_S).stdout
         self.assertRegex(version, rb"^svcd \d")
-        wanted = {"bin/svcd", "bin/svc-journal", "share/man/man1/svcd.1",
+        wanted = {"bin/svcd", "bin/svc", "bin/svc-journal", "share/man/man1/svcd.1", "share/man/man1/svc.1",
+                  "share/bash-completion/completions/svc",
                   "share/doc/svcd/reference/configuration.md", "lib/systemd/system/svcd.service",
                   "lib/systemd/system/svcd.socket", "lib/sysusers.d/svcd.conf"}
         self.assertEqual(wanted - set(names), set())

@@ -69,23 +69,27 @@ def fenced(text, language):
 
 
 class Commands(harness.ServerCase):
-    def run_commands(self, found):
+    def run_commands(self, found, headers=None):
         receiver = self.receiver()
+        key = ""
         for command in found:
+            command = command.replace("<key>", key)
             command = command.replace("localhost:8080", f"127.0.0.1:{self.server.port}")
             command = command.replace("localhost:8081", f"127.0.0.1:{receiver.port}")
             command = command.replace("https://example.com/", "http://127.0.0.1:9/")
             command = command.replace("localhost:8082", "127.0.0.1:9")
             if "<id>" in command:
                 command = command.replace("<id>", self.webhook_id())
-            result = subprocess.run(command + " -sS -o /dev/null -w '%{http_code}'", shell=True,
+            result = subprocess.run(command + " -sS -w '\\n%{http_code}'", shell=True,
                                     capture_output=True, text=True, timeout=harness.DEADLINE_S, check=False)
-            self.assertRegex(result.stdout, r"^2\d\d$", (command, result.stderr))
-            harness.wait_until(self.is_idle, "what can be delivered is")
+            self.assertRegex(result.stdout, r"\n2\d\d$", (command, result.stderr))
+            made = re.search(r'"Key":"(svck_[^"]*)"', result.stdout)
+            key = made.group(1) if made else key
+            harness.wait_until(lambda: self.is_idle(headers), "what can be delivered is")
         return receiver
 
-    def is_idle(self):
-        counts = [self.server.request("REPORT", f"/Svc.Admin.Delivery/State={state}").json()
+    def is_idle(self, headers):
+        counts = [self.server.request("REPORT", f"/Svc.Admin.Delivery/State={state}", headers=headers).json()
                   for state in ("Pending", "InFlight")]
         return counts == [[{"Count": 0}]] * 2
 
@@ -117,11 +121,29 @@ class Commands(harness.ServerCase):
 
     def test_many_customers(self):
         """Each customer gets its own event."""
-        receiver = self.run_page("guide/many-customers.md", 10)
+        found = commands(read("docs", "guide", "many-customers.md").split("\n# Your own")[1])
+        self.assertGreaterEqual(len(found), 10)
+        receiver = self.run_commands(found)
         request = receiver.take()
         self.assertEqual((request.path, request.json()[0]["Customer"]), ("/beta", "beta"))
         self.assertTrue(receiver.nothing())
         self.assertEqual(self.get("/Svc.Admin.Webhook/_/select=Label").json(), [{"Label": "acme-orders"}])
+
+    def test_a_key_for_each_customer(self):
+        page = read("docs", "guide", "many-customers.md").split("\n# Your own")[0]
+        block, = fenced(page, "json")
+        self.server.stop()
+        self.server.config.update(json.loads(block))
+        self.server.start()
+        operator = {"Authorization": "apikey operator-key"}
+        found = commands(page)
+        self.assertGreaterEqual(len(found), 10)
+        receiver = self.run_commands(found, operator)
+        self.assertEqual(receiver.take().json(), [{"OrderNo": 17, "Total": 12.5}])
+        self.assertTrue(receiver.nothing())
+        webhook, = self.get("/Svc.Admin.Webhook", operator).json()
+        self.assertEqual((webhook["Tenant"], webhook["Owner"], webhook["IsPaused"]), ("acme", "acme-2", False))
+        self.assertEqual([key["Name"] for key in self.get("/Svc.Admin.ApiKey/Tenant=acme", operator).json()], ["acme-2"])
 
     def test_events(self):
         self.run_page("reference/events.md", 1)
@@ -137,6 +159,25 @@ class Commands(harness.ServerCase):
 
     def test_watch(self):
         self.run_page("operations/watch.md", 3)
+
+    def test_svc(self):
+        """The commands of the page are done one after the other, in a home of their own."""
+        block = "\n".join(line[4:] for line in read("docs", "reference", "svc.md").splitlines()
+                          if line.startswith("    "))
+        receiver = self.receiver()
+        self.created("/Shop.Person", {"Name": "Ada Lovelace"})
+        found = [command for command in re.findall(r"^svc (?:[^'\n]|'[^']*')*", block, re.M)
+                 if not command.startswith("svc listen")]  # it goes on for ever: test_listen
+        self.assertGreaterEqual(len(found), 15)
+        binaries = os.path.dirname(os.path.abspath(harness.SVCD))
+        env = {"PATH": binaries + ":" + os.environ["PATH"], "HOME": self.server.directory,
+               "SVC_URL": f"http://127.0.0.1:{self.server.port}"}
+        for command in found:
+            command = command.replace("localhost:8081", f"127.0.0.1:{receiver.port}")
+            result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env, check=False,
+                                    timeout=harness.DEADLINE_S)
+            self.assertEqual(result.returncode, 0, (command, result.stdout, result.stderr))
+            self.assertTrue(result.stdout or result.stderr, command)
 
     def test_no_page_is_forgotten(self):
         self.assertEqual({page for page in pages() if commands(read("docs", page))}, RUN)

@@ -286,7 +286,7 @@ class Terminals(harness.ServerCase):
 
     def test_dumps_hold_no_controls(self):
         text = "a\x9b2Jb\u202ec\u2066d\x7f"
-        self.created("/Shop.Message", {"Text": text})
+        self.created("/Shop.Message", json.dumps({"Text": text}, ensure_ascii=False))
         self.assertEqual(self.server.stop(), 0)
         tool = os.path.join(os.path.dirname(harness.SVCD), "svc-journal")
         dump = subprocess.run([tool, "dump", self.server.data], stdout=subprocess.PIPE, timeout=60,

@@ -53,9 +53,7 @@ class Stored(ExplainCase):
         self.assertEqual([answer["Matches"] for answer in answers], [False, True])
 
 
-class Rights(ExplainCase):
-    """Nothing is told that the key could not read elsewhere."""
-
+class WithKeys(ExplainCase):
     def make_config(self):
         zoo = [{"Resources": ["Zoo.*"], "Methods": ["GET"]}, {"Resources": ["Svc.Explain"], "Methods": ["POST"]}]
         every = [{"Resources": ["*"], "Methods": ["*"]}]
@@ -68,6 +66,10 @@ class Rights(ExplainCase):
 
     def settle(self):
         pass
+
+
+class Rights(WithKeys):
+    """Nothing is told that the key could not read elsewhere."""
 
     def test_what_may_not_be_read_is_not_there(self):
         answers = {}
@@ -89,6 +91,47 @@ class Rights(ExplainCase):
         question = {"WebhookId": made.json()[0]["Id"], "Resource": "Zoo.Rumour", "Payload": {}}
         self.assertEqual(self.ask("zoo-key", "POST", "/Svc.Explain", question).status, 403)
         self.assertEqual(self.ask("root-key", "POST", "/Svc.Explain", question).status, 200)
+
+
+class Reasons(WithKeys):
+    """Of a webhook that selects an event and is not given it all the same."""
+
+    def make_config(self):
+        config = super().make_config()
+        config["ApiKeys"].append(dict(test_keys.key("acme", "acme-key"), Tenant="acme", AllowAccess=[
+            {"Resources": ["*"], "Methods": ["*"]}]))
+        return config
+
+    def webhook_of(self, key):
+        answer = self.ask(key, "POST", "/Svc.Admin.Webhook",
+                          {"Destination": "http://127.0.0.1:1/", "EventSelector": "/Zoo.Rumour"})
+        return {"WebhookId": answer.json()[0]["Id"]}
+
+    def test_a_tenant(self):
+        webhook = self.webhook_of("acme-key")
+        for key, matches in (("acme-key", True), ("root-key", False)):
+            event = self.ask(key, "POST", "/Svc.Event", {"Resource": "Zoo.Rumour", "Payload": {"a": 1}}).json()[0]
+            self.assertEqual(event["Webhooks"], 1 if matches else 0)
+            told, = self.ask("root-key", "POST", "/Svc.Explain", {**webhook, "EventId": event["Id"]}).json()
+            self.assertEqual(told["Matches"], matches, told)
+        self.assertIn("not of the webhook's tenant", told["Reason"])
+        # Neither event nor webhook of another is there for a tenant.
+        answer = self.ask("acme-key", "POST", "/Svc.Explain", {**webhook, "EventId": event["Id"]})
+        self.assertEqual((answer.status, answer.json()["detail"]),
+                         (404, f"EventId: there is no event '{event['Id']}'"))
+        answer = self.ask("acme-key", "POST", "/Svc.Explain",
+                          {**self.webhook_of("root-key"), "Resource": "Zoo.Rumour", "Payload": {}})
+        self.assertEqual(answer.status, 404, answer)
+
+    def test_an_owner(self):
+        made = self.ask("root-key", "POST", "/Svc.Admin.ApiKey", {"Name": "gone", "AllowAccess": [
+            {"Resources": ["Svc.Admin.Webhook"], "Methods": ["*"]}, {"Resources": ["Zoo.*"], "Methods": ["GET"]}]})
+        webhook = self.webhook_of(made.json()[0]["Key"])
+        self.ask("root-key", "DELETE", "/Svc.Admin.ApiKey/Name=gone")
+        told, = self.ask("root-key", "POST", "/Svc.Explain",
+                         {**webhook, "Resource": "Zoo.Rumour", "Payload": {}}).json()
+        self.assertFalse(told["Matches"])
+        self.assertEqual(told["Reason"], "The webhook is paused: Owner: there is no API key 'gone' any more")
 
 
 class AtRandom(ExplainCase):

@@ -1,5 +1,6 @@
 """API keys: who may do what, and what nobody gets to see."""
 import hashlib
+import json
 import unittest
 
 import harness
@@ -7,6 +8,7 @@ import harness
 ADMIN = {"Authorization": "apikey admin-key"}
 READER = {"Authorization": "apikey reader-key"}
 CLERK = {"Authorization": "APIKEY clerk-key"}
+DOORMAN = {"Authorization": "apikey doorman-key"}
 
 
 def key(name, secret, *access):
@@ -23,6 +25,7 @@ class Keys(harness.ServerCase):
             key("admin", "admin-key", (["Svc.*", "Svc.Admin.*", "Shop.*"], ["*"])),
             key("reader", "reader-key", (["Svc.Admin.*"], ["GET"])),
             key("clerk", "clerk-key", (["Shop.Person"], ["GET", "POST"])),
+            key("doorman", "doorman-key", (["Svc.Aggregator"], ["*"])),
         ]
         return config
 
@@ -46,6 +49,37 @@ class Keys(harness.ServerCase):
             body = {"Name": "Ada"} if method == "POST" else None
             answer = self.server.request(method, target, body, headers)
             self.assertEqual(answer.status, status, (method, target, answer))
+
+    def test_rights_are_for_a_resource_however_it_is_spelled(self):
+        """A proxy's rule for one spelling is none for the others; the key's right is one for all."""
+        spellings = ("/Svc.Admin.Webhook", "/webhook", "/WEBHOOK", "/Admin.Webhook", "/%77ebhook", "/?/Svc.Admin.Webhook",
+                     "/Svc.Admin.Webhook/", "/Svc.Admin.Webhook/_/_", "/Svc.Admin.Webhook?limit=1", "/%53vc%2eAdmin%2EWebhook",
+                     "http://x/webhook")
+        for target in spellings:
+            for method in ("GET", "REPORT", "HEAD", "OPTIONS", "POST", "DELETE"):
+                answer = self.server.request(method, target, {} if method == "POST" else None, CLERK)
+                self.assertEqual(answer.status, 403, (method, target))
+            self.assertIn(self.get(target, READER).status, (200, 204), target)
+        # Nor are there ways around: what else reads for a key has the key's rights.
+        self.assertEqual(self.get("/Svc.Aggregator", CLERK).status, 403)
+        answer = self.server.request("GET", "/Svc.Aggregator", {"w": "GET /webhook"}, DOORMAN)
+        self.assertEqual(answer.status, 403, answer)
+        for spelling in spellings[:5]:
+            webhook = {"Destination": "http://127.0.0.1:1/", "EventSelector": "/Shop.OrderPlaced",
+                       "CustomPayloadRequest": {"URI": spelling, "Headers": DOORMAN}}
+            answer = self.post("/Svc.Admin.Webhook", webhook, ADMIN)
+            self.assertEqual((answer.status, "may not use GET on 'Svc.Admin.Webhook'" in answer.json()["detail"]),
+                             (400, True), spelling)
+
+    def test_every_key_reads_what_it_may_use_for_webhooks_too(self):
+        webhook = {"Method": "GET", "Destination": "/Svc.AvailableResource", "Headers": CLERK,
+                   "EventSelector": "/Shop.OrderPlaced",
+                   "CustomPayloadRequest": {"URI": "/", "Headers": {"Authorization": "apikey clerk-key"}}}
+        self.assertEqual(self.post("/Svc.Admin.Webhook", webhook, ADMIN).status, 201)
+        self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": 7}}, ADMIN)
+        harness.wait_until(lambda: self.get("/Svc.Admin.WebhookLog", ADMIN).status == 200, "it is asked")
+        listed = json.loads(self.get("/Svc.Admin.WebhookLog", ADMIN).json()[0]["ResponseBody"])
+        self.assertEqual({entry["Name"] for entry in listed}, {"Shop.Person", "Svc.AvailableResource"})
 
     def test_basic_authentication(self):
         """The key as the password, whatever the user."""

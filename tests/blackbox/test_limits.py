@@ -109,7 +109,7 @@ class Memory(harness.ServerCase):
         self.assertEqual(self.get("/Svc.Health").status, 503)
         self.assertEqual(self.get("/Shop.Message/_/select=Id").status, 200)
         self.assertEqual(self.server.request("DELETE", "/Shop.Message/_/unsafe=true").json(),
-                         {"Count": stored})
+                         [{"Count": stored}])
         harness.wait_until(lambda: self.post("/Shop.Message", {"a": 1}).status == 201, "there is room")
         self.assertEqual(self.get("/Svc.Health").status, 200)
 

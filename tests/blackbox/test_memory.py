@@ -64,6 +64,8 @@ class Deaf:
 
 
 class Bodies(harness.ServerCase):
+    env = harness.SMALL_QUARANTINE
+
     def make_config(self):
         config = harness.load_config(harness.SHOP)
         config["Limits"] = {"MemoryBytes": 100 * MIB, "BodyBytes": 4 * MIB}
@@ -124,6 +126,8 @@ class Bodies(harness.ServerCase):
 
 
 class Logs(harness.ServerCase):
+    env = harness.SMALL_QUARANTINE
+
     def make_config(self):
         config = harness.load_config(harness.SHOP)
         config["Limits"] = {"MemoryBytes": 60 * MIB}

@@ -132,7 +132,7 @@ class Metrics(Watched):
             "svc_requests_total{method=other,status=400}": 1,
             "svc_errors_total{code=UnknownResource}": 1,
             "svc_errors_total{code=InvalidConditionSyntax}": 1,
-            "svc_errors_total{code=MethodNotAllowed}": 1,
+            "svc_errors_total{code=UnknownMethod}": 1,
             "svc_errors_total{code=InvalidUriSyntax}": 1,
             "svc_request_seconds_count": 9,
         })
@@ -265,6 +265,44 @@ class Metrics(Watched):
         self.assertGreater(after["svc_resident_bytes"], 1 << 20)
         self.assertGreaterEqual(after["svc_cpu_seconds_total"], before["svc_cpu_seconds_total"])
         self.assertLess(abs(after["svc_start_time_seconds"] - time.time()), 60)
+
+
+class Worst(Watched):
+    """svc_webhook_*: the 20 webhooks with the most failures."""
+
+    def series(self, name):
+        found = {}
+        for sample, value in self.scrape().items():
+            match = re.fullmatch(rf"svc_webhook_{name}{{webhook=(.+)}}", sample)
+            if match:
+                found[match.group(1)] = value
+        return found
+
+    def test_those_that_fail_are_told_apart(self):
+        bad, good = self.receiver(lambda request: 500), self.receiver()
+        settings = {"EventSelector": "/Shop.OrderPlaced", "Delivery": {"RetrySchedule": [0.01, 3600]}}
+        failing = self.webhook(Destination=bad.url(), **settings)["Id"]
+        self.webhook(Destination=good.url(), **settings)
+        self.assertEqual(self.series("failures_total"), {})
+        self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": 1}})
+        harness.wait_until(lambda: self.series("failures_total") == {failing: 2}, "two attempts have failed")
+        self.assertEqual(self.series("attempts_total"), {failing: 2})
+        self.assertEqual(self.series("pending"), {failing: 1})
+        self.server.request("DELETE", f"/Svc.Admin.Webhook/Id={failing}")
+        self.assertEqual(self.series("failures_total"), {})
+
+    def test_of_many_only_the_worst(self):
+        bad = self.receiver(lambda request: 500)
+        hooks = [{"Destination": bad.url(), "EventSelector": f"/Shop.OrderPlaced/Total<{number}", "Label": str(number),
+                  "Delivery": {"RetrySchedule": []}} for number in range(1, 31)]
+        self.assertEqual(self.post("/Svc.Admin.Webhook", hooks).status, 201)
+        labels = {hook["Id"]: int(hook["Label"]) for hook in self.get("/Svc.Admin.Webhook").json()}
+        for total in range(30):
+            self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": total}})
+        harness.wait_until(lambda: self.server.request("REPORT", "/Svc.Admin.WebhookLog").json()[0]["Count"] == 465,
+                           "all have failed")
+        failures = {labels[webhook]: value for webhook, value in self.series("failures_total").items()}
+        self.assertEqual(failures, {number: number for number in range(11, 31)})
 
 
 class Limits(Watched):

@@ -489,7 +489,7 @@ class Cancelled(Large):
             self.goes.clear()
             webhooks = self.subscribe_all(urls)
             self.raise_all(webhooks)
-            self.assertGreaterEqual(self.sockets(), before + 2 * len(urls) - 1)
+            harness.wait_until(lambda: self.sockets() >= before + 2 * len(urls) - 1, "all are under way")
             for webhook in webhooks:
                 act(webhook)
             self.wait_for_gauge(IN_FLIGHT, 0)

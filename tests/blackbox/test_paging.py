@@ -20,6 +20,72 @@ class Paging(harness.ServerCase):
                     target = re.fullmatch(r'<([^<>]*)>; rel="next"', target).group(1)
             self.assertEqual(seen, sorted(numbers[3:23], reverse=True), header)
 
+    def pages(self, target, between=lambda number: None):
+        """The entities of all pages."""
+        number = 0
+        while target:
+            answer = self.get(target)
+            self.assertIn(answer.status, (200, 204), answer)
+            yield from answer.json() if answer.status == 200 else []
+            target = answer.headers["Svc-pager"]
+            number += 1
+            between(number)
+
+    def test_what_comes_and_goes_repeats_and_hides_nothing(self):
+        self.post("/Shop.Message", [{"No": number, "Group": number % 3} for number in range(1000)])
+
+        def between(page):
+            self.server.request("DELETE", f"/Shop.Message/No>={page * 10}&No<{page * 10 + 3}/unsafe=true")
+            self.post("/Shop.Message", {"No": 2000 + page, "Group": 1})
+        seen = [entity["No"] for entity in self.pages("/Shop.Message/_/limit=50&select=No", between)]
+        self.assertEqual(seen, sorted(set(seen)))
+        there = {entity["No"] for entity in self.get("/Shop.Message").json()}
+        gone = {number for page in range(1, 40) for number in range(page * 10, page * 10 + 3)}
+        self.assertLessEqual(set(range(1000)) - gone, set(seen))
+        self.assertLessEqual({number for number in there if number < 2000}, set(seen))
+        self.assertGreater(max(seen), 2000)
+
+    def test_events_and_errors_page_by_their_number_too(self):
+        for first in range(0, 60, 20):
+            self.post("/Svc.Event", [{"Resource": "Shop.OrderPlaced", "Payload": {"No": number}}
+                                     for number in range(first, first + 20)])
+        numbers = [entity["Payload"][0]["No"] for entity in self.pages("/Svc.Event/_/limit=7&select=Payload")]
+        self.assertEqual(numbers, list(range(60)))
+        self.assertRegex(self.get("/Svc.Event/_/limit=7").headers["Svc-pager"], r"^/Svc.Event/ObjectNo>\d+/limit=7$")
+        for number in range(12):
+            self.get(f"/nothing{number}")
+        uris = [entity["Uri"] for entity in self.pages("/Svc.Admin.Error/Uri!=null/limit=5&select=Uri")]
+        self.assertEqual(uris, [f"/nothing{number}/_/_" for number in range(12)])
+
+    def test_deliveries_are_listed_otherwise(self):
+        for _ in range(2):
+            self.webhook(Destination=self.receiver().url(), EventSelector="/Shop.OrderPlaced")
+        self.post("/Svc.Event", [{"Resource": "Shop.OrderPlaced", "Payload": {"No": number}} for number in range(5)])
+        pager = self.get("/Svc.Admin.Delivery/_/limit=3").headers["Svc-pager"]
+        self.assertEqual(pager, "/Svc.Admin.Delivery/_/limit=3&offset=3")
+        self.assertEqual(len(list(self.pages("/Svc.Admin.Delivery/_/limit=3"))), 10)
+
+    def test_totals(self):
+        self.post("/Shop.Message", [{"No": number, "Text": "x" * (number % 7)} for number in range(700)])
+        exact = {"Prefer": "count=exact"}
+        for target, count, total in (
+                ("/_/limit=10", 10, 700), ("/No<100/limit=10", 10, 100), ("/Text.Length=3", 100, 100),
+                ("/_/select=Text&distinct=true&limit=2", 2, 7), ("/No>=690/offset=5", 5, 10),
+                ("/No>=600/order_desc=No&limit=1", 1, 100), ("/No=5/limit=0", 0, 1)):
+            answer = self.get("/Shop.Message" + target, exact)
+            self.assertEqual((answer.headers["Svc-count"], answer.headers["Svc-total"]), (str(count), str(total)), target)
+            self.assertEqual(answer.headers["Preference-Applied"], "count=exact")
+        self.assertIsNone(self.get("/Shop.Message/_/limit=1").headers["Svc-total"])
+
+    def test_a_total_of_very_many_gives_way_to_others(self):
+        for first in range(0, 30000, 5000):
+            self.post("/Shop.Message", [{"No": number} for number in range(first, first + 5000)], {"Prefer": "return=minimal"})
+        answer = self.get("/Shop.Message/No>=10/limit=2&offset=1", {"Prefer": "count=exact"})
+        self.assertEqual((answer.headers["Svc-total"], [entity["No"] for entity in answer.json()]), ("29990", [11, 12]))
+        answer = self.get("/Shop.Message/No>=29000/limit=2&select=No")
+        last = self.get(answer.headers["Svc-pager"])
+        self.assertEqual([entity["No"] for entity in last.json()], [29002, 29003])
+
     def test_no_pager_on_the_last_page(self):
         self.post("/Shop.Message", [{"No": 1}, {"No": 2}])
         self.assertIsNone(self.get("/Shop.Message/_/limit=2").headers["Svc-pager"])
@@ -39,7 +105,7 @@ class BelowABasePath(harness.ServerCase):
         self.post("/api/Shop.Message", {"No": 2})
         answer = self.get("/api/Shop.Message/_/limit=1")
         pager = answer.headers["Svc-pager"]
-        self.assertEqual(answer.headers["Link"], f'</api{pager}>; rel="next"')
+        self.assertEqual(answer.headers["Link"], f'</api{pager.replace(">", "%3E")}>; rel="next"')
         self.assertEqual(self.get("/api" + pager).json()[0]["No"], 2)
         info = self.get("/api/Nothing").headers["ErrorInfo"]
         self.assertRegex(info, "^/Svc.Admin.Error/id=")

@@ -84,7 +84,7 @@ class BesideWriters(ScanCase):
 
     def check_deleted(self, before, expected, after):
         gone = set(before) - set(after)
-        self.assertEqual(self.deleted.json(), {"Count": len(gone)})
+        self.assertEqual(self.deleted.json(), [{"Count": len(gone)}])
         for i in gone:
             self.assertTrue(expected[i] == 3 and before[i]["N"] < 9000, before[i])
         for i, entity in after.items():

@@ -33,7 +33,7 @@ http {{
 
 
 class Tls(harness.ServerCase):
-    env = hostile.ENVIRONMENT
+    env = harness.SMALL_QUARANTINE
 
     def make_config(self):
         self.directory = self.make_directory()

@@ -69,7 +69,7 @@ class Selecting(harness.ServerCase):
         receiver = self.receiver()
         webhook = self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced")
         answer = self.server.request("DELETE", f"/Svc.Admin.Webhook/Id={webhook['Id']}")
-        self.assertEqual((answer.status, answer.json()), (200, {"Count": 1}))
+        self.assertEqual((answer.status, answer.json()), (200, [{"Count": 1}]))
         self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {}})
         self.assertTrue(receiver.nothing())
 

@@ -151,7 +151,7 @@ def request(target, text, fields=b""):
 
 
 def start_server(limits):
-    return harness.Server(dict(harness.load_config(harness.SHOP), Limits=limits)).start()
+    return harness.Server(dict(harness.load_config(harness.SHOP), Limits=limits, Hosts=["svcd", "svcd.test"])).start()
 
 
 class Run:

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "fuzzing.h"
 #include "http/server.h"
+#include "rest/access.h"
 #include "rest/clients.h"
 #include "rest/evaluation.h"
 #include "rest/metrics.h"
@@ -492,8 +493,10 @@ static void run(struct run *r, struct span bytes)
 
 static void make_world(void)
 {
+    static struct access access;
     static struct limits limits;
 
+    access_init(&access);
     clock_fake(1, 1);
     log_configure(LOG_ERROR, LOG_TEXT);
     MUST(loop_init(&world.loop) == NULL);
@@ -511,6 +514,8 @@ static void make_world(void)
     world.rest->limits = &limits;
     world.rest->metrics = NEW(struct metrics);
     world.rest->clients = clients_new(&world.loop, &limits);
+    world.rest->access = &access;
+    world.rest->base_path = SPAN("/");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -97,10 +97,19 @@ static struct json_value parse(struct span text, struct arena *a)
     return json_root(doc);
 }
 
+/* With what is hidden of it. */
+static struct json_value original_at(size_t place, struct arena *a)
+{
+    struct span text = entities[place];
+
+    return parse(
+        arena_printf(a, "%.*s,\"Visits\":%zu}", SPAN_FMT(span_sub(text, 0, text.n - 1)), place), a);
+}
+
 static struct json_value original(const struct query_item *item, struct arena *a)
 {
     MUST(place_of(item) < ENTITIES);
-    return parse(entities[place_of(item)], a);
+    return original_at(place_of(item), a);
 }
 
 static int value_cmp(const struct value *a, const struct value *b, enum value_type type)
@@ -144,7 +153,7 @@ static bool naive_search(const struct meta_search *s, const struct query_item *i
     struct value value;
 
     if (!s->has_property)
-        return span_find(item->json, s->text) != SIZE_MAX;
+        return span_find(entities[place_of(item)], s->text) != SIZE_MAX;
     value = path_read(&s->property, original(item, a), a);
     return value.kind != VALUE_NULL && span_find(value.text, s->text) != SIZE_MAX;
 }
@@ -164,7 +173,7 @@ static size_t naive_count(const struct query *q, struct arena *a)
     size_t count = 0;
 
     for (size_t i = 0; i < ENTITIES; i++)
-        count += conditions_hold(&q->conditions, parse(entities[i], a), a);
+        count += conditions_hold(&q->conditions, original_at(i, a), a);
     return count;
 }
 
@@ -216,8 +225,9 @@ static void check_run(const struct query *q, struct how how, struct arena *a)
         e = run(&all, how, a, &whole);
     if (e == NULL)
         e = run(q, other, a, &same);
-    if (e != NULL) { /* an expression that takes too much work */
-        MUST(err_code(e) == ERR_INVALID_META_SYNTAX && q->meta.search_count > 0);
+    if (e != NULL) { /* an expression that takes too much work, or a name that another has */
+        MUST(err_code(e) == ERR_INVALID_META_SYNTAX &&
+             (q->meta.search_count > 0 || q->meta.rename_count > 0));
         err_free(e);
         return;
     }
@@ -242,8 +252,8 @@ static void check_bounds(const struct meta *m)
 
     for (size_t i = 0; i < ARRAY_LEN(counts); i++)
         MUST(counts[i] <= META_ITEMS_MOST);
-    for (size_t i = 0; i < m->order_count; i++)
-        MUST(!path_is_hidden(&m->orders[i].path));
+    for (size_t i = 0; i < m->safepost_count; i++)
+        MUST(!path_is_hidden(&m->safeposts[i]));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

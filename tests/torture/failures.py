@@ -112,7 +112,7 @@ class Script:
     def delete(self, ident):
         self.present.pop(ident)
         status, body = self.request("DELETE", f"/Shop.Message/Id={ident}")
-        if status == 200 and body == {"Count": 1}:
+        if status == 200 and body == [{"Count": 1}]:
             self.absent.add(ident)
 
     def event(self, number):

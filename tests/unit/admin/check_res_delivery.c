@@ -7,7 +7,9 @@
 #include "base/clock.h"
 #include "hooks/delivery.h"
 #include "hooks/hooks.h"
+#include "rest/evaluation.h"
 #include "rest/metrics.h"
+#include "rest/request.h"
 
 #define A "http://a.test"
 #define B "http://b.test"
@@ -104,6 +106,49 @@ static const char *with_ids(const char *conditions)
     return b.p;
 }
 
+static void on_end(void *context)
+{
+    *(bool *)context = true;
+}
+
+/* Evaluated over several turns, where the deliveries are written down at once. */
+static void check_tag_beside_others(const char *target, struct span tag)
+{
+    struct request request = {.method = SPAN("GET"), .target = span_str(target), .gives_way = true};
+    bool is_done = false;
+    struct evaluation *e = evaluation_start(&asking.service->rest, &request, on_end, &is_done);
+
+    for (int i = 0; i < 100 && !is_done; i++)
+        asking_turn();
+    ck_assert(is_done);
+    ck_span_is(response_header(evaluation_response(e), SPAN("ETag")), tag);
+    evaluation_free(e);
+}
+
+/* A delivery that is dead again looks as it did before. */
+START_TEST(tags_tell_one_attempt_from_the_next)
+{
+    const char *dead = "/Svc.Admin.Delivery/State=Dead";
+    struct span before, after;
+
+    ck_asks(200, "GET", dead, NULL);
+    before = arena_copy(&asking.arena, answered_header("ETag"));
+    ck_assert_uint_eq(before.n, 18);
+    check_tag_beside_others(dead, before);
+    ck_asks(200, "PATCH", dead, "{\"State\":\"Pending\"}");
+    ck_assert(answered_header("ETag").p != NULL);
+    settle();
+    answer(A, 500); /* the one that was in flight */
+    settle();
+    answer(A, 500);
+    settle();
+    ck_asks(200, "GET", "/Svc.Admin.Delivery/State=Dead/limit=1", NULL);
+    after = arena_copy(&asking.arena, answered_header("ETag"));
+    ck_assert(!span_eq(before, after));
+    check_tag_beside_others("/Svc.Admin.Delivery/State=Dead/limit=1", after);
+}
+END_TEST
+
 /* What is counted, what is listed, and what a change would be made to. */
 START_TEST(all_ways_lead_to_the_same)
 {
@@ -117,7 +162,7 @@ START_TEST(all_ways_lead_to_the_same)
     ck_asks(200, "REPORT", asking_printf("/Svc.Admin.Delivery/%s/search=.", conditions), NULL);
     ck_span_is(answered("0.Count"), count);
     ck_asks(200, "DELETE", asking_printf("/Svc.Admin.Delivery/%s/unsafe=true", conditions), NULL);
-    ck_span_is(answered("Count"), count);
+    ck_span_is(answered("0.Count"), count);
     ck_asks(200, "REPORT", "/Svc.Admin.Delivery", NULL);
     ck_span_is(answered("0.Count"), arena_printf(&asking.arena, "%d", 9 - found[_i].count));
 }
@@ -169,7 +214,7 @@ static const struct {
     {"State=Pending", "{\"State\":\"Pending\"}", ERR_UNKNOWN_ENTITY, "matches"},
     {"State=Dead", "{\"State\":\"Dead\"}", ERR_INVALID_ENTITY, "State can only be written as"},
     {"State=Dead", "{}", ERR_INVALID_ENTITY, "State can only be written as"},
-    {"State=Dead", "[]", ERR_INVALID_ENTITY, ""},
+    {"State=Dead", "[]", ERR_DATA_SOURCE_FORMAT, ""},
     {"State=Dead", "{\"State\":\"Pendig\"}", ERR_INVALID_ENUM_VALUE, "State"},
 };
 
@@ -228,6 +273,7 @@ void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, begin, asking_close);
     tcase_add_loop_test(tc, all_ways_lead_to_the_same, 0, ARRAY_LEN(found));
+    tcase_add_test(tc, tags_tell_one_attempt_from_the_next);
     tcase_add_test(tc, each_is_found_by_its_id);
     tcase_add_test(tc, those_of_a_deleted_webhook_are_gone);
     tcase_add_loop_test(tc, a_delivery_is_sent_again_with_a_fresh_schedule, 0, ARRAY_LEN(resent));

@@ -324,6 +324,28 @@ START_TEST(many_at_once_are_as_one_by_one)
 }
 END_TEST
 
+/* In an empty map, and while the table grows. */
+START_TEST(a_hash_is_made_once_for_looking_and_adding)
+{
+    struct map m;
+
+    name_items();
+    map_init(&m, key_of_item);
+    for (size_t i = 0; i < ITEMS; i++) {
+        struct span key = key_of_item(&items[i]);
+        uint64_t hash = map_hash(&m, key);
+
+        ck_assert_ptr_null(map_find_hashed(&m, key, hash));
+        map_add_hashed(&m, &items[i], hash);
+        ck_assert_ptr_eq(map_find_hashed(&m, key, hash), &items[i]);
+        ck_assert_ptr_eq(map_find(&m, key), &items[i]);
+        items[i].present = true;
+    }
+    check_all(&m, ITEMS);
+    map_done(&m);
+}
+END_TEST
+
 /* Its size once and for all; a map that was emptied before is the same. */
 START_TEST(all_at_once_into_an_empty_map)
 {
@@ -371,6 +393,7 @@ void testing_cases(TCase *tc)
     tcase_add_test_raise_signal(tc, adding_a_key_twice_among_many_aborts, SIGABRT);
     tcase_add_test(tc, behaves_like_an_array_of_flags);
     tcase_add_test(tc, many_at_once_are_as_one_by_one);
+    tcase_add_test(tc, a_hash_is_made_once_for_looking_and_adding);
     tcase_add_test(tc, all_at_once_into_an_empty_map);
     tcase_add_loop_test(tc, grows_and_shrinks_a_few_slots_at_a_time, 0, ARRAY_LEN(inits));
     tcase_add_test(tc, emptied_old_slots_are_given_back_unseen);

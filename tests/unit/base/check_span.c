@@ -56,7 +56,19 @@ START_TEST(order_and_equality)
         ck_assert_int_eq((back > 0) - (back < 0), -c->order);
         ck_assert_int_eq(span_eq(c->a, c->b), c->order == 0);
         ck_assert_int_eq(span_ieq(c->a, c->b), c->folded_eq);
+        ck_assert_int_eq(span_icmp(c->a, c->b) == 0, c->folded_eq);
+        ck_assert_int_eq(span_icmp(c->a, c->b), -span_icmp(c->b, c->a));
     }
+}
+END_TEST
+
+START_TEST(order_without_case)
+{
+    ck_assert_int_eq(span_icmp(SPAN("GET"), SPAN("get")), 0);
+    ck_assert_int_eq(span_icmp(SPAN("get"), SPAN("POST")), -1);
+    ck_assert_int_eq(span_icmp(SPAN("PUT"), SPAN("post")), 1);
+    ck_assert_int_eq(span_icmp(SPAN("ge"), SPAN("GET")), -1);
+    ck_assert_int_eq(span_icmp(SPAN("\xc3"), SPAN("z")), 1);
 }
 END_TEST
 
@@ -277,6 +289,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, constructors);
     tcase_add_test(tc, fold_changes_capitals_only);
     tcase_add_test(tc, order_and_equality);
+    tcase_add_test(tc, order_without_case);
     tcase_add_test(tc, starts_and_ends);
     tcase_add_test(tc, find_char);
     tcase_add_test(tc, find);

@@ -178,10 +178,10 @@ START_TEST(events_are_read_as_they_were_raised)
     event_add_json(hooks->events, event, &b);
     ck_assert(span_find(buf_span(&b), SPAN("\"ContentType\":\"application/json\",\"Payload\":"
                                            "[{\"a\": 1}]")) != SIZE_MAX);
-    ask_with("Content-Type: image/gif", "POST", "/Svc.Event/Resource=Picture", "\x01\x02\xff");
+    ask_with("Content-Type: image/png; a=b", "POST", "/Svc.Event/Resource=Picture", "\x01\x02\xff");
     ck_status(201);
     ck_asks(200, "GET", "/Svc.Event/_/offset=-1", NULL);
-    ck_member_eq("0.ContentType", "\"image/gif\"");
+    ck_member_eq("0.ContentType", "\"image/png; a=b\"");
     ck_member_eq("0.Payload", "\"AQL/\"");
 }
 END_TEST
@@ -423,7 +423,7 @@ START_TEST(events_are_kept_in_their_order)
         numbers[i] = raise_event("Placed", "{}");
     ck_asks(200, "DELETE",
             asking_printf("/Svc.Event/ObjectNo=%llu", (unsigned long long)numbers[2]), NULL);
-    ck_member_eq("Count", "1");
+    ck_member_eq("0.Count", "1");
     for (int again = 0; again < 2; again++) {
         ck_assert_uint_eq(events_count(hooks->events), 4);
         at = events_first(hooks->events);
@@ -542,7 +542,7 @@ static void make_some_of_everything(void)
                  asking_printf("{\"a\":%d}", i));
         ck_status(201);
     }
-    ask_with("Content-Type: image/gif", "POST", "/Svc.Event/Resource=Picture", "\x01\xff");
+    ask_with("Content-Type: image/png; a=b", "POST", "/Svc.Event/Resource=Picture", "\x01\xff");
     ck_asks(201, "POST", "/Svc.Event",
             "{\"Id\":\"once\",\"Resource\":\"Placed\",\"Payload\":{\"a\":9}}");
     ck_asks(200, "DELETE", "/Svc.Event/_/offset=1&limit=3&unsafe=true", NULL);

@@ -632,6 +632,49 @@ START_TEST(only_the_owner_leads_secrets_elsewhere)
 }
 END_TEST
 
+#define EVERYTHING "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]"
+#define BETA "Authorization: apikey beta"
+
+/* Who takes a webhook over is its owner, but has not written what it holds. */
+START_TEST(secrets_stay_whose_they_are)
+{
+    const char *target, *elsewhere = "{\"Destination\":\"http://b.test/\"}";
+
+    asking_add_key("alpha", EVERYTHING);
+    asking_add_key("beta", EVERYTHING);
+    ask_with(BETA, "POST", "/Webhook",
+             "{\"EventSelector\":\"/Placed\",\"Destination\":\"http://a.test/\"}");
+    ck_assert(!webhook_of(answered_text("0.Id"))->holds_secrets); /* nor need it be masked */
+    ask_with("Authorization: apikey alpha", "POST", "/Webhook",
+             "{\"EventSelector\":\"/Placed\",\"Destination\":\"http://a.test/\",\"IsPaused\":true,"
+             "\"Headers\":{\"Cookie\":\"c\"},\"Signing\":{\"Secrets\":[\"" SECRET_A "\"]}}");
+    ck_status(201);
+    target = asking_printf("/Webhook/Id=%s", answered_text("0.Id"));
+    ask_with(BETA, "PATCH", target, "{\"IsPaused\":false}");
+    ck_assert_str_eq(answered_text("0.Owner"), "alpha");
+    ask_with(BETA, "PATCH", target, "{\"IsPaused\":true}");
+    asking_remove_key("alpha");
+    ask_with(BETA, "PATCH", target, "{\"IsPaused\":false}");
+    ck_assert_str_eq(answered_text("0.Owner"), "beta");
+    ask_with(BETA, "PATCH", target, elsewhere);
+    ck_problem(ERR_INVALID_ENTITY, ALL_KEPT);
+
+    /* One of the name of who wrote them is another, when it was made at run time. */
+    ask_with(BETA, "POST", "/ApiKey", "{\"Name\":\"alpha\",\"AllowAccess\":" EVERYTHING "}");
+    ck_status(201);
+    ask_with(asking_printf("Authorization: apikey %s", answered_text("0.Key")), "PATCH", target,
+             elsewhere);
+    ck_problem(ERR_INVALID_ENTITY, ALL_KEPT);
+
+    ask_with(
+        BETA, "PATCH", target,
+        "{\"Destination\":\"http://b.test/\",\"Headers\":{\"Cookie\":\"n\"},\"Signing\":null}");
+    ck_status(200);
+    ask_with(BETA, "PATCH", target, "{\"Destination\":\"http://c.test/\"}");
+    ck_status(200);
+}
+END_TEST
+
 /* ---- deletion ---- */
 
 START_TEST(with_a_webhook_its_deliveries_go)
@@ -670,6 +713,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, a_status_says_why);
     tcase_add_test(tc, a_masked_secret_keeps_its_place);
     tcase_add_loop_test(tc, only_the_owner_leads_secrets_elsewhere, 0, ARRAY_LEN(of_others));
+    tcase_add_test(tc, secrets_stay_whose_they_are);
     tcase_add_loop_test(tc, stored_secrets_do_not_travel, 0, ARRAY_LEN(kept_secrets));
     tcase_add_test(tc, with_a_webhook_its_deliveries_go);
 }

@@ -10,18 +10,23 @@ static const struct span nobody = {NULL, 0};
 START_TEST(an_owner_is_there_while_it_has_webhooks)
 {
     struct webhook_owners *o = webhook_owners_new();
-    struct webhook_owner *acme = webhook_owner_get(o, SPAN("acme"), SPAN("k"));
-    struct webhook_owner *key = webhook_owner_get(o, nobody, SPAN("k"));
-    struct webhook_owner *none = webhook_owner_get(o, nobody, nobody);
+    struct webhook_owner *acme = webhook_owner_get(o, SPAN("acme"), SPAN("k"), nobody);
+    struct webhook_owner *key = webhook_owner_get(o, nobody, SPAN("k"), SPAN("//k"));
+    struct webhook_owner *none = webhook_owner_get(o, nobody, nobody, nobody);
+    struct webhook_owner *unknown = webhook_owner_get(o, nobody, SPAN("k"), nobody);
     struct webhook webhook = {.entity = NULL};
 
     ck_assert(acme != key && key != none && acme != none);
     ck_span_eq(acme->tenant, "acme");
     ck_span_eq(acme->name, "k");
-    ck_assert_ptr_eq(webhook_owner_get(o, SPAN("acme"), SPAN("k")), acme);
+    ck_span_eq(acme->identity, "");
+    ck_assert_ptr_ne(unknown, key);
+    ck_span_eq(key->identity, "//k");
+    ck_assert_ptr_eq(webhook_owner_get(o, SPAN("acme"), SPAN("k"), nobody), acme);
     list_push_back(&acme->webhooks, &webhook.owned);
     webhook_owner_put(o, acme);
     webhook_owner_put(o, key);
+    webhook_owner_put(o, unknown);
     webhook_owner_put(o, none);
     ck_assert_uint_eq(webhook_owners_count(o), 1);
     list_remove(&acme->webhooks, &webhook.owned);
@@ -54,6 +59,13 @@ START_TEST(an_owner_answers_for_what_is_read)
     const struct webhook_owner key = {.name = SPAN_INIT("k")}, gone = {.name = SPAN_INIT("g")};
     const struct webhook_owner expired = {.name = SPAN_INIT("old")};
     const struct webhook_owner none = {.name = {NULL, 0}};
+    const struct webhook_owner same = {.name = SPAN_INIT("k"), .identity = SPAN_INIT("//k")};
+    const struct webhook_owner later = {
+        .name = SPAN_INIT("k"),
+        .identity = SPAN_INIT("01890000-0000-7000-8000-000000000000//k"),
+    };
+    const struct webhook_owner moved = {
+        .tenant = SPAN_INIT("globex"), .name = SPAN_INIT("t"), .identity = SPAN_INIT("/acme/t")};
     const struct webhook_owner other = {.tenant = SPAN_INIT("globex"), .name = SPAN_INIT("t")};
 
     access_init(&access);
@@ -65,6 +77,13 @@ START_TEST(an_owner_answers_for_what_is_read)
     ck_fails(webhook_owner_check(&key, &access, &hr), ERR_NOT_AUTHORIZED, "'k' may not GET 'Hr.X'");
     ck_fails(webhook_owner_check(&gone, &access, &shop), ERR_NOT_AUTHORIZED, "no API key 'g'");
     ck_fails(webhook_owner_check(&other, &access, &shop), ERR_NOT_AUTHORIZED, "no API key 't'");
+    ck_fails(webhook_owner_check(&moved, &access, &shop), ERR_NOT_AUTHORIZED, "another tenant's");
+    ck_ok(webhook_owner_check(&same, &access, &shop));
+    ck_fails(webhook_owner_check(&later, &access, &shop), ERR_NOT_AUTHORIZED, "no API key 'k'");
+    ck_assert(webhook_owner_is(&same, &access, put[0]));
+    ck_assert(webhook_owner_is(&key, &access, put[0]));
+    ck_assert(!webhook_owner_is(&later, &access, put[0]));
+    ck_assert(!webhook_owner_is(&none, &access, NULL));
     ck_ok(webhook_owner_check(&none, &access, &hr));
     access.required = false;
     ck_ok(webhook_owner_check(&gone, &access, &hr));

@@ -77,7 +77,7 @@ static void note_end(struct transcript *t, const struct h1 *p, enum h1_result re
     if (t->brief.n > 0)
         buf_add_str(&t->brief, " | ");
     if (result == H1_FAILED) {
-        buf_printf(&t->brief, "!%d", h1_failure(p)->status);
+        buf_printf(&t->brief, "!%d", err_info(h1_failure(p)->code)->status);
         buf_printf(&t->full, "%s", h1_failure(p)->why);
     } else {
         buf_add_str(&t->brief, phases[h1_phase(p)]);
@@ -289,18 +289,25 @@ TABLE_TEST(versions, version_rows)
 static const struct row method_rows[] = {
     ROW("CONNECT a:80 HTTP/1.1\r\n" HOST END, "!501"),
     ROW("CONNECT / HTTP/1.1\r\n" HOST END, "!501"),
-    ROW("BREW / HTTP/1.1\r\n" HOST END, "!501"),
-    ROW("GETX / HTTP/1.1\r\n" HOST END, "!501"),
-    ROW("GE / HTTP/1.1\r\n" HOST END, "!501"),
-    ROW("get / HTTP/1.1\r\n" HOST END, "!501"),
-    ROW("!#$%&'*+-.^_`|~09az / HTTP/1.1\r\n" HOST END, "!501"),
-    ROW("DESCRIBE / HTTP/1.1\r\n" HOST END, "!501"), /* llhttp knows it, of RTSP */
-    ROW("PRI / HTTP/1.1\r\n" HOST END, "!501"),      /* and this of HTTP/2 */
-    ROW("PROPFIND / HTTP/1.1\r\n" HOST END, "!501"), /* and many of HTTP */
-    ROW("TRACE / HTTP/1.1\r\n" HOST END, "!501"),
-    ROW("LOCK / HTTP/1.1\r\n" HOST "Content-Length: 1\r\n" END "x", "!501"),
-    ROW("OPTIONSX / HTTP/1.1\r\n" HOST END, "!501"),
-    ROW("options / HTTP/1.1\r\n" HOST END, "!501"),
+    ROW("BREW / HTTP/1.1\r\n" HOST END, "BREW / - | idle"),
+    ROW("GETX / HTTP/1.1\r\n" HOST END, "GETX / - | idle"),
+    ROW("GE / HTTP/1.1\r\n" HOST END, "GE / - | idle"),
+    ROW("get / HTTP/1.1\r\n" HOST END, "get / - | idle"),
+    ROW("!#$%&'*+-.^_`|~09az / HTTP/1.1\r\n" HOST END, "!#$%&'*+-.^_`|~09az / - | idle"),
+    ROW("DESCRIBE / HTTP/1.1\r\n" HOST END, "DESCRIBE / - | idle"), /* llhttp knows it, of RTSP */
+    ROW("PRI / HTTP/1.1\r\n" HOST END, "PRI / - | idle"),           /* and this of HTTP/2 */
+    ROW("PROPFIND / HTTP/1.1\r\n" HOST END, "PROPFIND / - | idle"), /* and many of HTTP */
+    ROW("TRACE / HTTP/1.1\r\n" HOST END, "TRACE / - | idle"),
+    ROW("LOCK / HTTP/1.1\r\n" HOST "Content-Length: 1\r\n" END "x", "LOCK / [x] | idle"),
+    ROW("LOCK / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n" END "1\r\nx\r\n0\r\n\r\n",
+        "LOCK / [x] | idle"),
+    ROW("LOCK / HTTP/1.1\r\n" HOST "Content-Length: x\r\n" END, "!400"),
+    ROW("LOCK / HTTP/1.1\r\n" HOST "X : y\r\n" END, "!400"),
+    ROW("LOCK / HTTP/1.1\r\n" END, "!400"),
+    ROW("LOCK / HTTP/1.0\r\n" END, "LOCK / - close | idle"),
+    ROW("LOCK * HTTP/1.1\r\n" HOST END, "!400"),
+    ROW("OPTIONSX / HTTP/1.1\r\n" HOST END, "OPTIONSX / - | idle"),
+    ROW("options / HTTP/1.1\r\n" HOST END, "options / - | idle"),
     ROW("REPORT / HTTP/1.1\r\n" HOST END, "REPORT / - | idle"),
     ROW("OPTIONS / HTTP/1.1\r\n" HOST END, "OPTIONS / - | idle"),
     ROW("HEAD / HTTP/1.1\r\n" HOST END, "HEAD / - | idle"),
@@ -679,7 +686,7 @@ START_TEST(failed_takes_no_more)
     struct h1 *p = fed(&limits, SPAN("BAD\r\n"), H1_FAILED);
     size_t taken;
 
-    ck_assert_int_eq(h1_failure(p)->status, 400);
+    ck_assert_int_eq(err_info(h1_failure(p)->code)->status, 400);
     ck_assert_str_eq(h1_failure(p)->why, "The request line is malformed.");
     ck_assert_int_eq(h1_feed(p, SPAN(GET END), &taken), H1_FAILED);
     ck_assert_uint_eq(taken, 0);
@@ -841,7 +848,7 @@ START_TEST(long_targets)
     check_filled("GET http://a/", "x", 91, rest, &limits, "idle");
     check_filled("GET http://a/", "x", 92, rest, &limits, "!414");
     check_filled("", "G", 200, " / HTTP/1.1\r\n", &limits, "!414");
-    check_filled("", "G", 90, " / HTTP/1.1\r\n" HOST END, &limits, "!501");
+    check_filled("", "G", 90, " / HTTP/1.1\r\n" HOST END, &limits, "idle");
     /* What is wrong before the limit is reached comes first, what is wrong after it never. */
     check_filled("GET /\n", "x", 1000, rest, &limits, "!400");
     check_filled("GET /", "x", 1000, "\n", &limits, "!414");
@@ -1038,7 +1045,7 @@ static const struct row repeated_rows[] = {
         "GET / - | GET /x - | GET / - | idle"),
     ROW("GET http://b/x HTTP/1.1\r\n" AGAIN "GET / HTTP/1.1\r\n" AGAIN,
         "GET /x - | GET / - | idle"),
-    ROW("GET / HTTP/1.1\r\n" AGAIN "GRT / HTTP/1.1\r\n" AGAIN, "GET / - | !501"),
+    ROW("GET / HTTP/1.1\r\n" AGAIN "GRT / HTTP/1.1\r\n" AGAIN, "GET / - | GRT / - | idle"),
     ROW("GET / HTTP/1.1\r\n" AGAIN "GET /# HTTP/1.1\r\n" AGAIN, "GET / - | !400"),
     ROW("GET / HTTP/1.0\r\nX-Only: one\r\n" END "GET / HTTP/1.1\r\nX-Only: one\r\n" END,
         "GET / - close | !400"),

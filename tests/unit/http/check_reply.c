@@ -120,6 +120,32 @@ START_TEST(answers_are_appended)
 }
 END_TEST
 
+START_TEST(of_a_stream_the_body_comes_later)
+{
+    struct reply_options options = {.common = SPAN_INIT(COMMON), .close = true};
+    struct response response;
+    struct buf b;
+
+    response_init(&response, 1000);
+    response_reset(&response);
+    response.status = 200;
+    response.is_stream = true;
+    response.content_type = SPAN("text/plain");
+    buf_init(&b, BUF_NO_CAP);
+    reply_add(&b, &response, &options);
+    reply_add_chunk_head(&b, 26);
+    buf_add(&b, reply_last_chunk);
+    ck_span_eq(buf_span(&b), "HTTP/1.1 200 OK\r\n" COMMON TYPE "Transfer-Encoding: chunked\r\n"
+                             "Connection: close\r\n\r\n1a\r\n0\r\n\r\n");
+    buf_clear(&b);
+    options.is_http10 = true;
+    reply_add(&b, &response, &options);
+    ck_span_eq(buf_span(&b), "HTTP/1.1 200 OK\r\n" COMMON TYPE "Connection: close\r\n\r\n");
+    buf_done(&b);
+    response_done(&response);
+}
+END_TEST
+
 START_TEST(the_interim_answer)
 {
     struct buf b;
@@ -160,6 +186,7 @@ void testing_cases(TCase *tc)
 {
     tcase_add_loop_test(tc, whole_answers, 0, ARRAY_LEN(rows));
     tcase_add_test(tc, answers_are_appended);
+    tcase_add_test(tc, of_a_stream_the_body_comes_later);
     tcase_add_test(tc, the_interim_answer);
     tcase_add_loop_test(tc, dates_as_the_rfc_wants_them, 0, ARRAY_LEN(dates));
 }

@@ -142,7 +142,7 @@ static const struct {
     {"Age=5&Account.Nubmer=x", ERR_UNKNOWN_PROPERTY, "'Nubmer'"},
     {"Age=x", ERR_INVALID_CONDITION_VALUE, "'Age'"},
     {"Kind=boss", ERR_INVALID_ENUM_VALUE, "'boss'"},
-    {"Visits=5", ERR_UNKNOWN_PROPERTY, "'Visits' is computed"},
+    {"Visits=x", ERR_INVALID_CONDITION_VALUE, "'Visits'"},
     {"IsActive>true", ERR_INVALID_CONDITION_OPERATOR,
      "'>' does not apply to 'IsActive': values of type boolean have no order"},
     {"IsActive<=null", ERR_INVALID_CONDITION_OPERATOR, "'<='"},
@@ -173,6 +173,19 @@ START_TEST(equality_on_a_property)
     ck_assert_ptr_null(conditions_equal_to(&c, SPAN("Name.Length")));
     ck_ok(parse(SPAN("Id='p3'"), PERSON, &c));
     ck_span_eq(conditions_equal_to(&c, SPAN("id"))->text, "p3");
+}
+END_TEST
+
+START_TEST(above_a_number)
+{
+    struct conditions c;
+
+    ck_ok(parse(SPAN("ObjectNo>7&objectno>12&ObjectNo>=90&ObjectNo<99&Age>100"), PERSON, &c));
+    ck_assert_uint_eq(conditions_above(&c, SPAN("ObjectNo")), 12);
+    ck_ok(parse(SPAN("ObjectNo!=5"), PERSON, &c));
+    ck_assert_uint_eq(conditions_above(&c, SPAN("ObjectNo")), 0);
+    ck_ok(parse(SPAN("n>-5&n>1.5&n>'9'&n>1e3&n.Length>6"), DYNAMIC, &c));
+    ck_assert_uint_eq(conditions_above(&c, SPAN("n")), 0);
 }
 END_TEST
 
@@ -292,6 +305,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, holding);
     tcase_add_test(tc, refusals);
     tcase_add_test(tc, equality_on_a_property);
+    tcase_add_test(tc, above_a_number);
     tcase_add_test(tc, normal_forms);
     tcase_add_test(tc, normal_form_is_the_identity);
 }

@@ -157,30 +157,46 @@ static const struct {
     {"_/order_asc=Kind&limit=4", "1302", true},
     /* search: the entity's text, or one property */
     {"_/search=Staff", "024", false},
-    {"_/search=staff", "", false},
+    {"_/search=staff", "024", false},
+    {"_/search=staff,CS", "", false},
     {"_/search=staff,CI", "024", false},
-    {"_/search=d,Name", "14", false},
-    {"_/search=D,Name,CI", "134", false},
+    {"_/search=d,Name,CS", "14", false},
+    {"_/search=D,Name", "134", false},
     {"_/search=0,Age", "034", false},
     {"_/search=null", "1", false},
     {"_/search=null,Age", "", false},
     {"_/search=Name,Name", "", false},
-    {"_/search_regex=^[A-D],Name", "023", false},
+    {"_/search_regex=^[A-D],Name,CS", "023", false},
+    {"_/search_regex=^[A-D],Name", "0123", false},
     {"_/search_regex=^..$,Name", "4", false},
     {"_/search_regex=^$,Age", "", false},
-    {"_/search=Staff&search_regex=o,Name", "02", false},
+    {"_/search=Staff&search_regex=O,Name", "02", false},
     {"Age>5/search=Staff&order_desc=Name&limit=1", "4", true},
     {"_/search=Staff&offset=1&limit=1", "2", true},
     /* names that rename made */
     {"_/rename=Name->N&order_asc=N", "20341", false},
-    {"_/rename=Name->N&search=d,N", "14", false},
     {"_/rename=Name.Length->L&order_asc=L", "41203", false},
-    /* what is not selected can be sorted by, but not found by a search of everything */
+    /* what is not selected can be sorted by and searched; what is added or renamed comes later */
     {"_/select=Id&order_asc=Name", "20341", false},
-    {"_/select=Id&search=Staff", "", false},
-    {"_/select=Kind&search=Staff", "024", false},
-    {"_/select=Id&search=d,Name", "14", false},
-    {"_/add=Name.Length&search=Length%22:4", "03", false},
+    {"_/select=Id&search=Staff", "024", false},
+    {"_/select=Id&search=d,Name,CS", "14", false},
+    {"_/rename=Name->N&search=d,Name,CS", "14", false},
+    {"_/rename=Name->N&search=N%22:", "", false},
+    {"_/add=Name.Length&search=Length", "", false},
+    /* hidden: Visits is ten times the place */
+    {"Visits>15", "234", false},
+    {"visits=20", "2", false},
+    {"Visits!=20", "0134", false},
+    {"Visits=null", "", false},
+    {"Age>5&Visits<40", "03", false},
+    {"_/order_desc=Visits", "43210", false},
+    {"Visits>5/order_desc=Kind&order_asc=Visits&limit=2", "24", true},
+    {"_/search=3,Visits", "3", false},
+    {"_/search=Visits", "", false},
+    {"Visits>=0/search=Visits", "", false},
+    {"Visits>=0/distinct=true&select=Kind", "01", false},
+    {"Visits>=0/distinct=true", "01234", false},
+    {"_/rename=Visits->v&order_desc=v&limit=1", "4", true},
     /* distinct: equal as JSON values, after select; the first one stays */
     {"_/distinct=true", "01234", false},
     {"_/select=Kind&distinct=true", "01", false},
@@ -190,6 +206,7 @@ static const struct {
     {"_/select=Kind&distinct=true&limit=1", "0", true},
     {"_/select=Kind&distinct=true&offset=-1", "1", false},
     {"_/select=Kind&distinct=true&search=Guest", "1", false},
+    {"_/select=Kind&distinct=true&search=d,Name", "14", false},
     {"_/add=Visits&select=Visits,Kind&distinct=true", "01234", false},
     {"_/unsafe=true&safepost=Name", "01234", false},
 };
@@ -273,6 +290,12 @@ static const struct {
      "{\"Account\":{\"Number\":\"7\"},\"Account.Number\":\"7\"}"},
     {PERSON, "_/add=visits", "{\"Id\":\"x\"}", "{\"Id\":\"x\",\"Visits\":0}"},
     {PERSON, "_/add=visits&select=visits", "{\"Id\":\"x\"}", "{\"Visits\":0}"},
+    {PERSON, "_/select=visits,id", "{\"Id\":\"x\"}", "{\"Visits\":0,\"Id\":\"x\"}"},
+    {PERSON, "_/rename=visits->v", "{\"Id\":\"x\"}", "{\"Id\":\"x\",\"v\":0}"},
+    {PERSON, "visits=0", "{\"Id\":\"x\"}", "{\"Id\":\"x\"}"},
+    {PERSON, "visits=0/order_asc=visits&add=name.length", "{\"Name\":\"x\"}",
+     "{\"Name\":\"x\",\"Name.Length\":1}"},
+    {PERSON, "_/rename=name->visits", "{\"Name\":1}", "{\"visits\":1}"},
     {PERSON, "_/add=name", "{\"Name\":\"x\"}", "{\"Name\":\"x\"}"},
     {PERSON, "_/add=name.length", "{}", "{\"Name.Length\":null}"},
     {DYNAMIC, "_/add=b", "{\"a\":1}", "{\"a\":1,\"b\":null}"},
@@ -294,10 +317,9 @@ static const struct {
     {DYNAMIC, "_/rename=a->x", COLLIDING, "{\"x\":1,\"A\":2,\"B\":3}"},
     {DYNAMIC, "_/rename=a->x", ESCAPED, "{\"x\":\"\\u00e9\",\"n\":[1, 2.50]}"},
     {DYNAMIC, "_/rename=a->x&add=a", "{\"b\":1}", "{\"b\":1,\"x\":null}"},
-    /* it takes the place of a member of that name, in exactly that spelling */
-    {DYNAMIC, "_/rename=a->B", COLLIDING, "{\"B\":1,\"A\":2}"},
+    /* names that differ in case are others, and one that is renamed itself is free */
     {DYNAMIC, "_/rename=a->b", COLLIDING, "{\"b\":1,\"A\":2,\"B\":3}"},
-    {DYNAMIC, "_/rename=b->\\u", "{\"b\":1,\"\\\\u\":2}", "{\"\\\\u\":1}"},
+    {DYNAMIC, "_/rename=a->b,b->c", "{\"a\":1,\"b\":2}", "{\"b\":1,\"c\":2}"},
     /* select after rename */
     {PERSON, "_/rename=name->n&select=n,age", "{\"Id\":\"x\",\"Name\":\"J\",\"Age\":1}",
      "{\"n\":\"J\",\"Age\":1}"},
@@ -377,6 +399,32 @@ START_TEST(refusals)
     ck_fails(parse("_/limit=x", PERSON, &q), ERR_INVALID_META_VALUE, "'x'");
     ck_fails(parse("Age=x/limit=x", PERSON, &q), ERR_INVALID_CONDITION_VALUE, "'Age'");
     query_done(NULL);
+}
+END_TEST
+
+/* Which names the members of a dynamic entity have shows when it is looked at. */
+START_TEST(new_names_that_are_taken)
+{
+    static const struct {
+        const char *parts, *entity;
+    } cases[] = {
+        {"_/rename=a->B", COLLIDING},
+        {"_/rename=a->B&select=B", COLLIDING},
+        {"_/rename=b->\\u", "{\"b\":1,\"\\\\u\":2}"},
+        {"_/rename=x->a", "{\"a\":1}"},
+        {"_/rename=a.b->c&distinct=true", "{\"a\":{\"b\":1},\"c\":2}"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct list list = list_of(&cases[i].entity, 1, false);
+        struct query_result result;
+        struct query q;
+
+        ck_ok(parse(cases[i].parts, DYNAMIC, &q));
+        ck_fails(query_run(&q, &list.source, false, &arena, &result), ERR_INVALID_META_SYNTAX,
+                 "which another member is called");
+        query_done(&q);
+    }
 }
 END_TEST
 
@@ -665,7 +713,7 @@ static const char *query_text(const struct asked *asked)
     if (asked->select != NULL)
         text = arena_printf(&arena, "%.*s&select=%s", SPAN_FMT(text), asked->select);
     if (asked->search != NULL)
-        text = arena_printf(&arena, "%.*s&search=%s", SPAN_FMT(text), asked->search);
+        text = arena_printf(&arena, "%.*s&search=%s,CS", SPAN_FMT(text), asked->search);
     return text.p;
 }
 
@@ -748,13 +796,13 @@ static size_t model_run(const struct asked *asked, const struct conditions *cond
 
         if (!conditions_hold(conditions, item.original, &arena))
             continue;
+        if (asked->search != NULL &&
+            span_find(json_text(item.original), span_str(asked->search)) == SIZE_MAX)
+            continue;
         item.result = model_select(item.original, asked->select);
         if (asked->distinct && !model_is_new(seen, seen_count, item.result))
             continue;
         seen[seen_count++] = item;
-        if (asked->search != NULL &&
-            span_find(json_text(item.result), span_str(asked->search)) == SIZE_MAX)
-            continue;
         model_insert(asked, out, n++, item);
     }
     return n;
@@ -813,6 +861,41 @@ START_TEST(agreement_with_the_model)
 }
 END_TEST
 
+/* Whatever is cut off. */
+START_TEST(totals)
+{
+    static const struct {
+        const char *parts;
+        size_t count, total;
+    } cases[] = {
+        {"_", 5, 5},
+        {"_/limit=2", 2, 5},
+        {"_/limit=0", 0, 5},
+        {"_/offset=4&limit=3", 1, 5},
+        {"_/offset=-1", 1, 5},
+        {"Age>5/limit=1", 1, 3},
+        {"_/order_asc=Name&limit=0", 0, 5},
+        {"_/order_asc=Name&limit=2", 2, 5},
+        {"_/select=Kind&distinct=true&limit=1", 1, 2},
+        {"_/search=Staff&limit=1", 1, 3},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct list list = list_of(people, ARRAY_LEN(people), i % 2 == 0);
+        struct query_result result;
+        struct query q;
+
+        ck_ok(parse(cases[i].parts, PERSON, &q));
+        q.counts_all = true;
+        ck_assert_uint_eq(query_enough(&q), UINT64_MAX);
+        ck_ok(query_run(&q, &list.source, false, &arena, &result));
+        ck_assert_uint_eq(result.count, cases[i].count);
+        ck_assert_uint_eq(result.total, cases[i].total);
+        query_done(&q);
+    }
+}
+END_TEST
+
 /* Pages of any size, one after the other, are the whole. */
 START_TEST(pages_are_the_whole)
 {
@@ -859,6 +942,8 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, objects_only_are_not_shaped);
     tcase_add_test(tc, objects_only_are_not_made_distinct);
     tcase_add_test(tc, without_hidden_values);
+    tcase_add_test(tc, totals);
+    tcase_add_test(tc, new_names_that_are_taken);
     tcase_add_test(tc, refusals);
     tcase_add_test(tc, a_source_of_bad_texts);
     tcase_add_test(tc, a_hopeless_search);

@@ -624,6 +624,51 @@ START_TEST(a_name_stands_for_the_tenants_own_key_first)
 }
 END_TEST
 
+static struct span identity_of(const struct access_key *key)
+{
+    struct buf b;
+
+    buf_init_arena(&b, &arena);
+    access_add_identity(&b, key);
+    return buf_span(&b);
+}
+
+/* One that was made at run time is not the next one of its name, nor the configuration's. */
+START_TEST(an_identity_is_of_one_key_alone)
+{
+    struct access_key *configured, *made, *all;
+    struct access_key later = {.name = SPAN("same"), .tenant = SPAN("t"), .root = SPAN("root")};
+    struct span of_configured, of_made;
+
+    begin();
+    all = put(NULL, "same", "1", ACCESS_FOREVER);
+    configured = put("t", "same", "2", ACCESS_FOREVER);
+    of_configured = identity_of(configured);
+    ck_span_eq(of_configured, "/t/same");
+    ck_span_eq(identity_of(all), "//same");
+    ck_assert_ptr_eq(access_find_identical(&access_of_test, of_configured), configured);
+    ck_assert_ptr_eq(access_find_identical(&access_of_test, identity_of(all)), all);
+    access_remove(&access_of_test, configured);
+    ck_assert_ptr_null(access_find_identical(&access_of_test, of_configured));
+
+    later.id = uuid_new();
+    later.sha256[0] = 1;
+    made = access_put(&access_of_test, &later);
+    of_made = identity_of(made);
+    ck_assert_ptr_null(access_find_identical(&access_of_test, of_configured));
+    ck_assert_ptr_eq(access_find_identical(&access_of_test, of_made), made);
+    access_remove(&access_of_test, made);
+    later.id = uuid_new();
+    made = access_put(&access_of_test, &later);
+    ck_assert_ptr_null(access_find_identical(&access_of_test, of_made));
+    ck_assert_ptr_null(access_find_identical(&access_of_test, SPAN("x/t/same")));
+    ck_assert_ptr_null(access_find_identical(&access_of_test, SPAN("")));
+    access_remove(&access_of_test, made);
+    access_remove(&access_of_test, all);
+    end();
+}
+END_TEST
+
 START_TEST(done_twice_is_fine)
 {
     access_init(&access_of_test);
@@ -655,5 +700,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, rights_have_one_spelling);
     tcase_add_test(tc, every_key_may_list_what_there_is);
     tcase_add_test(tc, a_name_stands_for_the_tenants_own_key_first);
+    tcase_add_test(tc, an_identity_is_of_one_key_alone);
     tcase_add_test(tc, done_twice_is_fine);
 }

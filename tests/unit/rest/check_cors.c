@@ -64,14 +64,14 @@ START_TEST(an_origin_is_allowed_by_the_list)
     ask_with(origin_header(origins[_i].origin), "GET", "/Person", NULL);
     if (is_foreign) {
         ck_problem(ERR_NOT_AUTHORIZED, "pages of other sites");
-        check_headers(origins[_i].varies ? "Origin" : NULL, NULL);
+        check_headers(varies, NULL);
         return;
     }
     ck_status(204);
     check_headers(varies, allowed);
     ask_with(origin_header(origins[_i].origin), "GET", "/Nobody", NULL);
     ck_problem(ERR_UNKNOWN_RESOURCE, "");
-    check_headers(origins[_i].varies ? "Origin" : NULL, allowed);
+    check_headers(varies, allowed);
     ask_with(origin_header(origins[_i].origin), "OPTIONS", "/Person", NULL);
     ck_status(200);
     check_headers(varies, allowed);
@@ -85,7 +85,7 @@ START_TEST(an_error_of_the_key_can_be_read_too)
     asking_add_key("admin", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
     ask_with("Origin: https://app.example", "GET", "/Person", NULL);
     ck_problem(ERR_NOT_SIGNED_IN, "");
-    check_headers("Origin", "https://app.example");
+    check_headers("Accept, Origin", "https://app.example");
 }
 END_TEST
 
@@ -134,7 +134,7 @@ START_TEST(a_preflight_is_told_what_may_be_sent)
     ck_span_is(answered_header("Access-Control-Allow-Headers"),
                span_str(methods != NULL
                             ? "Authorization, Content-Type, Accept, If-Match, If-None-Match, "
-                              "Idempotency-Key, Prefer"
+                              "Idempotency-Key, Last-Event-ID, Prefer"
                             : NULL));
 }
 END_TEST

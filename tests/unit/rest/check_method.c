@@ -30,6 +30,17 @@ static const struct {
     {"", METHOD_OTHER},      {"*", METHOD_OTHER},       {" GET", METHOD_OTHER},
 };
 
+START_TEST(methods_of_requests_are_as_they_are_written)
+{
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        ck_assert_int_eq(method_of(span_str(names[i].name)), names[i].method);
+    ck_assert_int_eq(method_of(SPAN("get")), METHOD_OTHER);
+    ck_assert_int_eq(method_of(SPAN("options")), METHOD_OTHER);
+    ck_assert_int_eq(method_of(SPAN("GETS")), METHOD_OTHER);
+    ck_assert_int_eq(method_of(span_str(NULL)), METHOD_OTHER);
+}
+END_TEST
+
 START_TEST(names_are_read_in_any_case)
 {
     for (size_t i = 0; i < ARRAY_LEN(parsed); i++)
@@ -90,6 +101,7 @@ END_TEST
 void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, methods_have_names);
+    tcase_add_test(tc, methods_of_requests_are_as_they_are_written);
     tcase_add_test(tc, names_are_read_in_any_case);
     tcase_add_test(tc, sets_are_written_in_order);
     tcase_add_test(tc, get_brings_report_and_head);

@@ -199,6 +199,39 @@ END_TEST
 
 /* ---- Content-Encoding ---- */
 
+/* Of equal weight is what is named, not what a wildcard leaves open; JSON before it otherwise. */
+static const struct {
+    const char *accept;
+    bool is_preferred;
+} stream_rows[] = {
+    {"text/event-stream", true},
+    {"TEXT/Event-Stream; charset=UTF-8", true},
+    {"text/event-stream, */*", true},
+    {"*/*, text/event-stream", true},
+    {"application/*, text/event-stream", true},
+    {"application/json;q=0.9, text/event-stream", true},
+    {"text/html, text/event-stream", true},
+    {"text/event-stream;q=0.5", true},
+    {"application/json, text/event-stream", false},
+    {"text/event-stream;q=0.5, */*", false},
+    {"text/event-stream;q=0", false},
+    {"text/event-stream;q=0, */*", false},
+    {"text/event-stream;indent=2", false},
+    {"text/*", false},
+    {"*/*", false},
+    {"", false},
+    {"text/event-stream;;=", false},
+    {"text/event-stream, nonsense", false},
+};
+
+START_TEST(streams_are_for_who_asks_for_them)
+{
+    ck_assert_msg(negotiate_prefers_stream(span_str(stream_rows[_i].accept)) ==
+                      stream_rows[_i].is_preferred,
+                  "%s", stream_rows[_i].accept);
+}
+END_TEST
+
 START_TEST(a_body_comes_as_it_is)
 {
     ck_ok(negotiate_content_encoding((struct span){NULL, 0}));
@@ -328,6 +361,7 @@ static const struct {
     {"text/plain;charset=\"x", false},
     {"text/plain, text/plain", false},
     {"text/pl\xc3\xa4in", false},
+    {"text/plain;title=\"pl\xc3\xa4in\"", false},
 };
 
 START_TEST(media_types_are_checked)
@@ -338,6 +372,37 @@ START_TEST(media_types_are_checked)
         ck_assert_msg(negotiate_is_media_type(text) == media_types[i].well_formed, "%s",
                       media_types[i].text);
     }
+}
+END_TEST
+
+static const struct {
+    const char *text, *declared;
+    bool is_of_type;
+} of_types[] = {
+    {"image/png", "image/png", true},
+    {"IMAGE/Png", "image/png", true},
+    {"image/png;a=b", "image/png", true},
+    {"image/gif", "image/png", false},
+    {"text/png", "image/png", false},
+    {"image/gif", "image/*", true},
+    {"text/gif", "image/*", false},
+    {"text/gif", "*/*", true},
+    {"text/plain; charset=UTF-8", "text/plain;charset=utf-8", true},
+    {"text/plain; a=b; charset=\"utf-8\"", "text/plain;charset=utf-8", true},
+    {"text/plain; charset=latin1", "text/plain;charset=utf-8", false},
+    {"text/plain", "text/plain;charset=utf-8", false},
+    {"text/plain;charset=utf-8;a=c", "text/plain;charset=utf-8;a=b", false},
+    {"nonsense", "*/*", false},
+    {"", "*/*", false},
+};
+
+START_TEST(media_types_are_compared)
+{
+    for (size_t i = 0; i < ARRAY_LEN(of_types); i++)
+        ck_assert_msg(
+            negotiate_is_of_type(span_str(of_types[i].text), span_str(of_types[i].declared)) ==
+                of_types[i].is_of_type,
+            "%s, %s", of_types[i].text, of_types[i].declared);
 }
 END_TEST
 
@@ -365,6 +430,16 @@ static const struct {
     {"return=minimal x", false},
     {"=, return=minimal", false},
 };
+
+START_TEST(totals_can_be_preferred)
+{
+    ck_assert(negotiate_prefers_count(SPAN("count=exact")));
+    ck_assert(negotiate_prefers_count(SPAN("return=minimal, Count=\"exact\"")));
+    ck_assert(!negotiate_prefers_count(SPAN("count=planned, count=exact")));
+    ck_assert(!negotiate_prefers_count(SPAN("return=minimal")));
+    ck_assert(!negotiate_prefers_count(SPAN("count")));
+}
+END_TEST
 
 START_TEST(minimal_answers_can_be_preferred)
 {
@@ -422,6 +497,7 @@ END_TEST
 
 void testing_cases(TCase *tc)
 {
+    tcase_add_loop_test(tc, streams_are_for_who_asks_for_them, 0, ARRAY_LEN(stream_rows));
     tcase_add_test(tc, formats_have_media_types);
     tcase_add_test(tc, accept_is_honoured);
     tcase_add_test(tc, what_cannot_be_sent_is_refused);
@@ -433,6 +509,8 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, written_types_are_known_or_refused);
     tcase_add_test(tc, refusals_list_what_can_be_written);
     tcase_add_test(tc, media_types_are_checked);
+    tcase_add_test(tc, media_types_are_compared);
     tcase_add_test(tc, minimal_answers_can_be_preferred);
+    tcase_add_test(tc, totals_can_be_preferred);
     tcase_add_test(tc, entity_tags_are_compared);
 }

@@ -1,6 +1,7 @@
 /* A query over objects whose texts are written when they are asked for. */
 #include "testing.h"
 
+#include "base/limits.h"
 #include "base/uuid.h"
 #include "query/query.h"
 #include "query/shape.h"
@@ -8,6 +9,7 @@
 #include "rest/call.h"
 #include "rest/evaluation.h"
 #include "rest/rendered.h"
+#include "rest/resource.h"
 #include "rest/rest.h"
 
 enum { COUNT = 5 };
@@ -26,10 +28,18 @@ static struct call call;
 static struct evaluations evaluations; /* nothing gives way */
 static struct rest rest = {.evaluations = &evaluations};
 
+static uint64_t version(const void *object)
+{
+    return 100 + (uint64_t) * (const int *)object;
+}
+
+static const struct resource_ops ops = {.version = version};
+static struct resource resource = {.ops = &ops};
+
 static void begin(void)
 {
     arena_init(&arena);
-    call = (struct call){.rest = &rest, .arena = &arena, .query = &query};
+    call = (struct call){.rest = &rest, .arena = &arena, .query = &query, .resource = &resource};
     texts = 0;
 }
 
@@ -96,6 +106,37 @@ START_TEST(a_query_finds_the_objects)
 }
 END_TEST
 
+/* As the lists of the service do, which begin anew when they are asked after their end. */
+static void *next_in_a_circle(struct rendered *r)
+{
+    void *object = next(r);
+
+    if (object == NULL)
+        r->cursor = NULL;
+    return object;
+}
+
+START_TEST(beside_others_each_is_given_once)
+{
+    struct evaluation beside = {.has_snapshot = true};
+    struct limits limits = {.answer_bytes = _i == 0 ? 1 << 20 : 1};
+    struct query_result result;
+
+    evaluations.running = &beside;
+    rest.limits = &limits;
+    parse("/x");
+    rendered_open(&call, next_in_a_circle, add_json);
+    ck_ok(query_run(&query, call.source, false, &arena, &result));
+    evaluations.running = NULL;
+    ck_assert_uint_eq(result.count, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        ck_span_is(result.items[i].json,
+                   arena_printf(&arena, "{\"Id\":\"%zu\",\"No\":%d}", i, objects[i]));
+        ck_assert_uint_eq(rendered_version(&call, &result.items[i]), version(&objects[i]));
+    }
+}
+END_TEST
+
 START_TEST(nothing_is_written_that_is_not_looked_at)
 {
     struct query_result result;
@@ -149,6 +190,7 @@ void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, begin, end);
     tcase_add_loop_test(tc, a_query_finds_the_objects, 0, ARRAY_LEN(queries));
+    tcase_add_loop_test(tc, beside_others_each_is_given_once, 0, 2);
     tcase_add_test(tc, nothing_is_written_that_is_not_looked_at);
     tcase_add_loop_test(tc, the_id_that_is_asked_for, 0, ARRAY_LEN(wanted));
 }

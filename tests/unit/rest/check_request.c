@@ -77,7 +77,7 @@ static const struct {
     {{.memory_bytes = 1}, ERR_OVERLOADED},
     {{.body = ""}, ERR_NO_DATA_SOURCE},
     {{.body = "{"}, ERR_FAILED_JSON},
-    {{.body = "[]"}, ERR_INVALID_ENTITY},
+    {{.body = "[]"}, ERR_DATA_SOURCE_FORMAT},
     {{.conditions = "Name=Bob"}, ERR_UNKNOWN_ENTITY},
     {{.metas = "limit=-1&offset=0"}, ERR_AMBIGUOUS_MATCH},
     {{.match = "\"0\""}, ERR_PRECONDITION_FAILED},
@@ -179,7 +179,8 @@ START_TEST(a_problem_tells_where_it_is_stored)
     ck_span_is(answered_body(), expected);
     ck_span_eq(asking.answer.content_type, "application/problem+json");
     ck_header_eq("Svc-info", "Svc could not locate any resource by 'Nobody'.");
-    ck_assert_uint_eq(asking.answer.header_count, 2);
+    ck_header_eq("Vary", "Accept");
+    ck_assert_uint_eq(asking.answer.header_count, 3);
     ck_assert_uint_eq(asking.answer.serial, 0);
     link = arena_copy(&asking.arena, link);
     ck_asks(200, "GET", asking_printf("%.*s", SPAN_FMT(link)), NULL);
@@ -403,7 +404,8 @@ START_TEST(a_local_request_may_send_an_array_of_one)
 
     ck_asks(201, "POST", "/Person", "{\"Name\":\"Ann\"}");
     ask_request(&request);
-    ck_problem(ERR_INVALID_ENTITY, "takes one JSON object as its body");
+    ck_problem(lists[_i].body[0] == '[' ? ERR_DATA_SOURCE_FORMAT : ERR_INVALID_ENTITY,
+               "takes one JSON object as its body");
     request.is_local = true;
     ask_request(&request);
     ck_status(lists[_i].status);

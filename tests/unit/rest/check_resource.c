@@ -107,7 +107,7 @@ START_TEST(bad_declarations_change_nothing)
         {"[{\"Name\":\"A.B\",\"Kind\":\"x\"}]", ERR_INVALID_ENUM_VALUE, "Kind: 'x'"},
         {"[" ENTITY("AB") "]", ERR_INVALID_ENTITY, "'AB' has no dot"},
         {"[" ENTITY("A..B") "]", ERR_INVALID_ENTITY, "'A..B'"},
-        {"[" ENTITY("A.B-C") "]", ERR_INVALID_ENTITY, "'A.B-C'"},
+        {"[" ENTITY("A.B C") "]", ERR_INVALID_ENTITY, "'A.B C'"},
         {"[" ENTITY("svc.X") "]", ERR_INVALID_ENTITY, "the server's own"},
         {"[" ENTITY("A.B") "," ENTITY("a.b") "]", ERR_CONFLICT,
          "Name: there is a resource 'a.b' already"},

@@ -299,7 +299,7 @@ START_TEST(declared_shapes)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const struct shape *shape;
         struct json_value declared = parse(cases[i].properties);
-        struct err *e = schema_from_declaration(declared, &arena, &shape);
+        struct err *e = schema_from_declaration(declared, SPAN("Shop.X"), &arena, &shape);
 
         if (cases[i].words != NULL) {
             ck_assert_msg(e != NULL, "case %zu", i);
@@ -333,7 +333,7 @@ START_TEST(wide_shapes)
     }
     buf_add_char(&declared, ']');
     buf_add_char(&input, '}');
-    ck_ok(schema_from_declaration(parse(buf_text(&declared)), &arena, &shape));
+    ck_ok(schema_from_declaration(parse(buf_text(&declared)), SPAN("Shop.X"), &arena, &shape));
     ck_ok(schema_decode(shape, parse(buf_text(&input)), none, SCHEMA_INSERT, &arena, &draft));
     for (int i = 0; i < COUNT; i++)
         ck_assert(span_eq(draft_get(&draft, arena_printf(&arena, "P%d", i)),
@@ -350,7 +350,7 @@ START_TEST(declared_shapes_outlive_their_declaration)
     const struct shape *shape;
     const struct property *p;
 
-    ck_ok(schema_from_declaration(parse(text), &arena, &shape));
+    ck_ok(schema_from_declaration(parse(text), SPAN("Shop.X"), &arena, &shape));
     memset(text, '?', sizeof(text) - 1);
     p = shape_find(shape, SPAN("Colour"));
     ck_assert_ptr_nonnull(p);
@@ -366,8 +366,68 @@ START_TEST(payload_checks_change_nothing)
     ck_fails(schema_check(&person, parse("{\"Age\":\"x\"}"), &arena), ERR_INVALID_ENTITY, "Age");
     ck_fails(schema_check(&person, parse("{\"Agee\":1}"), &arena), ERR_UNKNOWN_MEMBER, "Age");
     ck_fails(schema_check(&person, parse("[]"), &arena), ERR_INVALID_ENTITY, "object");
-    ck_fails(schema_check(&schema_dynamic, parse("{\"x\":1,\"x\":2}"), &arena), ERR_FAILED_JSON,
-             "x");
+    ck_fails(schema_check(&person, parse("{\"name\":\"A\",\"NAME\":\"B\"}"), &arena),
+             ERR_FAILED_JSON, "Name: \"NAME\" repeats it");
+    ck_fails(schema_check(&person, parse("{\"name\":\"A\",\"name\":\"B\"}"), &arena),
+             ERR_FAILED_JSON, "Name: \"name\" repeats it");
+    ck_ok(schema_check(&schema_dynamic, parse("{\"x\":1,\"X\":{\"a\":1,\"A\":2}}"), &arena));
+}
+END_TEST
+
+static const struct property hiding_properties[] = {
+    {.name = SPAN_INIT("Id"), .type = TYPE_STRING, .flags = PROPERTY_ENTITY},
+    {.name = SPAN_INIT("A"), .type = TYPE_ANY},
+    {.name = SPAN_INIT("ObjectNo"), .type = TYPE_INTEGER, .flags = PROPERTY_ENTITY},
+    {.name = SPAN_INIT("K"), .type = TYPE_STRING},
+    {.name = SPAN_INIT("B"), .type = TYPE_BOOLEAN},
+};
+static const struct shape hiding = {hiding_properties, 5, false},
+                          shown = {hiding_properties, 3, false};
+
+/* NULL: it was made by an older shape, or none. */
+static const struct {
+    const char *stored, *shown;
+} hidden_tails[] = {
+    {"{\"Id\":\"i\",\"A\":1,\"K\":null,\"B\":null,\"ObjectNo\":7}",
+     "{\"Id\":\"i\",\"A\":1,\"ObjectNo\":7}"},
+    {"{\"Id\":\"i\",\"A\":[1,{\"K\":\"x\",\"B\":true}],\"K\":\"k,\\\\\",\"B\":true,\"ObjectNo\":7}",
+     "{\"Id\":\"i\",\"A\":[1,{\"K\":\"x\",\"B\":true}],\"ObjectNo\":7}"},
+    {"{\"Id\":\"i\",\"A\":1,\"K\":\",\\\"K\\\":null,\\\"B\\\":1\",\"B\":false,\"ObjectNo\":12}",
+     "{\"Id\":\"i\",\"A\":1,\"ObjectNo\":12}"},
+    {"{\"Id\":\"i\",\"A\":1,\"ObjectNo\":7}", NULL},
+    {"{\"Id\":\"i\",\"A\":1,\"K\":null,\"ObjectNo\":7}", NULL},
+    {"{\"Id\":\"i\",\"A\":1,\"ObjectNo\":7,\"K\":null,\"B\":null}", NULL},
+    {"{\"Id\":\"i\",\"A\":{\"a\":1,\"K\":null,\"B\":null,\"ObjectNo\":7}}", NULL},
+    {"{\"Id\":\"i\",\"A\":1,\"K\":\"k", NULL},
+    {"{\"Id\":\"i\",\"A\":1,\"K\":\"k\\", NULL},
+    {"", NULL},
+};
+
+START_TEST(what_is_never_shown_is_cut_off)
+{
+    struct span text = schema_shown(&shown, &hiding, span_str(hidden_tails[_i].stored), &arena);
+
+    if (hidden_tails[_i].shown == NULL)
+        ck_assert_ptr_null(text.p);
+    else
+        ck_assert(span_eq(text, span_str(hidden_tails[_i].shown)));
+}
+END_TEST
+
+/* As far as it looks: longer ones are read as those of older shapes. */
+START_TEST(what_is_cut_off_is_as_long_as_can_be)
+{
+    struct buf long_one;
+    struct span text;
+
+    buf_init_arena(&long_one, &arena);
+    for (int length = 1000; length <= 5000; length += 4000) {
+        buf_clear(&long_one);
+        buf_printf(&long_one, "{\"A\":%05000d,\"K\":\"%0*d\",\"B\":null,\"ObjectNo\":7}", 1, length,
+                   1);
+        text = schema_shown(&shown, &hiding, buf_span(&long_one), &arena);
+        ck_assert_int_eq(text.p != NULL, length == 1000);
+    }
 }
 END_TEST
 
@@ -384,4 +444,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, wide_shapes);
     tcase_add_test(tc, declared_shapes_outlive_their_declaration);
     tcase_add_test(tc, payload_checks_change_nothing);
+    tcase_add_loop_test(tc, what_is_never_shown_is_cut_off, 0, ARRAY_LEN(hidden_tails));
+    tcase_add_test(tc, what_is_cut_off_is_as_long_as_can_be);
 }

@@ -130,6 +130,41 @@ START_TEST(a_change_may_be_given_up)
 }
 END_TEST
 
+/* Two may be filled at once, as one that gives way is: each has a buffer of its own. */
+START_TEST(a_buffer_goes_from_change_to_change)
+{
+    struct change other;
+    const char *warm;
+
+    buf_add_str(change_begin(&change), "one");
+    change_end(&change, RECORD_EVENT, 1);
+    warm = change.bodies.p;
+    change_init(&other, f.turn, &arena);
+    buf_add_str(change_begin(&other), "two");
+    change_end(&other, RECORD_EVENT, 1);
+    ck_assert_ptr_ne(other.bodies.p, warm);
+    ck_span_eq(body_of(0), "one");
+    change_done(&change);
+    change_init(&change, f.turn, &arena);
+    ck_assert_ptr_eq(change_begin(&change)->p, warm);
+    ck_assert_uint_eq(change.bodies.n, 0);
+    change_done(&other);
+}
+END_TEST
+
+/* What a large one took is given back, but for a usual amount. */
+START_TEST(a_large_buffer_is_not_kept)
+{
+    enum { LARGE = 1 << 20, USUAL = 1 << 16 };
+
+    buf_reserve(change_begin(&change), LARGE);
+    ck_assert_uint_ge(change.bodies.size, LARGE);
+    change_done(&change);
+    change_begin(&change);
+    ck_assert_uint_lt(change.bodies.size, USUAL);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, set_up, tear_down);
@@ -137,4 +172,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, bodies_stand_one_behind_the_other);
     tcase_add_test(tc, the_records_of_entities);
     tcase_add_test(tc, a_change_may_be_given_up);
+    tcase_add_test(tc, a_buffer_goes_from_change_to_change);
+    tcase_add_test(tc, a_large_buffer_is_not_kept);
 }

@@ -81,6 +81,58 @@ static void update(struct entity *e, const char *name, int age)
     store_fixture_update(&f, e, arena_printf(&arena, "\"Name\":\"%s\",\"Age\":%d", name, age).p);
 }
 
+/* What begins above a number, for all numbers there can be, as a walk over all finds it. */
+static void check_beginnings(uint64_t most)
+{
+    struct entity *e = collection_first(people);
+
+    for (uint64_t n = 0; n <= most; n++) {
+        while (e != NULL && e->object_no <= n)
+            e = collection_next(people, e);
+        ck_assert_ptr_eq(collection_above(people, n), e);
+    }
+}
+
+/* From the front, as retention does, and from anywhere. */
+static void remove_some(struct entity **all, size_t *count, size_t how_many)
+{
+    for (; how_many > 0 && *count > 0; how_many--) {
+        size_t at = rng_below(2) == 0 ? 0 : (size_t)rng_below(*count);
+
+        store_fixture_delete(&f, all[at]);
+        if (how_many % 64 == 0)
+            store_fixture_commit(&f);
+        memmove(&all[at], &all[at + 1], (--*count - at) * sizeof(*all));
+    }
+}
+
+START_TEST(beginnings_of_pages)
+{
+    static struct entity *all[8000];
+    uint64_t most = 0;
+    size_t count = 0;
+
+    for (int round = 0; round < 12; round++) {
+        for (size_t n = (size_t)rng_below(600); n > 0; n--) {
+            all[count] = insert("x", 1);
+            most = all[count++]->object_no;
+            if (n % 64 == 0)
+                store_fixture_commit(&f);
+        }
+        check_beginnings(most + 2);
+        remove_some(all, &count, (size_t)rng_below(700));
+        check_beginnings(most + 2);
+        arena_reset(&arena);
+    }
+    remove_some(all, &count, count);
+    check_beginnings(most);
+    insert("y", 1);
+    check_beginnings(most + 10);
+    reload();
+    check_beginnings(most + 10);
+}
+END_TEST
+
 static struct err *try_to_index(size_t count, const char *const *names)
 {
     struct span spans[4];
@@ -604,6 +656,7 @@ END_TEST
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, beginnings_of_pages);
     tcase_add_test(tc, an_empty_one);
     tcase_add_test(tc, entities_are_found_and_counted);
     tcase_add_test(tc, a_change_keeps_the_place);

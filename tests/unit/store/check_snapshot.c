@@ -58,7 +58,7 @@ static void open_copy(struct copy *c)
         c->ids[c->count] = e->id;
         c->versions[c->count++] = e->version;
     }
-    snapshot_walk(&c->snapshot, people, &c->walk);
+    snapshot_walk(&c->snapshot, people, 0, &c->walk);
 }
 
 static void close_copy(struct copy *c)
@@ -95,7 +95,7 @@ static void check_all(struct copy *c)
 {
     struct snapshot_walk walk;
 
-    snapshot_walk(&c->snapshot, people, &walk);
+    snapshot_walk(&c->snapshot, people, 0, &walk);
     for (size_t i = 0; i < c->count; i++)
         check_is(c, snapshot_walk_next(&walk), i);
     ck_assert_ptr_null(snapshot_walk_next(&walk));

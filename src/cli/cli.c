@@ -1,0 +1,138 @@
+/* Printing, and reading what a command is given. Messages quote what others wrote, which a terminal
+ * is not to obey: controls are escaped. */
+#include "cli.h"
+
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { VALUE_BYTES_MOST = 64 << 20, MESSAGE_BYTES = 1 << 16 };
+
+static void say(const char *before, const char *fmt, va_list arguments)
+{
+    char text[MESSAGE_BYTES];
+    int n = vsnprintf(text, sizeof(text), fmt, arguments);
+    struct buf b;
+
+    if (n < 0)
+        return;
+    buf_init(&b, BUF_NO_CAP);
+    buf_add_str(&b, before);
+    text_add_shown(&b, span_of(text, MIN((size_t)n, sizeof(text) - 1)));
+    fprintf(stderr, "%.*s\n", SPAN_FMT(buf_span(&b)));
+    buf_done(&b);
+}
+
+int cli_fail(int status, const char *fmt, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, fmt);
+    say("svc: ", fmt, arguments);
+    va_end(arguments);
+    return status;
+}
+
+int cli_fail_err(int status, struct err *e)
+{
+    (void)cli_fail(status, "%.*s", SPAN_FMT(err_message(e)));
+    err_free(e);
+    return status;
+}
+
+void cli_note(const struct cli *cli, const char *fmt, ...)
+{
+    va_list arguments;
+
+    if (cli->json)
+        return;
+    va_start(arguments, fmt);
+    say("", fmt, arguments);
+    va_end(arguments);
+}
+
+void cli_progress(struct cli *cli, const char *fmt, ...)
+{
+    va_list arguments;
+
+    if (!isatty(STDERR_FILENO))
+        return;
+    if (cli->has_progress)
+        fputs("\r\x1b[K", stderr);
+    cli->has_progress = fmt != NULL;
+    if (fmt == NULL)
+        return;
+    va_start(arguments, fmt);
+    vfprintf(stderr, fmt, arguments);
+    va_end(arguments);
+}
+
+bool cli_print(struct span text)
+{
+    if (text.n > 0 && fwrite(text.p, 1, text.n, stdout) != text.n)
+        return false;
+    return fflush(stdout) == 0;
+}
+
+bool cli_print_line(struct span text)
+{
+    return cli_print(text) && cli_print(SPAN("\n"));
+}
+
+struct span cli_operand(const struct cli *cli, size_t i)
+{
+    return i < cli->args.operand_count ? cli->args.operands[i] : span_of(NULL, 0);
+}
+
+static struct err *read_all(int fd, size_t max_bytes, struct buf *out)
+{
+    for (;;) {
+        char *room = buf_reserve(out, 65536);
+        ssize_t n = read(fd, room, 65536);
+
+        if (n < 0)
+            return ERR(ERR_UNKNOWN, "%s", strerror(errno));
+        buf_commit(out, (size_t)n);
+        if (n == 0)
+            return NULL;
+        if (out->n > max_bytes)
+            return ERR(ERR_UNKNOWN, "it has more than %zu bytes", max_bytes);
+    }
+}
+
+struct err *cli_read_file(struct span path, size_t max_bytes, struct arena *a,
+                          struct span *out_bytes)
+{
+    struct span name = arena_copy(a, path);
+    bool is_standard = span_eq(path, SPAN("-"));
+    int fd = is_standard ? STDIN_FILENO : open(name.p, O_RDONLY | O_CLOEXEC);
+    struct err *e;
+    struct buf b;
+
+    if (fd < 0)
+        return ERR(ERR_UNKNOWN, "%s: %s", name.p, strerror(errno));
+    buf_init_arena(&b, a);
+    e = read_all(fd, max_bytes, &b);
+    if (!is_standard)
+        close(fd);
+    if (e != NULL)
+        return err_prefix(e, "%s: ", is_standard ? "standard input" : name.p);
+    *out_bytes = buf_span(&b);
+    return NULL;
+}
+
+int cli_read_value(struct cli *cli, struct span value, struct span *out_bytes)
+{
+    struct err *e;
+
+    if (!span_starts(value, SPAN("@"))) {
+        *out_bytes = value;
+        return CLI_DONE;
+    }
+    e = cli_read_file(span_sub(value, 1, value.n), VALUE_BYTES_MOST, cli->arena, out_bytes);
+    return e != NULL ? cli_fail_err(CLI_MISUSE, e) : CLI_DONE;
+}

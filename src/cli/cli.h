@@ -1,0 +1,47 @@
+/* What every command gets: the words it was given, the server, and how to print. A command returns
+ * its exit status, and has said what was wrong. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "base/json.h"
+#include "cli/args.h"
+#include "cli/table.h"
+
+enum { CLI_DONE, CLI_REFUSED, CLI_MISUSE, CLI_NOT_REACHED };
+
+struct client;
+
+struct cli {
+    struct args args;
+    struct arena *arena; /* of the command, to its end */
+    struct client *client;
+    struct look look; /* of standard output */
+    bool json;
+    bool has_progress; /* such a line stands there */
+};
+
+/* Prints `svc: <message>`, controls escaped, to standard error; returns the status. */
+int cli_fail(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The same for an error, which it frees. */
+int cli_fail_err(int status, struct err *e);
+/* A note for people on standard error; nothing with --json. */
+void cli_note(const struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* How far a long work is: one line that is written over, only where standard error is a terminal.
+ * With NULL the line is taken away. */
+void cli_progress(struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* To standard output; false once it is closed or full: the command ends then. */
+bool cli_print(struct span text);
+/* With a line feed behind it. */
+bool cli_print_line(struct span text);
+
+/* Operand i; the absent span when there is none. */
+struct span cli_operand(const struct cli *cli, size_t i);
+/* The value of --data or a secret: what stands there, of @FILE the file's bytes, of @- those of
+ * standard input. A misuse has been told. */
+int cli_read_value(struct cli *cli, struct span value, struct span *out_bytes);
+/* A whole file, at most max_bytes; the path `-` is standard input. The error names it. */
+struct err *cli_read_file(struct span path, size_t max_bytes, struct arena *a,
+                          struct span *out_bytes) MUST_USE;
+
+#endif

@@ -1,0 +1,59 @@
+/* Requests to the server, one at a time. What it refuses is told in its own words. */
+#ifndef CLI_CLIENT_H
+#define CLI_CLIENT_H
+
+#include "cli.h"
+#include "settings.h"
+
+#include <curl/curl.h>
+
+struct client *client_new(const struct settings *settings, struct arena *a);
+/* NULL is allowed. */
+void client_free(struct client *client);
+
+struct ask {
+    const char *method;
+    struct span target;       /* below the base path */
+    struct span body;         /* absent: none */
+    struct span content_type; /* absent: application/json */
+    bool minimal;             /* an answer without entities will do */
+};
+
+struct answer {
+    int status;
+    struct span body, info, pager, content_type;
+    struct json_value json; /* absent: the body is no JSON */
+};
+
+/* CLI_DONE: it was answered, however. */
+int client_send(struct cli *cli, const struct ask *ask, struct answer *out);
+/* CLI_DONE: 2xx. Everything else has been told. */
+int client_ask(struct cli *cli, const struct ask *ask, struct answer *out);
+/* Tells what an answer that is not 2xx says; returns CLI_REFUSED. */
+int client_refuse(struct cli *cli, const struct answer *answer);
+/* The words of such an answer, in the arena. */
+struct span client_words(struct cli *cli, const struct answer *answer);
+
+struct entities {
+    struct json_value *items;
+    size_t count;
+};
+
+/* All that a GET finds, page by page. The target has conditions, or `_`. */
+int client_get_all(struct cli *cli, struct span target, struct entities *out);
+/* One entity, or CLI_REFUSED with a word that there is none. */
+int client_get_one(struct cli *cli, struct span target, const char *what, struct span name,
+                   struct json_value *out_entity);
+
+/* A text member; the absent span when it is null or not there. */
+struct span client_text(struct cli *cli, struct json_value entity, const char *name);
+
+/* For streams: a handle set up for a GET of the target, with the key, whose header fields are
+ * *out_fields. The caller frees both. */
+CURL *client_handle(struct cli *cli, struct span target, struct curl_slist **out_fields);
+/* The server's address for messages. */
+struct span client_address(const struct cli *cli);
+/* An entry more; aborts when there is no memory. */
+void client_add_field(struct curl_slist **fields, const char *text);
+
+#endif

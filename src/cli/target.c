@@ -1,0 +1,137 @@
+/* Conditions are put together from what people give: an Id, a label, a time. Values are encoded
+ * whole, so that no label can become a condition of its own. */
+#include "cli/target.h"
+
+#include "base/datetime.h"
+#include "base/text.h"
+
+static const struct span none = {NULL, 0};
+
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~' || c == ':';
+}
+
+static void add_encoded(struct buf *b, char c)
+{
+    buf_printf(b, "%%%02X", (unsigned char)c);
+}
+
+void target_add_value(struct buf *b, struct span text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        if (is_plain(text.p[i]))
+            buf_add_char(b, text.p[i]);
+        else
+            add_encoded(b, text.p[i]);
+    }
+}
+
+void target_add_typed(struct buf *b, struct span text)
+{
+    if (!span_starts(text, SPAN("/")))
+        buf_add_char(b, '/');
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+
+        if (c > ' ' && c < 0x7f && c != '"' && c != '#')
+            buf_add_char(b, text.p[i]);
+        else
+            add_encoded(b, text.p[i]);
+    }
+}
+
+bool target_is_id(struct span text)
+{
+    if (text.n != 36)
+        return false;
+    for (size_t i = 0; i < text.n; i++) {
+        bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+        if (is_dash ? text.p[i] != '-' : text_hex_value(text.p[i]) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* In quotes, so that a label of digits is a text: conditions read literals. */
+void target_add_named(struct buf *b, struct span resource, struct span property, struct span text)
+{
+    buf_printf(b, "/%.*s/", SPAN_FMT(resource));
+    if (target_is_id(text)) {
+        buf_add_str(b, "Id=");
+        buf_add(b, text);
+        return;
+    }
+    buf_printf(b, "%.*s='", SPAN_FMT(property));
+    target_add_value(b, text);
+    buf_add_char(b, '\'');
+}
+
+void target_split_selector(struct span selector, struct span *out_resource,
+                           struct span *out_conditions)
+{
+    if (span_starts(selector, SPAN("/")))
+        selector = span_sub(selector, 1, selector.n);
+    *out_resource = span_split(&selector, '/');
+    *out_conditions = selector.n == 0 || span_eq(selector, SPAN("_")) ? none : selector;
+}
+
+bool target_means(struct span typed, struct span full_name)
+{
+    struct span end;
+
+    if (span_eq(typed, SPAN("*")))
+        return true;
+    if (span_ends(typed, SPAN(".*"))) {
+        struct span space = span_sub(typed, 0, typed.n - 1); /* with its dot */
+
+        return span_istarts(full_name, space) &&
+               span_find_char(full_name, '.', space.n) == full_name.n;
+    }
+    if (typed.n > full_name.n || typed.n == 0)
+        return false;
+    end = span_sub(full_name, full_name.n - typed.n, full_name.n);
+    return span_ieq(typed, end) &&
+           (end.n == full_name.n || full_name.p[full_name.n - end.n - 1] == '.');
+}
+
+/* Seconds of `90s`, `5m`, `2h`, `3d`. */
+static bool read_span_of_time(struct span text, int64_t *out_s)
+{
+    static const struct {
+        char unit;
+        int64_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    uint64_t count;
+
+    if (text.n < 2 || !span_to_u64(span_sub(text, 0, text.n - 1), &count) || count > 36500)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        if (text.p[text.n - 1] != units[i].unit)
+            continue;
+        *out_s = (int64_t)count * units[i].seconds;
+        return true;
+    }
+    return false;
+}
+
+struct err *target_add_time(struct buf *b, const char *what, struct span text, int64_t now_ns,
+                            bool ahead)
+{
+    struct instant at;
+    int64_t seconds;
+
+    if (read_span_of_time(text, &seconds)) {
+        datetime_add(b, now_ns + (ahead ? seconds : -seconds) * INT64_C(1000000000));
+        return NULL;
+    }
+    if (!datetime_parse(text, &at))
+        return ERR(ERR_UNKNOWN,
+                   "%s: '%.*s' is no time; write 2026-01-31, 2026-01-31T12:00:00Z, or 90s, 5m, 2h, "
+                   "3d %s",
+                   what, SPAN_FMT(text), ahead ? "from now" : "ago");
+    buf_add(b, text);
+    return NULL;
+}
