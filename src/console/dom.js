@@ -100,9 +100,9 @@ export function sparkline(attempts) {
   return picture;
 }
 
-export function table(label, columns, rows) {
+export function table(label, columns, rows, kind) {
   return h("div", { class: "scroll", role: "region", "aria-label": label, tabindex: 0 },
-    h("table", {},
+    h("table", { class: kind },
       h("thead", {}, h("tr", {}, columns.map((c) => h("th", { scope: "col", class: c.startsWith("#") ? "n" : null }, c.replace("#", ""))))),
       h("tbody", {}, rows)));
 }

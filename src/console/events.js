@@ -1,5 +1,5 @@
 /* Events: as they are raised, one of them with who got it, and a form that raises one. */
-import { ask, can, follow_quietly, get, of_kind, one, properties_of, quoted, uri } from "./api.js";
+import { ask, can, follow_quietly, get, of_kind, one, parse_exactly, properties_of, quoted, uri } from "./api.js";
 import { attempt, badge, button, code, empty, facts, field, fill, form, h, head, json, link, live_mark, number, problem, table, td, time, toast } from "./dom.js";
 import { sample_of } from "./sample.js";
 
@@ -81,7 +81,7 @@ async function got_it(e, signal) {
   const rows = await Promise.all(found.map(async (d) => h("tr", {}, td("long", link(await label_of(d.WebhookId, signal), `#/webhook/${d.WebhookId}`)), td("tight", badge(d.State)),
     td("n", d.Attempts), td("tight", time(d.NextAttemptTime)), td("long small", d.LastError || "–"),
     td("tight", can("Svc.Explain", "POST") && link("Why", `#/explain?webhook=${d.WebhookId}&event=${e.Id}`)))));
-  return [table("Deliveries", ["Webhook", "State", "#Attempts", "Next attempt", "Last error", ""], rows), found.next && h("p", { class: "quiet" }, `The first ${page_length} are shown.`)];
+  return [table("Deliveries", ["Webhook", "State", "#Attempts", "Next attempt", "Last error", "Why"], rows), found.next && h("p", { class: "quiet" }, `The first ${page_length} are shown.`)];
 }
 
 /* Of webhooks that look at the same event resource, and were not meant. */
@@ -93,7 +93,7 @@ async function why_not(e, place, signal) {
     return h("tr", {}, td("long", link(w.Label || w.Destination, `#/webhook/${w.Id}`)), td("long", said[0]?.Reason || "–"), td("tight", link("Look", `#/explain?webhook=${w.Id}&event=${e.Id}`)));
   }));
   const shown = rows.filter(Boolean);
-  fill(place, shown.length ? table("Webhooks that did not get it", ["Webhook", "Why not", ""], shown) : h("p", { class: "quiet" }, "Of the first 20 webhooks on this event, none."));
+  fill(place, shown.length ? table("Webhooks that did not get it", ["Webhook", "Why not", "Explained"], shown) : h("p", { class: "quiet" }, "Of the first 20 webhooks on this event, none."));
 }
 
 export async function show_one(view) {
@@ -123,7 +123,7 @@ function input_for(p) {
 function read(p, text) {
   if (p.Type === "string" || p.Type === "datetime") return text;
   try {
-    return JSON.parse(text);
+    return parse_exactly(text);
   } catch {
     throw new Error(`${p.Name}: '${text}' is no ${p.Type}.`);
   }
@@ -143,7 +143,7 @@ function form_of(properties, start) {
 
 function text_form(start) {
   const input = h("textarea", { value: json(start) });
-  return { nodes: [field("Payload, as JSON", input)], value: () => JSON.parse(input.value) };
+  return { nodes: [field("Payload, as JSON", input)], value: () => parse_exactly(input.value) };
 }
 
 export async function show_raise(view) {

@@ -1,5 +1,5 @@
 /* A selector beside a stored event: each condition with the value that it met. */
-import { ask, can, get, one, of_kind, quoted } from "./api.js";
+import { ask, can, get, of_kind, one, parse_exactly, quoted } from "./api.js";
 import { button, empty, field, fill, h, head, json, link, problem, table, td } from "./dom.js";
 
 const hook = "Svc.Admin.Webhook";
@@ -41,7 +41,7 @@ export async function show(view) {
     }
     try {
       const subject = picked && payload.value === json(picked.Payload) ? { EventId: picked.Id } :
-        { Resource: picked?.Resource || /^\/([^/]*)/.exec(selector.value)?.[1], Payload: JSON.parse(payload.value) };
+        { Resource: picked?.Resource || /^\/([^/]*)/.exec(selector.value)?.[1], Payload: parse_exactly(payload.value) };
       const said = await ask("POST", "/Svc.Explain", { body: { EventSelector: selector.value.trim(), ...subject }, signal: asking.signal });
       fill(result, judged(said));
     } catch (error) {

@@ -44,7 +44,7 @@ export async function show(view) {
     });
   }, "lose");
   view.root.append(head("Keys", h("span", { class: "spring" }), can(keys, "POST") ? button("Make a key", () => making(view), "main") : ""),
-    found.length ? table("Keys", ["Name", "Tenant", "Rights", "Expires", "Last used", "Made by", ""], found.map((k) => h("tr", {},
+    found.length ? table("Keys", ["Name", "Tenant", "Rights", "Expires", "Last used", "Made by", "Do"], found.map((k) => h("tr", {},
       td("tight", k.Name), td("tight", k.Tenant || "–"), td("long small", rights(k).map((r) => h("span", { class: "two" }, r))), td("tight", time(k.ExpiresAt)),
       td("tight", time(k.LastUsedTime)), td("tight", k.CreatedBy || "configuration"), td("tight", can(keys, "DELETE") && k.CreatedBy && withdraw(k))))) :
       empty("There is no key.", "Without RequireApiKey in the configuration, requests need none."));

@@ -9,12 +9,18 @@ const columns = ["Webhook", "State", "Since", "Last 64 attempts", "#Success", "#
 
 export async function attempts_of(id, signal) {
   if (!can(log)) return [];
-  const found = await get(log, [`WebhookId=${id}`], { offset: -spark_length, select: "IsSuccess,DurationMs,Time,ObjectNo" }, signal);
+  const found = await get(log, [`WebhookId=${id}`], { offset: -spark_length, select: "IsSuccess,DurationMs,Error,ObjectNo" }, signal);
   found.next = undefined;
   return found;
 }
 
-export const success = (status) => (status.RecentAttempts ? `${Math.floor(status.SuccessRate * 100)} %` : "–");
+/* The server counts from its start on, the log goes further back. */
+export function success(status, attempts = []) {
+  if (attempts.length) return `${Math.floor(100 * attempts.filter((a) => a.IsSuccess).length / attempts.length)} %`;
+  return status.RecentAttempts ? `${Math.floor(status.SuccessRate * 100)} %` : "–";
+}
+
+export const last_error = (attempts) => attempts.findLast((a) => !a.IsSuccess)?.Error;
 
 export function row_cells(webhook, attempts) {
   const s = webhook.Status;
@@ -23,10 +29,10 @@ export function row_cells(webhook, attempts) {
     td("tight", badge(s.State, s.Reason)),
     td("tight", s.FailingSince ? time(s.FailingSince) : "–"),
     td("", sparkline(attempts)),
-    td("n", success(s)),
+    td("n", success(s, attempts)),
     td("n", number(s.Pending + s.InFlight + s.Waiting)),
     td("tight", time(s.NextAttemptTime)),
-    td("long small", webhook.ErrorMessage || s.LastError || (s.State === "Active" ? "–" : s.Reason)),
+    td("long small", webhook.ErrorMessage || s.LastError || last_error(attempts) || "–"),
   ];
 }
 
@@ -71,6 +77,7 @@ export async function show(view) {
       list(["Status.State=Failing"], {}, view.signal), list(["Status.State=HeldBack"], {}, view.signal),
       list(["Status.State!=Failing", "Status.State!=HeldBack"], {}, view.signal)]);
     const ill = [...failing, ...held];
+    const focused = place.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     known.clear();
     fill(numbers, counts);
     if (!ill.length && !others.length) {
@@ -78,10 +85,11 @@ export async function show(view) {
       return;
     }
     fill(place, h("h2", {}, "Needs attention"),
-      ill.length ? table("Webhooks that need attention", columns, ill.map(draw)) : empty("Nothing fails.", "Every receiver has taken what was sent to it last."),
+      ill.length ? table("Webhooks that need attention", columns, ill.map(draw), "wide") : empty("Nothing fails.", "Every receiver has taken what was sent to it last."),
       failing.next && h("p", {}, link("All that fail", "#/webhooks?state=Failing")),
-      others.length > 0 && [h("h2", {}, "Others"), table("Other webhooks", columns, others.map(draw))],
+      others.length > 0 && [h("h2", {}, "Others"), table("Other webhooks", columns, others.map(draw), "wide")],
       others.next && h("p", {}, link("All webhooks", "#/webhooks")));
+    if (focused) [...place.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
   };
   await read();
   fill(view.root, head("Overview", h("span", { class: "spring" }), mark), numbers, place);
@@ -89,23 +97,30 @@ export async function show(view) {
   else mark.hidden = true;
 }
 
-/* What has come within a second is looked at together. Where a webhook comes to another part of the page, or a new
- * one has appeared, all of it is read anew. */
+/* Rows are looked at a second after something has come. The whole page, with webhooks that are not on it and the numbers
+ * above, follows at a pace that leaves the server a twentieth of its time to it at most. */
+const whole_least_ms = 4000, whole_most_ms = 60000, share = 20;
+const is_ill = (webhook) => ["Failing", "HeldBack"].includes(webhook.Status.State);
+
 async function watch(view, mark, known, read) {
-  let touched = new Set(), due = null;
+  let touched = new Set(), due = null, whole = null, pause = whole_least_ms;
+  const read_soon = () => {
+    whole ??= setTimeout(async () => {
+      const began = performance.now();
+      await read().catch(() => mark.show("lost"));
+      pause = Math.min(whole_most_ms, Math.max(whole_least_ms, share * (performance.now() - began)));
+      whole = null;
+    }, pause);
+  };
   const look = async () => {
     const ids = [...touched];
     touched = new Set();
     due = null;
-    const strangers = ids.filter((id) => !known.has(id));
-    if (strangers.length || ids.length > page_length) {
-      await read();
-      return;
-    }
-    for (const id of ids) {
+    read_soon();
+    for (const id of ids.filter((one) => known.has(one))) {
       const [webhook] = await get(hook, [`Id=${id}`], { add: "Status", select: members }, view.signal);
       const line = known.get(id);
-      if (!webhook || !line || (webhook.Status.State === "Failing") !== (line.webhook.Status.State === "Failing")) {
+      if (!webhook || !line || is_ill(webhook) !== is_ill(line.webhook)) {
         await read();
         return;
       }
@@ -127,5 +142,8 @@ async function watch(view, mark, known, read) {
       due ??= setTimeout(() => look().catch(() => mark.show("lost")), 1000);
     },
   }, view.signal);
-  view.signal.addEventListener("abort", () => clearTimeout(due));
+  view.signal.addEventListener("abort", () => {
+    clearTimeout(due);
+    clearTimeout(whole);
+  });
 }

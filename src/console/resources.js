@@ -1,5 +1,5 @@
 /* What the application declares, and declaring more. */
-import { ask, can, change, get, one, remove, uri } from "./api.js";
+import { ask, can, change, get, load_rights, one, remove, uri } from "./api.js";
 import { attempt, button, confirmed, empty, field, form, h, head, json, link, table, td, toast } from "./dom.js";
 
 const declared = "Svc.Admin.Resource";
@@ -25,9 +25,9 @@ function declaring(view) {
   view.root.append(head("Declare a resource"), h("p", { class: "quiet" }, "One declaration, or several in an array that may refer to each other. An entity resource has Properties: Name, Type, Required, Description; its Events name what its changes raise."),
     form([field("Declaration, as JSON", text)], "Declare", async () => {
       await ask("POST", uri(declared), { body: JSON.parse(text.value) });
-      toast("Declared. Pages know it after the next look.");
+      await load_rights();
+      toast("Declared");
       location.hash = "#/resources";
-      location.reload();
     }));
 }
 
@@ -45,8 +45,8 @@ export async function show_one(view) {
     if (!await confirmed(`Remove ${r.Name}?`, "Webhooks that need it are paused. A resource that holds entities is refused here.", "Remove")) return;
     await attempt(async () => {
       await remove(declared, r.Id);
+      await load_rights();
       location.hash = "#/resources";
-      location.reload();
     });
   }, "lose") : ""));
   if (text.readOnly) view.root.append(h("p", { class: "quiet" }, r.IsReadOnly ? "It is the configuration's, and changed there only." : "Your key may not change it."), field("Declaration", text));

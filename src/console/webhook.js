@@ -1,10 +1,10 @@
 /* One webhook: how it is doing, its attempts as they are made, what waits, and what one does with it. */
-import { ask, can, change, count, follow_quietly, get, one, properties_of, remove, uri } from "./api.js";
+import { ask, can, change, count, follow_quietly, get, one, parse_exactly, properties_of, remove, uri } from "./api.js";
 import {
   attempt, badge, button, confirmed, copy_button, dialog, duration, empty, facts, field, fill, form, h, head, json, link,
   live_mark, number, outcome, problem, spark_length, sparkline, table, td, time, toast,
 } from "./dom.js";
-import { success } from "./overview.js";
+import { last_error, success } from "./overview.js";
 import { parse_selector, sample_for } from "./sample.js";
 import { verification } from "./verify.js";
 import { webhook_form } from "./webhooks.js";
@@ -42,7 +42,7 @@ async function send_test(w) {
     h("p", {}, "An event for this webhook alone, through its selector, headers and signature. The example is made from the selector and the declared properties."),
     form([field("Payload of ", text), h("code", {}, w.EventSelector)], "Send", async () => {
       const [event] = await ask("POST", uri("Svc.Event"), {
-        body: { Resource: parse_selector(w.EventSelector).event, Payload: JSON.parse(text.value), WebhookId: w.Id },
+        body: { Resource: parse_selector(w.EventSelector).event, Payload: parse_exactly(text.value), WebhookId: w.Id },
       });
       if (!event.Webhooks) throw new Error("The selector does not match this payload, so nothing is sent.");
       close();
@@ -128,10 +128,10 @@ function status_of(w, attempts) {
   return h("div", {}, w.ErrorMessage && h("div", { class: "note" }, w.ErrorMessage),
     facts([["State", [badge(s.State), " ", s.Reason]], ["Failing since", s.FailingSince && time(s.FailingSince)],
       ["Held back until", s.HeldBackUntil && time(s.HeldBackUntil)],
-      ["Last 64 attempts", [sparkline(attempts), `${success(s)} of ${s.RecentAttempts} succeeded since the start of the server`]],
+      ["Last 64 attempts", [sparkline(attempts), `${success(s, attempts)} succeeded`]],
       ["Queue", `${number(s.Pending)} pending, ${number(s.InFlight)} in flight, ${number(s.Waiting)} waiting`],
       ["Next attempt", time(s.NextAttemptTime)], ["Last success", time(s.LastSuccessTime)],
-      ["Last error", s.LastError && h("span", {}, s.LastError, " (", time(s.LastFailureTime), ")")]]));
+      ["Last error", s.LastError ? h("span", {}, s.LastError, " (", time(s.LastFailureTime), ")") : last_error(attempts)]]));
 }
 
 function details_of(w) {
@@ -158,7 +158,7 @@ async function queue(view, w) {
   const select = h("select", { "aria-label": "State" }, ["", "Pending", "Waiting", "InFlight", "Dead", "Aborted", "Delivered"].map((s) => h("option", { value: s }, s || "any state")));
   const look = async () => {
     const found = await get(delivery, [`WebhookId=${w.Id}`, select.value && `State=${select.value}`], { limit: 25 }, view.signal);
-    fill(place, found.length ? table("Deliveries", ["Event", "State", "#Attempts", "Next attempt", "Last error", ""], found.map(queue_row)) : empty("None.", "No delivery of this webhook is in that state."),
+    fill(place, found.length ? table("Deliveries", ["Event", "State", "#Attempts", "Next attempt", "Last error", "Do"], found.map(queue_row)) : empty("None.", "No delivery of this webhook is in that state."),
       found.next && h("p", { class: "quiet" }, "The first 25 are shown."));
   };
   select.value = w.Status.Waiting ? "Waiting" : w.Status.Pending ? "Pending" : "Dead";
