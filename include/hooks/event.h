@@ -15,13 +15,15 @@ struct webhook;
  * There while the process remembers one of them, or a request on behalf of one is evaluated. */
 struct event_chain;
 
-struct event_tenant;
+struct event_group;
 
 struct event {
     struct stored stored;
-    struct list_link order;      /* of the events that are kept, by object_no */
-    struct list_link of_tenant;  /* the same, among those of its tenant */
-    struct event_tenant *tenant; /* NULL: none */
+    struct list_link order;     /* of the events that are kept, by object_no */
+    struct list_link of_tenant; /* the same, among those of its tenant */
+    struct list_link of_client; /* the same, among those of its client's Id */
+    struct event_group *tenant; /* NULL: none */
+    struct event_group *client; /* those of the same ClientId; NULL: it has none */
     struct uuid id;
     uint64_t object_no;
     int64_t time_unix_ns;
@@ -52,6 +54,7 @@ struct event_draft {
     struct span content_type;   /* binary only */
     const struct webhook *only; /* the one webhook that may match; NULL: all */
     struct span tenant;         /* empty: none */
+    struct span client_id;      /* empty: none */
     uint8_t depth;
     struct event_chain *chain; /* of the event that caused it in this process; NULL: none */
 };
@@ -83,8 +86,12 @@ struct event *events_after(const struct events *e, uint64_t object_no);
 /* Those of one tenant, in the same order. */
 struct event *events_first_of(const struct events *e, struct span tenant);
 struct event *events_next_of(const struct event *event);
+/* Those of one ClientId, in the same order. */
+struct event *events_first_of_client(const struct events *e, struct span client_id);
+struct event *events_next_of_client(const struct event *event);
 /* Empty: none. */
 struct span event_tenant_name(const struct event *event);
+struct span event_client_id(const struct event *event);
 uint64_t events_version(const struct events *e);
 /* For deliveries: refers to an event, known or still to come; releases it. */
 struct event *event_ref(struct events *e, uint64_t object_no);
@@ -97,7 +104,7 @@ void event_chain_unref(struct event_chain *chain);
 struct payloads *events_payloads(struct events *e);
 /* Appends the event as the JSON text of a Svc.Event entity: Id, Resource, Time, ContentType,
  * Payload (an array of entities; base64 text for a binary one; null when the journal cannot be
- * read, which is logged), Tenant, Webhooks, ObjectNo. */
+ * read, which is logged), ClientId, Tenant, Webhooks, ObjectNo. */
 void event_add_json(struct events *e, struct event *event, struct buf *b);
 /* No longer keeps this event: adds the record to a change. What deliveries still need stays. */
 void event_forget(struct change *change, const struct event *event);

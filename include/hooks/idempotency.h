@@ -1,5 +1,5 @@
 /* Tells an event that is raised again from a new one (docs/specification.md, section 7,
- * "Svc.Event"; docs/design/decisions.md, "Repeated events"): by its own Id, or by the request's
+ * "Svc.Event"; docs/design/decisions.md, "Repeated events"): by its ClientId, or by the request's
  * Idempotency-Key and its place in the request. Either is kept, together with what was sent, as
  * digests: store/once.h. */
 #ifndef HOOKS_IDEMPOTENCY_H
@@ -8,7 +8,6 @@
 #include "base/map.h"
 #include "store/record.h"
 
-struct json_value;
 struct call;
 struct once;
 
@@ -17,6 +16,15 @@ struct idempotency_name {
     bool is_given; /* false: every such event is a new one */
     uint8_t key[RECORD_ONCE_KEY_BYTES];
     uint8_t body[RECORD_ONCE_BODY_BYTES];
+    struct span resource; /* as it was asked for; absent: `body` covers it */
+};
+
+/* What a client sent of one event, as it stood there; each may be absent. */
+struct idempotency_event {
+    struct span client_id;
+    struct span resource, tenant, webhook;
+    struct span content_type; /* of bytes */
+    struct span payload;
 };
 
 /* Of one request. */
@@ -33,11 +41,10 @@ struct err *idempotency_init(struct idempotency *r, const struct once *once,
                              struct call *call) MUST_USE;
 void idempotency_done(struct idempotency *r);
 
-/* `event` is the object that describes the event, its Id a string if it has one; absent when the
- * request's body is the payload itself. ERR_INVALID_ENTITY: the Id is no key, or comes on top of
- * the request's. */
-struct err *idempotency_name(const struct idempotency *r, struct json_value event, size_t place,
-                             struct idempotency_name *out_name) MUST_USE;
+/* ERR_INVALID_ENTITY: the ClientId is no key, or comes on top of the request's. What the name
+ * refers to is the event's. */
+struct err *idempotency_name(const struct idempotency *r, const struct idempotency_event *event,
+                             size_t place, struct idempotency_name *out_name) MUST_USE;
 /* What the event of this name was answered, NULL when it is a new one. This request's answer then
  * waits for the disk as that one does. ERR_CONFLICT: something else was sent under the name. */
 struct err *idempotency_find(const struct idempotency *r, const struct idempotency_name *name,

@@ -29,6 +29,10 @@ enum retry_verdict {
     RETRY_GONE       /* 410: as dead, and the webhook pauses */
 };
 
+/* Is this our own refusal of a local request, which would be the same next time? 4xx but for what
+ * may pass: 409, 412 and 429. */
+bool retry_is_refusal(int status);
+
 struct retry_decision {
     enum retry_verdict verdict;
     int64_t at_unix_ns;        /* RETRY_LATER: not before this */

@@ -10,6 +10,11 @@
  * whsk_: 32-byte seed or 64-byte key). The message never repeats the secret. */
 struct err *sign_check_secret(struct span secret) MUST_USE;
 
+/* A new secret of the same kind as `like`: `whsec_` with 32 random bytes, or `whsk_` with the seed
+ * and the public key of an ed25519 pair; absent: `whsec_`. In the arena. ERR_UNKNOWN when libcrypto
+ * fails. */
+struct err *sign_make_secret(struct span like, struct arena *a, struct span *out_secret) MUST_USE;
+
 /* Keys that are ready to sign with. Their bytes are wiped in the end. */
 struct signer;
 /* Of secrets that have passed sign_check_secret. ERR_UNKNOWN when libcrypto fails. */

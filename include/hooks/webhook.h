@@ -15,11 +15,14 @@ struct call;
 struct change;
 struct draft;
 struct entity;
+struct enumeration;
 struct fetch_header;
 struct hooks;
 struct lane;
 struct resource;
 struct resources;
+struct scope;
+struct scopes;
 struct shape;
 struct share;
 struct uri;
@@ -34,20 +37,36 @@ struct webhook_target {
 };
 enum { WEBHOOK_TARGETS_MOST = 2 };
 
+/* What events are found by: a selector of one resource, or a part of a pattern that the webhook's
+ * owner may read. */
+struct webhook_entry {
+    struct matcher_entry entry; /* in a matcher, unless the webhook is paused */
+    struct list_link link;      /* in the resource's referrers */
+    struct webhook *webhook;
+    struct resource *resource; /* NULL: it has a scope */
+    struct scope *scope;
+    bool is_filtered; /* the owner's right is asked for with each event */
+};
+enum { WEBHOOK_SELECTORS_MOST = 64 };
+
 /* Derived from the stored entity; small, because there may be a million. What only an attempt needs
  * is read from the entity's text when it is made (webhook_read). */
 struct webhook {
-    struct matcher_entry entry; /* in its event resource's matcher, unless paused or detached */
-    struct list_link link;      /* in that resource's referrers, or among those detached */
-    struct list_link owned;     /* in its owner's list */
+    struct webhook_entry one;      /* most have a single entry */
+    struct webhook_entry *entries; /* that one, or several of their own */
+    uint32_t entry_count;          /* 0: it is detached, or paused and has patterns only */
+    bool is_attached;              /* false: some resource that it needs is not there */
+    bool has_patterns;
+    uint64_t event_seen;    /* the event that it was last found for */
+    struct list_link link;  /* among those detached */
+    struct list_link owned; /* in its owner's list */
     struct webhook_owner *owner;
     struct entity *entity;
-    struct resource *event_resource; /* NULL: detached, some resource that it needs is not there */
-    struct webhook_target *targets;  /* WEBHOOK_TARGETS_MOST, or NULL when all is remote */
-    struct lane *lane;               /* its deliveries; NULL while it has none */
-    struct account *account;         /* its tenant's, else its owner's */
-    struct share *share;             /* of the deliveries, its account's */
-    uint64_t change_no;              /* a change, and the deliveries that are counted for it */
+    struct webhook_target *targets; /* WEBHOOK_TARGETS_MOST, or NULL when all is remote */
+    struct lane *lane;              /* its deliveries; NULL while it has none */
+    struct account *account;        /* its tenant's, else its owner's */
+    struct share *share;            /* of the deliveries, its account's */
+    uint64_t change_no;             /* a change, and the deliveries that are counted for it */
     uint32_t change_deliveries;
     bool is_paused;
     bool holds_secrets; /* its text may: it is to be masked */
@@ -57,6 +76,13 @@ struct webhooks;
 struct webhooks *webhooks_new(struct hooks *hooks);
 void webhooks_free(struct webhooks *w);
 struct webhook *webhook_find(const struct webhooks *w, const struct uuid *id);
+/* Those of them that have patterns. */
+struct scopes *webhooks_scopes(const struct webhooks *w);
+/* Is there a selector, of one that is not paused, that covers this resource? */
+bool webhook_selects(const struct webhook *w, const struct resource *event);
+/* The texts of its selectors, and in *out_member the member that they are in; in the arena. */
+size_t webhook_selectors(struct json_value webhook, struct arena *a, struct span **out_texts,
+                         struct span *out_member);
 
 /* The resource is about to change or to go: everything that refers to it is detached, and matches
  * nothing until webhooks_settle has looked at it again. */
@@ -95,6 +121,24 @@ struct err *webhook_check_accounts(const struct call *call) MUST_USE;
  * ERR_INVALID_ENTITY names them. */
 struct err *webhook_check_kept(bool are_own, bool leads_elsewhere, struct span kept) MUST_USE;
 
+/* The values of its property Format. */
+enum webhook_format { WEBHOOK_ARRAY, WEBHOOK_STANDARD, WEBHOOK_FORMAT_COUNT };
+extern const struct enumeration webhook_format_names;
+
+#define WEBHOOK_SIGNS_ALWAYS INT64_MAX
+/* One of the member Secrets of its Signing. */
+struct webhook_secret {
+    struct span text;
+    int64_t expires_unix_ns; /* it does not sign from then on; or WEBHOOK_SIGNS_ALWAYS */
+};
+/* Reads a stored Signing, which may be null. Texts live in the arena. */
+size_t webhook_secrets(struct json_value signing, struct arena *a,
+                       struct webhook_secret **out_secrets);
+/* Has the request made secrets, which are shown in its answer and never again? */
+bool webhook_made_secrets(const struct call *call);
+/* Appends a stored webhook as the answer to that request shows it. */
+void webhook_add_answer(struct call *call, struct span json, struct buf *b);
+
 /* What an attempt needs. Spans live in the arena. */
 struct webhook_settings {
     struct span method;
@@ -115,8 +159,9 @@ struct webhook_settings {
     double rate_per_second; /* 0: none */
     bool ordered;
     double disable_after_days;
-    struct span *secrets;
+    struct webhook_secret *secrets;
     size_t secret_count;
+    bool is_standard; /* Format is StandardWebhooks */
 };
 struct err *webhook_read(const struct webhook *w, struct arena *a,
                          struct webhook_settings *out_settings) MUST_USE;

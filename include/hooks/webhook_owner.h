@@ -18,6 +18,9 @@ struct webhook_owner {
     struct span tenant;   /* empty: none */
     struct span name;     /* empty: made when no key was required */
     struct span identity; /* access_add_identity; empty: stored by a version that kept names only */
+    /* What was asked last: may it have the events of this resource? NULL: nothing was. */
+    const struct resource *asked;
+    bool reads;
 };
 
 struct webhook_owners *webhook_owners_new(void);
@@ -38,6 +41,9 @@ struct err *webhook_owner_key(const struct webhook_owner *owner, const struct ac
 /* Is it this key, whether keys are required or not? NULL is nobody. */
 bool webhook_owner_is(const struct webhook_owner *owner, const struct access *access,
                       const struct access_key *key);
+/* The same as webhook_owner_check, remembered for the events that follow. */
+bool webhook_owner_reads(struct webhook_owner *owner, const struct access *access,
+                         const struct resource *event);
 /* May its webhooks have the events of this resource? ERR_NOT_AUTHORIZED says why not: the key is
  * gone, or may not GET it. */
 struct err *webhook_owner_check(const struct webhook_owner *owner, const struct access *access,

@@ -118,6 +118,11 @@ struct err *access_sign_in(const struct access *access, struct span authorizatio
 bool access_allows(const struct access_key *key, struct span resource, enum method method);
 /* May the key GET whatever there is, and will be? NULL key: it may. */
 bool access_reads_all(const struct access_key *key);
+/* The parts of a pattern, `shop.*` or `*`, that the key may GET, whether there is such a resource
+ * or not: the pattern itself when it may GET all of it, else patterns and names, folded, in the
+ * arena. NULL key: the pattern. */
+void access_narrow(const struct access_key *key, struct span pattern, struct arena *a,
+                   struct span **out_parts, size_t *out_count);
 /* The methods out of `methods` that the key may use on the resource. */
 unsigned access_methods(const struct access_key *key, struct span resource, unsigned methods);
 /* The first pattern of `granted` for which `key` lacks a method; the absent span: it has them all.

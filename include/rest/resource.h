@@ -75,6 +75,9 @@ struct resource_ops {
     /* Appends what the answer to a POST shows of an entity that it stored, whatever the client
      * prefers: what is shown but once. */
     void (*answer)(struct call *call, struct span json, struct buf *b);
+    /* Has the request, whatever its method, made what is shown but once? Only then `answer` is
+     * asked, also for a key that may not GET the resource. NULL: each POST has. */
+    bool (*has_made)(const struct call *call);
     /* Appends the entity as this key, which may not GET everything, may see it, by its rights on
      * other resources. `context` is the resource's. NULL: as it is. */
     void (*limit)(void *context, const struct access_key *key, struct buf *b, struct span json,
@@ -176,7 +179,8 @@ struct err *resource_parse_query(const struct resource *resource, const struct u
 struct resource *resource_named(const struct resources *r, struct span name);
 /* A built-in one that has this folded name, or ends in it after a dot; NULL when there is none. */
 const struct resource *resource_builtin_ending(const struct resources *r, struct span folded);
-/* The shape of an event resource's payloads: of its Payload's resource; dynamic when undeclared. */
+/* The shape of an event resource's payloads: of its Payload's resource, else of its own Properties;
+ * dynamic when neither is declared. */
 const struct shape *resource_payload_shape(const struct resources *r, const struct resource *event);
 
 #endif

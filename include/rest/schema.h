@@ -86,6 +86,10 @@ void schema_add_reshaped(struct buf *b, const struct shape *shape, struct json_v
  * ERR_INVALID_ENTITY. */
 struct err *schema_from_declaration(struct json_value properties, struct span name, struct arena *a,
                                     const struct shape **out_shape) MUST_USE;
+/* The same for the payloads of an event resource, whose entities are not the server's: Id and
+ * ObjectNo are there only where they are declared. */
+struct err *schema_of_payload(struct json_value properties, struct span name, struct arena *a,
+                              const struct shape **out_shape) MUST_USE;
 /* The shape of an element of that array. */
 extern const struct shape schema_property_shape;
 /* The shape of a dynamic resource. */

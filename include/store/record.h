@@ -46,11 +46,11 @@ struct record_entity_gone {
     struct uuid id;
 };
 
-/* RECORD_EVENT: 16 id, u64 object_no, i64 time, u8 flags (1 binary, 2 hidden, 4 of a tenant), u8
- * depth, u32 matched, text16 resource, text16 content_type, u32 n, n x 16 webhook ids, bytes32
- * payload; with the flag 4 text16 tenant. The deliveries to the n webhooks have object_no + 1 ...
- * object_no + n; the record takes 1 + n serials. A moved event names no webhooks (n is 0): its
- * deliveries have records of their own. */
+/* RECORD_EVENT: 16 id, u64 object_no, i64 time, u8 flags (1 binary, 2 hidden, 4 of a tenant, 8 with
+ * a client's Id), u8 depth, u32 matched, text16 resource, text16 content_type, u32 n, n x 16
+ * webhook ids, bytes32 payload; with the flag 4 text16 tenant, with the flag 8 text16 client_id.
+ * The deliveries to the n webhooks have object_no + 1 ... object_no + n; the record takes 1 + n
+ * serials. A moved event names no webhooks (n is 0): its deliveries have records of their own. */
 struct record_event {
     struct uuid id;
     uint64_t object_no;
@@ -63,7 +63,8 @@ struct record_event {
     struct span content_type;
     struct span webhooks; /* n x 16 bytes */
     struct span payload;
-    struct span tenant; /* empty: none */
+    struct span tenant;    /* empty: none */
+    struct span client_id; /* empty: none */
 };
 
 /* RECORD_EVENT_GONE, RECORD_DELIVERY_GONE: u64 object_no. */

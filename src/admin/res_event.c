@@ -14,9 +14,7 @@
 #include "rest/stream.h"
 
 static const struct property properties[] = {
-    ID_PROPERTY(
-        "ID of the event, the webhook-id of its deliveries; in a POST the client's own, which "
-        "makes it idempotent"),
+    ID_PROPERTY("ID of the event, the webhook-id of its deliveries"),
     {.name = SPAN_INIT("Resource"),
      .type = TYPE_STRING,
      .flags = PROPERTY_REQUIRED,
@@ -26,6 +24,11 @@ static const struct property properties[] = {
     {.name = SPAN_INIT("Payload"),
      .type = TYPE_ANY,
      .meaning = SPAN_INIT("An entity, or an array of them; binary payloads show as base64")},
+    {.name = SPAN_INIT("ClientId"),
+     .type = TYPE_STRING,
+     .meaning =
+         SPAN_INIT("The client's own Id, which makes raising it idempotent: 1 to 255 visible "
+                   "ASCII characters")},
     {.name = SPAN_INIT("Tenant"),
      .type = TYPE_STRING,
      .meaning = SPAN_INIT("Whose it is: webhooks of other tenants do not get it")},
@@ -42,7 +45,8 @@ static const struct shape shape = {
 struct cursor {
     struct events *events;
     struct event *event;
-    struct span tenant; /* empty: those of all */
+    struct span tenant;    /* empty: those of all */
+    struct span client_id; /* empty: those of any */
     bool is_single;
     bool reads_all;
     uint64_t above; /* of those with a higher ObjectNo */
@@ -55,7 +59,10 @@ static struct event *next_event(struct cursor *at)
 {
     if (at->is_single)
         return TAKE(at->event);
-    if (at->tenant.n == 0)
+    if (at->client_id.n > 0)
+        at->event = at->event == NULL ? events_first_of_client(at->events, at->client_id)
+                                      : events_next_of_client(at->event);
+    else if (at->tenant.n == 0)
         at->event =
             at->event == NULL ? events_first(at->events) : events_next(at->events, at->event);
     else
@@ -95,6 +102,7 @@ static struct err *open_source(struct call *call)
 {
     struct events *events = service_of(call)->hooks.events;
     const struct literal *tenant = conditions_equal_to(&call->query->conditions, SPAN("Tenant"));
+    const struct literal *client = conditions_equal_to(&call->query->conditions, SPAN("ClientId"));
     struct cursor *at = ARENA_NEW(call->arena, struct cursor);
     struct rendered *r;
     struct uuid id;
@@ -105,6 +113,8 @@ static struct err *open_source(struct call *call)
     at->is_single = rendered_wanted_id(call, SPAN("Id"), &id);
     if (at->is_single)
         at->event = events_find(events, &id);
+    else if (client != NULL && client->kind == LITERAL_STRING)
+        at->client_id = client->text;
     else if (tenant != NULL && tenant->kind == LITERAL_STRING)
         at->tenant = tenant->text;
     at->above = conditions_above(&call->query->conditions, SPAN("ObjectNo"));

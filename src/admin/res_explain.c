@@ -47,7 +47,8 @@ static const struct shape shape = {
 struct question {
     struct call *call;
     struct json_value *given; /* by property */
-    struct selector selector;
+    struct selector *selectors;
+    size_t selector_count;
     struct span refused; /* why it finds nothing in any case; absent: nothing is known against it */
     struct explain_event event;
     const struct webhook *webhook; /* whose selector it is; NULL: nobody's */
@@ -78,12 +79,23 @@ static struct err *check_form(const struct question *q)
 
 /* The selector. ---------------------------------------------------------------------------- */
 
-static struct err *parse_selector(struct question *q, struct span text)
+static struct err *parse_selectors(struct question *q, const struct span *texts, size_t count)
 {
     const struct call *call = q->call;
 
-    return selector_parse(call->rest->resources, text, call->key,
-                          (size_t)call->rest->limits->conditions, call->arena, &q->selector);
+    q->selectors = ARENA_ARRAY(call->arena, struct selector, count);
+    for (; q->selector_count < count; q->selector_count++)
+        TRY(selector_parse(call->rest->resources, texts[q->selector_count], call->key,
+                           (size_t)call->rest->limits->conditions, call->arena,
+                           &q->selectors[q->selector_count]));
+    return NULL;
+}
+
+static struct err *read_selector(struct question *q)
+{
+    struct span text = text_of(q, SELECTOR);
+
+    return parse_selectors(q, &text, 1);
 }
 
 /* What is another tenant's is not there. */
@@ -123,6 +135,8 @@ static struct err *read_webhook(struct question *q)
 {
     const struct webhook *w;
     struct json_value json;
+    struct span *texts, member;
+    size_t count;
 
     TRY(find_webhook(q, &w));
     q->webhook = w;
@@ -130,7 +144,8 @@ static struct err *read_webhook(struct question *q)
     json = entity_parse(entity_json(w->entity), q->call->arena);
     if (w->is_paused)
         q->refused = paused(json, q->call->arena);
-    return parse_selector(q, json_string(json_member(json, SPAN("EventSelector")), q->call->arena));
+    count = webhook_selectors(json, q->call->arena, &texts, &member);
+    return parse_selectors(q, texts, count);
 }
 
 /* The event. ------------------------------------------------------------------------------- */
@@ -206,13 +221,17 @@ static void answer(struct question *q)
 {
     struct call *call = q->call;
     struct response *response = call->response;
-    size_t count;
-    const struct explanation *all =
-        explain(&q->selector, &q->event, q->refused, call->arena, &count);
-    struct span *items = ARENA_ARRAY(call->arena, struct span, count);
+    size_t most = MAX(json_count(q->event.payload), 1) * q->selector_count, count = 0;
+    struct span *items = ARENA_ARRAY(call->arena, struct span, most);
 
-    for (size_t i = 0; i < count; i++)
-        items[i] = all[i].json;
+    for (size_t i = 0; i < q->selector_count; i++) {
+        size_t entities;
+        const struct explanation *all =
+            explain(&q->selectors[i], &q->event, q->refused, call->arena, &entities);
+
+        for (size_t j = 0; j < entities; j++)
+            items[count++] = all[j].json;
+    }
     response->status = 200;
     response->content_type = format_media_type(call->out.format);
     formats_add_list(&response->body, items, count, call->out.format, call->out.indent,
@@ -247,7 +266,7 @@ static struct err *post(struct call *call)
     TRY(crud_body(call, &doc));
     TRY(schema_read(&shape, json_root(&doc), call->arena, &q.given));
     TRY(check_form(&q));
-    TRY(is_given(&q, WEBHOOK) ? read_webhook(&q) : parse_selector(&q, text_of(&q, SELECTOR)));
+    TRY(is_given(&q, WEBHOOK) ? read_webhook(&q) : read_selector(&q));
     TRY(is_given(&q, EVENT) ? read_kept(&q) : read_given(&q));
     refuse_by_right(&q);
     answer(&q);

@@ -38,6 +38,8 @@ static bool holds_secrets(const struct entity *entity)
 static const struct resource_ops ops = {
     .check = check,
     .apply = apply,
+    .answer = webhook_add_answer,
+    .has_made = webhook_made_secrets,
     .holds_secrets = holds_secrets,
     .hidden = add_hidden,
     .stored_shape = &webhook_stored_shape,

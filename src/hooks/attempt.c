@@ -5,6 +5,7 @@
 #include "hooks/attempt.h"
 #include "base/blob.h"
 #include "base/clock.h"
+#include "base/fiber.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metric.h"
@@ -85,11 +86,11 @@ static void attempt_put(struct attempt *attempt)
         attempt_free(attempt);
 }
 
-/* Its local request is just changing what is stored. */
+/* Its local request cannot be ended from where its delivery goes: it, or another, is just changing
+ * what is stored. Then it is left to end by itself. */
 static bool is_answering(const struct attempt *attempt)
 {
-    return attempt->evaluation != NULL &&
-           evaluation_running(attempt->deliveries->hooks->rest) == attempt->evaluation;
+    return attempt->evaluation != NULL && fiber_is_inside();
 }
 
 void attempt_cancel(struct attempt *attempt)

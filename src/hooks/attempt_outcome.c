@@ -24,13 +24,18 @@ enum { KEPT_ERROR_BYTES = 500 };
 static struct lane_outcome judge(const struct attempt *attempt)
 {
     const struct webhook_settings *settings = &attempt->settings->webhook;
+    struct retry_decision decision =
+        retry_decide(&settings->retry, attempt->outcome.attempt, &attempt->answer,
+                     attempt->ended_unix_ns, rng_unit());
+
+    if (settings->is_local && retry_is_refusal(attempt->answer.status))
+        decision = (struct retry_decision){.verdict = RETRY_DEAD};
 
     return (struct lane_outcome){
         .paced = {.is_success = attempt->outcome.is_success,
                   .is_aborted = attempt->is_aborted,
                   .took_ms = attempt->outcome.duration_ms},
-        .decision = retry_decide(&settings->retry, attempt->outcome.attempt, &attempt->answer,
-                                 attempt->ended_unix_ns, rng_unit()),
+        .decision = decision,
         .disable_after_days = settings->disable_after_days,
         .started_unix_ns = attempt->outcome.time_unix_ns,
         .ended_unix_ns = attempt->ended_unix_ns,

@@ -2,7 +2,9 @@
  * payload request answers, and the header fields, signature included. */
 #include "base/blob.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/limits.h"
+#include "base/member.h"
 #include "base/must.h"
 #include "hooks/attempt_inner.h"
 #include "hooks/body.h"
@@ -17,6 +19,7 @@
 #include "rest/negotiate.h"
 #include "rest/request.h"
 #include "rest/response.h"
+#include "store/entity.h"
 
 #include <string.h>
 
@@ -47,6 +50,34 @@ static struct err *reformat(struct attempt *attempt, struct blob *json, enum for
     return e;
 }
 
+/* The envelope of Standard Webhooks. Each attempt of a delivery sends the same bytes. A payload is
+ * kept as an array; one entity alone was, or might have been, raised without. */
+static struct span standard_body(const struct event *event, struct span payload, struct arena *a)
+{
+    struct json_value entities = entity_parse(payload, a);
+    struct buf b;
+
+    buf_init_arena(&b, a);
+    buf_add_char(&b, '{');
+    member_add_text(&b, SPAN("type"), event->resource);
+    member_add_time(&b, SPAN("timestamp"), event->time_unix_ns);
+    member_add_json(&b, SPAN("data"),
+                    json_count(entities) == 1 ? json_text(json_first(entities)) : payload);
+    buf_add_char(&b, '}');
+    return buf_span(&b);
+}
+
+static struct err *take_standard(struct attempt *attempt, bool *out_ready)
+{
+    struct event *event = attempt->delivery->event;
+    struct blob *json;
+
+    TRY(payload_get(events_payloads(attempt->deliveries->hooks->events), event, &json));
+    *out_ready = take_made(attempt, standard_body(event, blob_span(json), &attempt->arena));
+    blob_unref(json);
+    return NULL;
+}
+
 struct err *attempt_take_payload(struct attempt *attempt, bool *out_ready)
 {
     struct event *event = attempt->delivery->event;
@@ -55,6 +86,11 @@ struct err *attempt_take_payload(struct attempt *attempt, bool *out_ready)
     struct err *e;
 
     *out_ready = true;
+    if (event->is_binary && attempt->settings->webhook.is_standard) {
+        *out_ready = false;
+        attempt_abort(attempt, SPAN("the payload is binary, which StandardWebhooks cannot hold"));
+        return NULL;
+    }
     if (event->is_binary) {
         attempt->content_type = event->content_type;
         return body_take_payload(attempt);
@@ -63,6 +99,8 @@ struct err *attempt_take_payload(struct attempt *attempt, bool *out_ready)
     attempt->content_type = attempt->settings->webhook.content_type.p == NULL
                                 ? SPAN("application/json")
                                 : attempt->settings->webhook.content_type;
+    if (attempt->settings->webhook.is_standard)
+        return take_standard(attempt, out_ready);
     if (format == FORMAT_JSON)
         return body_take_payload(attempt);
     TRY(payload_get(events_payloads(attempt->deliveries->hooks->events), event, &json));
@@ -177,16 +215,37 @@ static struct span uuid_span(struct attempt *attempt, const struct uuid *id)
     return arena_copy(&attempt->arena, span_str(text));
 }
 
+/* Of the secrets that sign now. */
+static struct err *make_signer(struct lane_settings *settings, int64_t now_unix_ns, struct arena *a)
+{
+    const struct webhook_settings *webhook = &settings->webhook;
+    struct span *active = ARENA_ARRAY(a, struct span, webhook->secret_count);
+    size_t count = 0;
+
+    signer_free(TAKE(settings->signer));
+    settings->signer_until_unix_ns = WEBHOOK_SIGNS_ALWAYS;
+    for (size_t i = 0; i < webhook->secret_count; i++) {
+        int64_t expires_unix_ns = webhook->secrets[i].expires_unix_ns;
+
+        if (expires_unix_ns <= now_unix_ns)
+            continue;
+        active[count++] = webhook->secrets[i].text;
+        settings->signer_until_unix_ns = MIN(settings->signer_until_unix_ns, expires_unix_ns);
+    }
+    return signer_new(active, count, &settings->signer);
+}
+
 static struct err *add_signature(struct attempt *attempt, struct span id, int64_t timestamp_s)
 {
     struct lane_settings *settings = attempt->settings;
     const struct webhook_settings *webhook = &settings->webhook;
+    int64_t now_unix_ns = attempt->outcome.time_unix_ns;
     struct buf b;
 
     if (webhook->secret_count == 0)
         return NULL;
-    if (settings->signer == NULL)
-        TRY(signer_new(webhook->secrets, webhook->secret_count, &settings->signer));
+    if (settings->signer == NULL || now_unix_ns >= settings->signer_until_unix_ns)
+        TRY(make_signer(settings, now_unix_ns, &attempt->arena));
     buf_init_arena(&b, &attempt->arena);
     TRY(signer_add(settings->signer, &b, id, timestamp_s, blob_span(attempt->body)));
     add_header(attempt, SPAN("webhook-signature"), buf_span(&b));

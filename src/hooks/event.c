@@ -14,9 +14,9 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "hooks/delivery.h"
+#include "hooks/event_match.h"
 #include "hooks/hooks.h"
 #include "hooks/webhook.h"
-#include "match/matchers.h"
 #include "rest/metrics.h"
 #include "rest/resource.h"
 #include "store/change.h"
@@ -28,8 +28,8 @@
 
 enum { LONGEST_CHAIN = 16 };
 
-/* The events of one tenant; there while any event refers to it. */
-struct event_tenant {
+/* The events of one tenant, or of one ClientId; there while any event refers to it. */
+struct event_group {
     struct list kept; /* as those of all */
     size_t events;    /* that refer to it, kept or not */
     size_t name_bytes;
@@ -43,15 +43,16 @@ struct event_chain {
 
 struct events {
     struct hooks *hooks;
-    struct map by_id;     /* kept ones */
-    struct map by_no;     /* all */
-    struct list kept;     /* by object_no once loaded */
-    struct ladder ladder; /* of these, then */
-    struct map tenants;
+    struct map by_id;            /* kept ones */
+    struct map by_no;            /* all */
+    struct list kept;            /* by object_no once loaded */
+    struct ladder ladder;        /* of these, then */
+    struct map tenants, clients; /* struct event_group, by name */
     uint64_t kept_bytes;
     uint64_t version;
     struct payloads *payloads;
     struct event_chain *raising; /* of what was raised last, which is applied next */
+    uint64_t matched;            /* so many events were put to the webhooks */
 };
 
 static struct event *event_at(struct list_link *link)
@@ -78,41 +79,62 @@ static struct span no_key(const void *item)
     return span_of((const char *)&event->object_no, sizeof(event->object_no));
 }
 
-/* Tenants. --------------------------------------------------------------------------------- */
+/* Groups. ---------------------------------------------------------------------------------- */
 
-static struct span tenant_key(const void *item)
+static struct span group_key(const void *item)
 {
-    const struct event_tenant *tenant = item;
+    const struct event_group *group = item;
 
-    return span_of(tenant->name, tenant->name_bytes);
+    return span_of(group->name, group->name_bytes);
 }
 
-static struct event_tenant *tenant_get(struct events *e, struct span name)
+static struct span group_name(const struct event_group *group)
 {
-    struct event_tenant *tenant = map_find(&e->tenants, name);
+    return group == NULL ? span_of(NULL, 0) : group_key(group);
+}
 
-    if (tenant == NULL) {
-        tenant = mem_alloc(sizeof(*tenant) + name.n);
-        *tenant = (struct event_tenant){.name_bytes = name.n};
-        memcpy(tenant->name, name.p, name.n);
-        list_init(&tenant->kept);
-        map_add(&e->tenants, tenant);
+/* NULL for no name. */
+static struct event_group *group_get(struct map *groups, struct span name)
+{
+    struct event_group *group;
+
+    if (name.n == 0)
+        return NULL;
+    group = map_find(groups, name);
+    if (group == NULL) {
+        group = mem_alloc(sizeof(*group) + name.n);
+        *group = (struct event_group){.name_bytes = name.n};
+        memcpy(group->name, name.p, name.n);
+        list_init(&group->kept);
+        map_add(groups, group);
     }
-    tenant->events++;
-    return tenant;
+    group->events++;
+    return group;
 }
 
-static void tenant_put(struct events *e, struct event_tenant *tenant)
+static void group_put(struct map *groups, struct event_group *group)
 {
-    if (tenant == NULL || --tenant->events > 0)
+    if (group == NULL || --group->events > 0)
         return;
-    map_remove(&e->tenants, tenant_key(tenant));
-    mem_free(tenant);
+    map_remove(groups, group_key(group));
+    mem_free(group);
+}
+
+static struct list_link *first_of(const struct map *groups, struct span name)
+{
+    const struct event_group *group = map_find(groups, name);
+
+    return group == NULL ? NULL : list_first(&group->kept);
 }
 
 struct span event_tenant_name(const struct event *event)
 {
-    return event->tenant == NULL ? span_of(NULL, 0) : tenant_key(event->tenant);
+    return group_name(event->tenant);
+}
+
+struct span event_client_id(const struct event *event)
+{
+    return group_name(event->client);
 }
 
 static struct event *event_of_tenant(struct list_link *link)
@@ -122,14 +144,27 @@ static struct event *event_of_tenant(struct list_link *link)
 
 struct event *events_first_of(const struct events *e, struct span tenant)
 {
-    const struct event_tenant *of = map_find(&e->tenants, tenant);
-
-    return of == NULL ? NULL : event_of_tenant(list_first(&of->kept));
+    return event_of_tenant(first_of(&e->tenants, tenant));
 }
 
 struct event *events_next_of(const struct event *event)
 {
     return event_of_tenant(list_next(&event->tenant->kept, &event->of_tenant));
+}
+
+static struct event *event_of_client(struct list_link *link)
+{
+    return link == NULL ? NULL : CONTAINER_OF(link, struct event, of_client);
+}
+
+struct event *events_first_of_client(const struct events *e, struct span client_id)
+{
+    return event_of_client(first_of(&e->clients, client_id));
+}
+
+struct event *events_next_of_client(const struct event *event)
+{
+    return event_of_client(list_next(&event->client->kept, &event->of_client));
 }
 
 /* Chains. ---------------------------------------------------------------------------------- */
@@ -199,7 +234,8 @@ static struct err *check_chain(struct hooks *hooks, const struct event_draft *dr
 
 static void event_free(struct events *e, struct event *event)
 {
-    tenant_put(e, event->tenant);
+    group_put(&e->tenants, event->tenant);
+    group_put(&e->clients, event->client);
     store_forget(e->hooks->store, &event->stored);
     map_remove(&e->by_no, no_key(event));
     payload_remove(e->payloads, event);
@@ -218,6 +254,8 @@ static void stop_keeping(struct events *e, struct event *event)
     list_remove(&e->kept, &event->order);
     if (event->tenant != NULL)
         list_remove(&event->tenant->kept, &event->of_tenant);
+    if (event->client != NULL)
+        list_remove(&event->client->kept, &event->of_client);
     map_remove(&e->by_id, id_key(event));
 }
 
@@ -254,8 +292,8 @@ static void fill(struct events *e, struct event *event, const struct record_even
     memcpy(event->owned + r->resource.n, r->content_type.p, r->content_type.n);
     event->resource = span_of(event->owned, r->resource.n);
     event->content_type = span_of(event->owned + r->resource.n, r->content_type.n);
-    if (r->tenant.n > 0)
-        event->tenant = tenant_get(e, r->tenant);
+    event->tenant = group_get(&e->tenants, r->tenant);
+    event->client = group_get(&e->clients, r->client_id);
     if (r->is_hidden)
         return;
     event->is_kept = true;
@@ -265,6 +303,8 @@ static void fill(struct events *e, struct event *event, const struct record_even
         ladder_added(&e->ladder, &event->order);
     if (event->tenant != NULL)
         list_push_back(&event->tenant->kept, &event->of_tenant);
+    if (event->client != NULL)
+        list_push_back(&event->client->kept, &event->of_client);
     map_add(&e->by_id, event);
 }
 
@@ -330,6 +370,7 @@ static struct record_event record_of(const struct event *event, struct span payl
         .content_type = event->content_type,
         .payload = payload,
         .tenant = event_tenant_name(event),
+        .client_id = event_client_id(event),
     };
 }
 
@@ -399,12 +440,26 @@ static bool comes_before_of_tenant(const struct list_link *a, const struct list_
            CONTAINER_OF_CONST(b, struct event, of_tenant)->object_no;
 }
 
+static bool comes_before_of_client(const struct list_link *a, const struct list_link *b)
+{
+    return CONTAINER_OF_CONST(a, struct event, of_client)->object_no <
+           CONTAINER_OF_CONST(b, struct event, of_client)->object_no;
+}
+
 static void sort_tenant(void *item, void *arg)
 {
-    struct event_tenant *tenant = item;
+    struct event_group *group = item;
 
     (void)arg;
-    list_sort(&tenant->kept, comes_before_of_tenant);
+    list_sort(&group->kept, comes_before_of_tenant);
+}
+
+static void sort_client(void *item, void *arg)
+{
+    struct event_group *group = item;
+
+    (void)arg;
+    list_sort(&group->kept, comes_before_of_client);
 }
 
 static struct err *loaded(void *context)
@@ -414,6 +469,7 @@ static struct err *loaded(void *context)
     list_sort(&e->kept, comes_before);
     ladder_build(&e->ladder, &e->kept);
     map_each(&e->tenants, sort_tenant, NULL);
+    map_each(&e->clients, sort_client, NULL);
     free_needless(e);
     return NULL;
 }
@@ -438,7 +494,8 @@ struct events *events_new(struct hooks *hooks)
     e->hooks = hooks;
     map_init(&e->by_id, id_key);
     map_init_own(&e->by_no, no_key);
-    map_init(&e->tenants, tenant_key);
+    map_init(&e->tenants, group_key);
+    map_init(&e->clients, group_key);
     list_init(&e->kept);
     ladder_init(&e->ladder, number_of);
     e->payloads = payloads_new(hooks);
@@ -461,56 +518,12 @@ void events_free(struct events *e)
     map_done(&e->by_id);
     map_done(&e->by_no);
     map_done(&e->tenants);
+    map_done(&e->clients);
     mem_free(e);
 }
 
-/* Collects the webhooks that an event is to be sent to. */
-struct matched {
-    const struct webhook *only; /* NULL: all */
-    const struct change *change;
-    struct buf ids;
-    struct buf refused; /* struct refused: of those that are dead at once */
-    uint32_t count, refused_count;
-};
-
-struct refused {
-    uint32_t place;
-    enum delivery_refusal why;
-};
-
-static void on_found(void *context, struct matcher_entry *entry)
-{
-    struct matched *matched = context;
-    struct webhook *w = CONTAINER_OF(entry, struct webhook, entry);
-    struct refused refused = {.place = matched->count};
-
-    if (matched->only != NULL && w != matched->only)
-        return;
-    refused.why = delivery_admit(w, matched->change);
-    if (refused.why != DELIVERY_ADMITTED) {
-        buf_add(&matched->refused, span_of((const char *)&refused, sizeof(refused)));
-        matched->refused_count++;
-    }
-    buf_add(&matched->ids, uuid_key(&w->entity->id));
-    matched->count++;
-}
-
-static void match(struct hooks *hooks, const struct event_draft *draft, struct arena *a,
-                  struct matched *matched)
-{
-    struct matchers *matchers = draft->resource->matchers;
-    struct metrics *m = hooks->metrics;
-    struct matcher_stats before, after;
-
-    matchers_stats(matchers, draft->tenant, &before);
-    matchers_match(matchers, draft->tenant, draft->entities, a, on_found, matched);
-    matchers_stats(matchers, draft->tenant, &after);
-    m->predicates += after.evaluated - before.evaluated;
-    m->selectors += after.looked_at - before.looked_at;
-}
-
 static void add_record(struct change *change, const struct event_draft *draft,
-                       const struct matched *matched, const struct event_raised *raised)
+                       const struct event_matched *matched, const struct event_raised *raised)
 {
     const struct record_event record = {
         .id = raised->id,
@@ -524,17 +537,18 @@ static void add_record(struct change *change, const struct event_draft *draft,
         .webhooks = buf_span(&matched->ids),
         .payload = draft->payload,
         .tenant = draft->tenant,
+        .client_id = draft->client_id,
     };
 
     record_add_event(change_begin(change), &record);
     change_end(change, RECORD_EVENT, 1 + matched->count);
 }
 
-static void add_dead(struct hooks *hooks, struct change *change, const struct matched *matched,
-                     const struct event_raised *raised)
+static void add_dead(struct hooks *hooks, struct change *change,
+                     const struct event_matched *matched, const struct event_raised *raised)
 {
     struct span why[] = {[DELIVERY_PAST_WEBHOOK] = {NULL, 0}, [DELIVERY_PAST_ACCOUNT] = {NULL, 0}};
-    struct refused refused;
+    struct event_refused refused;
     struct uuid webhook;
 
     for (uint32_t i = 0; i < matched->refused_count; i++) {
@@ -552,7 +566,7 @@ static void add_dead(struct hooks *hooks, struct change *change, const struct ma
 struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, struct change *change,
                         struct event_raised *out_raised)
 {
-    struct matched matched = {.only = draft->only, .change = change};
+    struct event_matched matched = {.hooks = hooks, .draft = draft, .change = change};
     struct event_raised raised = {
         .id = uuid_new(),
         .object_no = change_next_serial(change),
@@ -563,7 +577,8 @@ struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, st
     TRY(check_chain(hooks, draft, change));
     buf_init(&matched.ids, BUF_NO_CAP);
     buf_init(&matched.refused, BUF_NO_CAP);
-    match(hooks, draft, change->arena, &matched);
+    matched.no = ++hooks->events->matched;
+    event_match(&matched);
     raised.webhooks = matched.count;
     e = deliveries_check_room(hooks->deliveries, change, matched.count - matched.refused_count);
     if (e == NULL) {
@@ -591,7 +606,8 @@ uint64_t events_bytes(const struct events *e)
 
 size_t event_bytes(const struct event *event)
 {
-    return sizeof(*event) + event->resource.n + event->content_type.n + event->payload_bytes;
+    return sizeof(*event) + event->resource.n + event->content_type.n + event_client_id(event).n +
+           event->payload_bytes;
 }
 
 struct event *events_find(const struct events *e, const struct uuid *id)

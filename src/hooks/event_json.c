@@ -30,6 +30,7 @@ void event_add_json(struct events *e, struct event *event, struct buf *b)
                     event->is_binary ? event->content_type : SPAN("application/json"));
     json_add_name(b, SPAN("Payload"));
     add_payload(events_payloads(e), event, b);
+    member_add_text_or_null(b, SPAN("ClientId"), event_client_id(event));
     member_add_text_or_null(b, SPAN("Tenant"), event_tenant_name(event));
     member_add_u64(b, SPAN("Webhooks"), event->webhooks);
     member_add_u64(b, SPAN("ObjectNo"), event->object_no);

@@ -203,7 +203,7 @@ static struct err *send_to_one(struct posting *p, struct span id, struct event_d
     if (w->is_paused)
         return ERR(ERR_CONFLICT, "WebhookId: webhook '%.*s' is paused, its deliveries wait",
                    SPAN_FMT(id));
-    if (w->event_resource != draft->resource)
+    if (!webhook_selects(w, draft->resource))
         return ERR(ERR_INVALID_ENTITY, "WebhookId: the EventSelector of '%.*s' is not on '%.*s'",
                    SPAN_FMT(id), SPAN_FMT(draft->resource->name));
     if (webhook_tenant(w).n > 0 && !span_eq(webhook_tenant(w), draft->tenant))
@@ -255,7 +255,7 @@ static struct err *raise_draft(struct posting *p, const struct event_draft *draf
 
 /* Recognised before anything else about the event is looked at: a repetition is answered as it was
  * even if the event could not be raised any more. */
-static struct err *answer_repeated(struct posting *p, struct json_value event,
+static struct err *answer_repeated(struct posting *p, const struct idempotency_event *event,
                                    struct idempotency_name *out_name, bool *out_repeated)
 {
     const struct record_once *known;
@@ -268,21 +268,46 @@ static struct err *answer_repeated(struct posting *p, struct json_value event,
     return NULL;
 }
 
+static struct span text_of(struct json_value input, struct span name, struct arena *a)
+{
+    struct json_value value = json_member_fold(input, name);
+
+    return json_type(value) == JSON_STRING ? json_string(value, a) : span_of(NULL, 0);
+}
+
+/* Only what has a ClientId is compared. */
+static struct idempotency_event sent_in(struct json_value input, struct arena *a)
+{
+    struct span client_id = text_of(input, SPAN("ClientId"), a);
+
+    if (client_id.p == NULL)
+        return (struct idempotency_event){.webhook = text_of(input, SPAN("WebhookId"), a)};
+    return (struct idempotency_event){
+        .client_id = client_id,
+        .resource = text_of(input, SPAN("Resource"), a),
+        .tenant = text_of(input, SPAN("Tenant"), a),
+        .webhook = text_of(input, SPAN("WebhookId"), a),
+        .payload = json_text(json_member_fold(input, SPAN("Payload"))),
+    };
+}
+
 static struct err *post_event(struct posting *p, struct json_value input)
 {
+    struct idempotency_event sent;
     struct event_draft draft;
     struct idempotency_name name;
     bool repeated;
-    struct json_value webhook = json_member_fold(input, SPAN("WebhookId"));
 
     TRY(json_check_unique(input, false, p->call->arena)); /* the payload's members too */
     TRY(schema_check(p->call->resource->shape, input, p->call->arena));
-    TRY(answer_repeated(p, input, &name, &repeated));
+    sent = sent_in(input, p->call->arena);
+    TRY(answer_repeated(p, &sent, &name, &repeated));
     if (repeated)
         return NULL;
     TRY(draft_of_description(p->call, input, &draft));
-    if (json_type(webhook) == JSON_STRING)
-        TRY(send_to_one(p, json_string(webhook, p->call->arena), &draft));
+    draft.client_id = sent.client_id;
+    if (sent.webhook.p != NULL)
+        TRY(send_to_one(p, sent.webhook, &draft));
     return raise_draft(p, &draft, &name);
 }
 
@@ -310,10 +335,11 @@ static struct err *post_described(struct posting *p)
 }
 
 /* The conditions of a POST describe the event, so that there are no others than these. */
-enum described { BY_RESOURCE, BY_TENANT, BY_WEBHOOK, DESCRIBED_COUNT };
+enum described { BY_RESOURCE, BY_CLIENT, BY_TENANT, BY_WEBHOOK, DESCRIBED_COUNT };
 
 static const struct span described_names[DESCRIBED_COUNT] = {
     [BY_RESOURCE] = SPAN_INIT("Resource"),
+    [BY_CLIENT] = SPAN_INIT("ClientId"),
     [BY_TENANT] = SPAN_INIT("Tenant"),
     [BY_WEBHOOK] = SPAN_INIT("WebhookId"),
 };
@@ -333,7 +359,8 @@ static struct err *describe(const struct condition *c, struct span texts[DESCRIB
         return NULL;
     }
     return ERR(ERR_INVALID_CONDITION_SYNTAX,
-               "'%.*s' describes no event: a POST takes Resource, Tenant and WebhookId",
+               "'%.*s' describes no event: a POST takes Resource, ClientId, Tenant and "
+               "WebhookId",
                SPAN_FMT(c->path.text));
 }
 
@@ -348,19 +375,52 @@ static struct err *read_described(const struct call *call, struct span texts[DES
     return NULL;
 }
 
+/* The text of a JSON body without what may stand around it, which the other form does not have. */
+static struct span bare_json(struct span body)
+{
+    static const struct span around = SPAN_INIT(" \t\r\n\xef\xbb\xbf");
+    size_t from = 0, to = body.n;
+
+    while (from < to && span_find_char(around, body.p[from], 0) < around.n)
+        from++;
+    while (to > from && span_find_char(around, body.p[to - 1], 0) < around.n)
+        to--;
+    return span_sub(body, from, to);
+}
+
+static struct idempotency_event sent_as_body(const struct call *call,
+                                             const struct span texts[DESCRIBED_COUNT])
+{
+    struct span type = request_header(call->request, SPAN("Content-Type"));
+    enum format format;
+    struct err *e = negotiate_content_type(type, true, &format);
+    bool is_json = e == NULL;
+
+    err_free(e);
+    return (struct idempotency_event){
+        .client_id = texts[BY_CLIENT],
+        .resource = texts[BY_RESOURCE],
+        .tenant = texts[BY_TENANT],
+        .webhook = texts[BY_WEBHOOK],
+        .content_type = is_json ? span_of(NULL, 0) : type,
+        .payload = is_json ? bare_json(call->request->body) : call->request->body,
+    };
+}
+
 /* The body is the payload itself; the resource is named by the condition `Resource=`. */
 static struct err *post_payload(struct posting *p, const struct span texts[DESCRIBED_COUNT])
 {
-    const struct json_value none = {NULL, NULL};
+    const struct idempotency_event sent = sent_as_body(p->call, texts);
     struct event_draft draft;
     struct idempotency_name name;
     bool repeated;
 
     p->answers = ARENA_ARRAY(p->call->arena, struct span, 1);
-    TRY(answer_repeated(p, none, &name, &repeated));
+    TRY(answer_repeated(p, &sent, &name, &repeated));
     if (repeated)
         return NULL;
     TRY(draft_of_body(p->call, texts[BY_RESOURCE], &draft));
+    draft.client_id = texts[BY_CLIENT];
     TRY(give_tenant(p->call, texts[BY_TENANT], &draft));
     if (texts[BY_WEBHOOK].p != NULL)
         TRY(send_to_one(p, texts[BY_WEBHOOK], &draft));

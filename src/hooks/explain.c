@@ -64,7 +64,7 @@ static struct span reason_of(const struct selector *selector, const struct condi
                             SPAN_FMT(condition_text(failed, a)));
     if (selector->conditions.count == 0)
         return arena_printf(a, "There are no conditions: every event of '%.*s' matches.",
-                            SPAN_FMT(selector->resource->name));
+                            SPAN_FMT(selector_name(selector)));
     if (!has_entity)
         return SPAN("The payload has no entity that the conditions could hold for.");
     return SPAN("All conditions hold.");
@@ -79,14 +79,14 @@ static struct explanation explain_one(const struct selector *selector,
     struct explanation explanation;
     struct buf b, conditions;
     bool has_entity = json_exists(entity);
-    bool is_judged = selector->resource == event->resource;
+    bool is_judged = selector_covers(selector, event->resource);
 
     buf_init_arena(&conditions, a);
     failed = add_conditions(&conditions, &selector->conditions,
                             is_judged ? entity : (struct json_value){NULL, NULL}, a);
     if (refused.n == 0 && !is_judged)
         refused = arena_printf(a, "The event is of '%.*s', the selector of '%.*s'.",
-                               SPAN_FMT(event->resource->name), SPAN_FMT(selector->resource->name));
+                               SPAN_FMT(event->resource->name), SPAN_FMT(selector_name(selector)));
     explanation.matches =
         refused.n == 0 && failed == NULL && (has_entity || selector->conditions.count == 0);
     buf_init_arena(&b, a);

@@ -17,7 +17,7 @@ enum { KEY_MOST = 255 };
 
 /* Keys of events and of requests have nothing in common, whatever their text, and neither have
  * those of a tenant and of an API key. */
-enum name_kind { NAMES_EVENT = 1, NAMES_REQUEST = 2, NAMES_OF_TENANT = 4 };
+enum name_kind { NAMES_REQUEST = 2, NAMES_OF_TENANT = 4, NAMES_CLIENT = 8 };
 
 static struct span added_key(const void *item)
 {
@@ -47,18 +47,21 @@ static void add_text(struct buf *b, struct span text)
 
 /* SHA-256, as nobody may be able to find two keys, or two bodies, that are taken for one another,
  * and the next process must find what this one remembered. */
-static void key_of(const struct idempotency *r, enum name_kind kind, struct span key, size_t place,
-                   uint8_t out_key[RECORD_ONCE_KEY_BYTES])
+static void key_of(const struct idempotency *r, enum name_kind kind, struct span tenant,
+                   struct span key, size_t place, uint8_t out_key[RECORD_ONCE_KEY_BYTES])
 {
     const struct access_key *by = r->call->key;
-    bool is_tenant = by != NULL && by->tenant.n > 0;
+    bool is_tenant;
     uint8_t digest[RECORD_ONCE_BODY_BYTES];
     struct buf b;
 
+    if (by != NULL && by->tenant.n > 0)
+        tenant = by->tenant;
+    is_tenant = tenant.n > 0;
     buf_init(&b, BUF_NO_CAP);
     buf_add_char(&b, (char)(is_tenant ? kind | NAMES_OF_TENANT : kind));
     if (is_tenant)
-        add_text(&b, by->tenant);
+        add_text(&b, tenant);
     else
         add_text(&b, by == NULL ? SPAN("") : by->name);
     add_text(&b, key);
@@ -107,28 +110,59 @@ void idempotency_done(struct idempotency *r)
     map_done(&r->added);
 }
 
-struct err *idempotency_name(const struct idempotency *r, struct json_value event, size_t place,
-                             struct idempotency_name *out_name)
+/* The same resource and the same bytes, whichever form carried them, and for the same receivers.
+ * The resource is left to same_resource. */
+static void digest_event(const struct idempotency_event *event,
+                         uint8_t out_body[RECORD_ONCE_BODY_BYTES])
 {
-    struct json_value id = json_member_fold(event, SPAN("Id"));
+    uint8_t payload[RECORD_ONCE_BODY_BYTES];
+    struct buf b;
+
+    buf_init(&b, BUF_NO_CAP);
+    add_text(&b, event->tenant);
+    add_text(&b, event->webhook);
+    add_text(&b, event->content_type);
+    digest_sha256(event->payload, payload);
+    buf_add(&b, span_of((const char *)payload, sizeof(payload)));
+    digest_sha256(buf_span(&b), out_body);
+    buf_done(&b);
+}
+
+struct err *idempotency_name(const struct idempotency *r, const struct idempotency_event *event,
+                             size_t place, struct idempotency_name *out_name)
+{
     struct idempotency_name name = {.is_given = true};
 
-    if (r->request_key.p != NULL && json_type(id) != JSON_NULL)
-        return ERR(ERR_INVALID_ENTITY, "Id: the request has an " KEY_HEADER " already");
+    if (r->request_key.p != NULL && event->client_id.p != NULL)
+        return ERR(ERR_INVALID_ENTITY, "ClientId: the request has an " KEY_HEADER " already");
     if (r->request_key.p != NULL) {
-        key_of(r, NAMES_REQUEST, r->request_key, place, name.key);
+        key_of(r, NAMES_REQUEST, span_of(NULL, 0), r->request_key, place, name.key);
         memcpy(name.body, r->request_body, sizeof(name.body));
-    } else if (json_type(id) != JSON_NULL) {
-        struct span text = json_string(id, r->call->arena);
-
-        TRY(check_key("Id", text));
-        key_of(r, NAMES_EVENT, text, 0, name.key);
-        digest_sha256(json_text(event), name.body);
+    } else if (event->client_id.p != NULL) {
+        TRY(check_key("ClientId", event->client_id));
+        key_of(r, NAMES_CLIENT, event->tenant, event->client_id, 0, name.key);
+        digest_event(event, name.body);
+        name.resource = event->resource;
     } else {
         name.is_given = false;
     }
     *out_name = name;
     return NULL;
+}
+
+/* Is the full name that was answered what is asked for now, in full or by its end? The resource may
+ * be gone by now. */
+static bool same_resource(struct span answered, struct span asked)
+{
+    struct span end;
+
+    if (asked.p == NULL)
+        return true;
+    if (asked.n > answered.n)
+        return false;
+    end = span_sub(answered, answered.n - asked.n, answered.n);
+    return span_ieq(end, asked) &&
+           (end.n == answered.n || answered.p[answered.n - end.n - 1] == '.');
 }
 
 static const struct record_once *find(const struct idempotency *r,
@@ -155,10 +189,11 @@ struct err *idempotency_find(const struct idempotency *r, const struct idempoten
 
     if (name->is_given)
         answer = find(r, name->key);
-    if (answer != NULL && memcmp(answer->body, name->body, sizeof(name->body)) != 0) {
+    if (answer != NULL && (memcmp(answer->body, name->body, sizeof(name->body)) != 0 ||
+                           !same_resource(answer->resource, name->resource))) {
         uuid_text(&answer->event, event);
         return ERR(ERR_CONFLICT, "%s: event %s was raised with the same one and another body",
-                   r->request_key.p != NULL ? KEY_HEADER : "Id", event);
+                   r->request_key.p != NULL ? KEY_HEADER : "ClientId", event);
     }
     *out_answer = answer;
     return NULL;

@@ -82,7 +82,7 @@ static void configure(struct lane *lane)
     MUST(e == NULL); /* it was checked when it was written */
     lane->pacing.max_in_flight = settings.ordered ? 1 : settings.max_in_flight;
     lane->pacing.rate_per_second = settings.rate_per_second;
-    lane->makes_bodies = settings.has_custom || is_reformatted(&settings);
+    lane->makes_bodies = settings.has_custom || settings.is_standard || is_reformatted(&settings);
     set_origin(lane, &settings);
     set_share(lane, lane->webhook->share);
     lane_set_ordered(lane, settings.ordered);

@@ -13,7 +13,8 @@ struct lane_settings {
     unsigned refs;
     uint64_t version; /* of the webhook */
     struct webhook_settings webhook;
-    struct signer *signer; /* NULL: not needed yet */
+    struct signer *signer;        /* NULL: not needed yet */
+    int64_t signer_until_unix_ns; /* when one of its secrets expires */
     struct arena arena;
 };
 /* As the webhook is now; to be put back. */

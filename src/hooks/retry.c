@@ -85,3 +85,8 @@ struct retry_decision retry_decide(const struct retry_policy *policy, unsigned a
     }
     return decision;
 }
+
+bool retry_is_refusal(int status)
+{
+    return status >= 400 && status < 500 && status != 409 && status != 412 && status != 429;
+}

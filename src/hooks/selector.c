@@ -1,8 +1,15 @@
+/* A selector is read as any URI; what comes of its first part is a resource or a pattern.
+ * Conditions on a pattern are judged as on undeclared properties, as nobody knows what is to be
+ * declared. */
 #include "hooks/selector.h"
 
+#include "base/text.h"
 #include "hooks/event_post.h"
+#include "match/scopes.h"
 #include "query/uri.h"
+#include "rest/access.h"
 #include "rest/resource.h"
+#include "rest/schema.h"
 
 /* The same words under the one ErrorCode that a webhook's owner can look for. */
 static struct err *as_selector_error(struct err *e, struct span text)
@@ -32,13 +39,117 @@ static struct err *check_resource(const struct resource *resource, const struct 
     return NULL;
 }
 
+/* Patterns. -------------------------------------------------------------------------------- */
+
+static bool is_pattern(struct span name)
+{
+    return selector_is_every(name) || span_ends(name, SPAN(".*"));
+}
+
+static bool is_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+}
+
+/* A part of a name that is followed by a dot. */
+static bool is_part(struct span part)
+{
+    for (size_t i = 0; i < part.n; i++)
+        if (!is_name_char(part.p[i]))
+            return false;
+    return part.n > 0;
+}
+
+static struct err *check_pattern(struct span pattern)
+{
+    struct span rest = pattern, part = span_split(&rest, '.');
+
+    while (rest.p != NULL && is_part(part))
+        part = span_split(&rest, '.');
+    if (rest.p == NULL && span_eq(part, SPAN("*")))
+        return NULL;
+    return ERR(ERR_INVALID_EVENT_SELECTOR,
+               "'%.*s' is no pattern of event resources: these are '*' and 'Namespace.*'",
+               SPAN_FMT(pattern));
+}
+
+bool selector_is_every(struct span pattern)
+{
+    return span_eq(pattern, SPAN("*"));
+}
+
+/* Nobody else declares names that begin so. */
+static const struct span own_prefix = SPAN_INIT("svc.");
+
+bool selector_is_notice(const struct resource *event)
+{
+    return span_starts(event->folded, own_prefix);
+}
+
+struct span selector_name(const struct selector *selector)
+{
+    struct span rest = span_sub(selector->normal, 1, selector->normal.n);
+
+    return span_split(&rest, '/');
+}
+
+bool selector_covers(const struct selector *selector, const struct resource *event)
+{
+    if (selector->resource != NULL)
+        return selector->resource == event;
+    if (selector_is_every(selector->pattern) && selector_is_notice(event))
+        return false;
+    return event->kind == KIND_EVENT && scope_covers(selector->pattern, event->folded);
+}
+
+void selector_narrow(const struct selector *selector, const struct access_key *key, struct arena *a,
+                     struct span **out_parts, size_t *out_count)
+{
+    size_t kept = 0;
+
+    access_narrow(key, selector->pattern, a, out_parts, out_count);
+    if (!selector_is_every(selector->pattern))
+        return;
+    for (size_t i = 0; i < *out_count; i++)
+        if (!span_starts((*out_parts)[i], own_prefix))
+            (*out_parts)[kept++] = (*out_parts)[i];
+    *out_count = kept;
+}
+
+/* Parsing. --------------------------------------------------------------------------------- */
+
+static struct err *find(const struct resources *resources, const struct uri *uri,
+                        const struct access_key *key, struct arena *a, struct selector *selector)
+{
+    if (is_pattern(uri->resource)) {
+        selector->pattern = text_fold(a, uri->resource);
+        return check_pattern(uri->resource);
+    }
+    TRY(resource_find(resources, uri->resource, key, &selector->resource));
+    return check_resource(selector->resource, uri);
+}
+
+static struct span normal_of(const struct selector *selector, struct span pattern, struct arena *a)
+{
+    struct buf normal;
+
+    buf_init_arena(&normal, a);
+    buf_add_char(&normal, '/');
+    buf_add(&normal, selector->resource != NULL ? selector->resource->name : pattern);
+    if (selector->conditions.count > 0) {
+        buf_add_char(&normal, '/');
+        conditions_add_normal(&normal, &selector->conditions);
+    }
+    return buf_span(&normal);
+}
+
 struct err *selector_parse(const struct resources *resources, struct span text,
                            const struct access_key *key, size_t max_conditions, struct arena *a,
                            struct selector *out_selector)
 {
     struct selector selector = {.resource = NULL};
     struct uri uri;
-    struct buf normal;
     struct err *e;
 
     if (!span_starts(text, SPAN("/")))
@@ -47,24 +158,19 @@ struct err *selector_parse(const struct resources *resources, struct span text,
     if (e != NULL)
         return as_selector_error(e, text);
     TRY(check_form(&uri, text));
-    e = resource_find(resources, uri.resource, key, &selector.resource);
+    e = find(resources, &uri, key, a, &selector);
     if (e != NULL)
-        return as_selector_error(event_say_how_to_declare(e, uri.resource), text);
-    TRY(check_resource(selector.resource, &uri));
+        return err_code(e) == ERR_WRONG_SELECTOR_KIND || err_code(e) == ERR_INVALID_EVENT_SELECTOR
+                   ? e
+                   : as_selector_error(event_say_how_to_declare(e, uri.resource), text);
     e = conditions_parse(uri.conditions, uri.condition_count,
-                         resource_payload_shape(resources, selector.resource), a,
-                         &selector.conditions);
+                         selector.resource == NULL
+                             ? &schema_dynamic
+                             : resource_payload_shape(resources, selector.resource),
+                         a, &selector.conditions);
     if (e != NULL)
         return as_selector_error(e, text);
-    buf_init(&normal, BUF_NO_CAP);
-    buf_add_char(&normal, '/');
-    buf_add(&normal, selector.resource->name);
-    if (selector.conditions.count > 0) {
-        buf_add_char(&normal, '/');
-        conditions_add_normal(&normal, &selector.conditions);
-    }
-    selector.normal = arena_copy(a, buf_span(&normal));
-    buf_done(&normal);
+    selector.normal = normal_of(&selector, uri.resource, a);
     *out_selector = selector;
     return NULL;
 }

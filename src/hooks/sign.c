@@ -5,6 +5,7 @@
 
 #include "base/digest.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/text.h"
 
 #include <openssl/core_names.h>
@@ -209,6 +210,39 @@ struct err *sign_check_secret(struct span secret)
         TRY_GOTO(e, key.scheme->check(&key), out);
 out:
     key_done(&key);
+    return e;
+}
+
+/* ---- new ones ---- */
+
+static struct err *add_public_key(uint8_t pair[KEY_PAIR_BYTES])
+{
+    EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, pair, SEED_BYTES);
+    size_t n = PUBLIC_BYTES;
+    bool is_made = key != NULL && EVP_PKEY_get_raw_public_key(key, pair + SEED_BYTES, &n) == 1;
+
+    EVP_PKEY_free(key);
+    return is_made ? NULL : crypto_failed("make an ed25519 key");
+}
+
+struct err *sign_make_secret(struct span like, struct arena *a, struct span *out_secret)
+{
+    const struct scheme *scheme = like.n == 0 ? &schemes[0] : scheme_of(like);
+    bool is_pair = scheme != NULL && scheme->sign == sign_ed25519;
+    uint8_t bytes[KEY_PAIR_BYTES];
+    struct err *e = NULL;
+    struct buf b;
+
+    rng_secret(bytes, SEED_BYTES);
+    if (is_pair)
+        e = add_public_key(bytes);
+    if (e == NULL) {
+        buf_init_arena(&b, a);
+        buf_add(&b, is_pair ? scheme->prefix : schemes[0].prefix);
+        text_add_base64(&b, span_of((const char *)bytes, is_pair ? KEY_PAIR_BYTES : SEED_BYTES));
+        *out_secret = buf_span(&b);
+    }
+    mem_wipe(bytes, sizeof(bytes));
     return e;
 }
 

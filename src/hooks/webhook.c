@@ -12,6 +12,7 @@
 #include "hooks/webhook_account.h"
 #include "hooks/webhook_owner.h"
 #include "match/matchers.h"
+#include "match/scopes.h"
 #include "rest/access.h"
 #include "rest/account.h"
 #include "rest/mask.h"
@@ -30,6 +31,7 @@ struct webhooks {
     struct collection *collection;
     struct list detached; /* struct webhook: their selector or a target leads nowhere now */
     struct webhook_owners *owners;
+    struct scopes *scopes;
     struct arena scratch; /* of attaching one webhook */
 };
 
@@ -51,17 +53,30 @@ static void drop_targets(struct webhook *w)
     w->targets = NULL;
 }
 
+static void take_entry_out(struct webhooks *ws, const struct webhook *w, struct webhook_entry *at)
+{
+    if (at->scope != NULL)
+        scopes_remove(ws->scopes, at->scope, w->owner->tenant, &at->entry);
+    else if (at->entry.node != NULL)
+        matchers_remove(at->resource->matchers, w->owner->tenant, &at->entry);
+    if (at->resource != NULL)
+        list_remove(&at->resource->referrers->selectors, &at->link);
+}
+
 /* Out of every list and matcher. */
 static void take_out(struct webhooks *ws, struct webhook *w)
 {
-    if (w->entry.node != NULL)
-        matchers_remove(w->event_resource->matchers, w->owner->tenant, &w->entry);
+    for (uint32_t i = 0; i < w->entry_count; i++)
+        take_entry_out(ws, w, &w->entries[i]);
+    if (w->entries != &w->one)
+        mem_free(w->entries);
+    w->entries = NULL;
+    w->entry_count = 0;
+    w->one = (struct webhook_entry){.webhook = NULL};
     if (list_linked(&w->link))
-        list_remove(w->event_resource != NULL ? &w->event_resource->referrers->selectors
-                                              : &ws->detached,
-                    &w->link);
+        list_remove(&ws->detached, &w->link);
     drop_targets(w);
-    w->event_resource = NULL;
+    w->is_attached = w->has_patterns = false;
 }
 
 static void disown(struct webhooks *ws, struct webhook *w)
@@ -130,33 +145,182 @@ static void set_share(struct webhook *w, struct share *share)
     share_unref(was);
 }
 
+/* Selectors. ------------------------------------------------------------------------------- */
+
+size_t webhook_selectors(struct json_value webhook, struct arena *a, struct span **out_texts,
+                         struct span *out_member)
+{
+    struct json_value list = json_member(webhook, SPAN("EventSelectors"));
+    bool is_list = json_type(list) == JSON_ARRAY;
+    struct span *texts = ARENA_ARRAY(a, struct span, is_list ? json_count(list) : 1);
+    size_t count = 0;
+
+    *out_member = is_list ? SPAN("EventSelectors") : SPAN("EventSelector");
+    *out_texts = texts;
+    if (is_list)
+        for (struct json_value v = json_first(list); json_exists(v); v = json_next(list, v))
+            texts[count++] = json_string(v, a);
+    else
+        texts[count++] = json_string(json_member(webhook, SPAN("EventSelector")), a);
+    return count;
+}
+
+/* An entry to be made. */
+struct wanted {
+    struct wanted *next;
+    const struct selector *selector;
+    struct span scope; /* absent: the selector's resource */
+    bool is_filtered;
+};
+
+/* Of one webhook, in which nothing is changed until all of it fits. */
+struct plan {
+    struct webhooks *ws;
+    struct webhook *w;
+    struct wanted *first;
+    uint32_t count;
+    bool has_patterns;
+};
+
+static void want(struct plan *plan, const struct selector *selector, struct span scope,
+                 bool is_filtered)
+{
+    struct wanted *wanted = ARENA_NEW(&plan->ws->scratch, struct wanted);
+
+    *wanted = (struct wanted){plan->first, selector, scope, is_filtered};
+    plan->first = wanted;
+    plan->count++;
+}
+
+/* With a right on few parts of its pattern, a webhook waits for these alone, and costs the events
+ * of others nothing. With a right on many, the right is asked for with each event. */
+enum { PARTS_MOST = 16 };
+
+static struct err *plan_pattern(struct plan *plan, const struct selector *selector)
+{
+    const struct webhook_owner *owner = plan->w->owner;
+    const struct access_key *key;
+    struct span *parts;
+    size_t count;
+
+    plan->has_patterns = true;
+    if (plan->w->is_paused)
+        return NULL;
+    TRY(webhook_owner_key(owner, plan->ws->hooks->rest->access, &key));
+    selector_narrow(selector, key, &plan->ws->scratch, &parts, &count);
+    if (count == 0)
+        return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' may GET nothing of '%.*s'",
+                   SPAN_FMT(owner->name), SPAN_FMT(selector->normal));
+    if (count > PARTS_MOST) {
+        want(plan, selector, selector->pattern, true);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++)
+        want(plan, selector, parts[i], false);
+    return NULL;
+}
+
+static struct err *plan_selector(struct plan *plan, const struct selector *selector)
+{
+    const struct webhook *w = plan->w;
+
+    if (selector->resource == NULL)
+        return plan_pattern(plan, selector);
+    if (!w->is_paused)
+        TRY(webhook_owner_check(w->owner, plan->ws->hooks->rest->access, selector->resource));
+    want(plan, selector, span_of(NULL, 0), false);
+    return NULL;
+}
+
+static struct err *plan_entries(struct plan *plan, struct json_value json)
+{
+    struct arena *a = &plan->ws->scratch;
+    struct span *texts, member;
+    size_t count = webhook_selectors(json, a, &texts, &member);
+
+    for (size_t i = 0; i < count; i++) {
+        struct selector *selector = ARENA_NEW(a, struct selector);
+        struct err *e = selector_parse(plan->ws->hooks->rest->resources, texts[i], &nobody,
+                                       SIZE_MAX, a, selector);
+
+        if (e != NULL)
+            return err_prefix(e, "%.*s: ", SPAN_FMT(member));
+        TRY(plan_selector(plan, selector));
+    }
+    return NULL;
+}
+
+static void make_entry(const struct plan *plan, const struct wanted *wanted,
+                       struct webhook_entry *at)
+{
+    struct webhook *w = plan->w;
+    struct span tenant = w->owner->tenant;
+    const struct conditions *conditions = &wanted->selector->conditions;
+
+    *at = (struct webhook_entry){
+        .webhook = w, .resource = wanted->selector->resource, .is_filtered = wanted->is_filtered};
+    if (wanted->scope.p != NULL) {
+        at->scope = scopes_add(plan->ws->scopes, wanted->scope, tenant, &at->entry, conditions);
+        return;
+    }
+    list_push_back(&at->resource->referrers->selectors, &at->link);
+    if (!w->is_paused)
+        matchers_add(at->resource->matchers, tenant, &at->entry, conditions);
+}
+
+static void make_entries(const struct plan *plan)
+{
+    struct webhook *w = plan->w;
+
+    w->entries = plan->count <= 1 ? &w->one : mem_zero(plan->count * sizeof(*w->entries));
+    w->has_patterns = plan->has_patterns;
+    w->is_attached = true;
+    for (const struct wanted *wanted = plan->first; wanted != NULL; wanted = wanted->next)
+        make_entry(plan, wanted, &w->entries[w->entry_count++]);
+}
+
+struct scopes *webhooks_scopes(const struct webhooks *ws)
+{
+    return ws->scopes;
+}
+
+bool webhook_selects(const struct webhook *w, const struct resource *event)
+{
+    for (uint32_t i = 0; i < w->entry_count; i++) {
+        const struct webhook_entry *at = &w->entries[i];
+        struct span pattern;
+
+        if (at->resource == event)
+            return true;
+        if (at->scope == NULL)
+            continue;
+        pattern = scope_pattern(at->scope);
+        if (scope_covers(pattern, event->folded) &&
+            !(selector_is_every(pattern) && selector_is_notice(event)))
+            return true;
+    }
+    return false;
+}
+
+/* Attaching. ------------------------------------------------------------------------------- */
+
 static struct err *try_attach(struct webhooks *ws, struct webhook *w)
 {
     struct arena *a = &ws->scratch;
     struct json_value json = entity_parse(entity_json(w->entity), a);
-    struct span text = json_string(json_member(json, SPAN("EventSelector")), a);
-    struct selector selector;
-    struct err *e =
-        selector_parse(ws->hooks->rest->resources, text, &nobody, SIZE_MAX, a, &selector);
+    struct plan plan = {.ws = ws, .w = w};
 
     own(ws, w, json);
     webhook_account_take(ws->hooks->rest, w, json, a);
     set_share(w, share_get(ws->hooks->shares, account_keep(w->account)));
     set_paused(ws, w, json_is_true(json_member(json, SPAN("IsPaused"))));
-    if (e != NULL)
-        return err_prefix(e, "EventSelector: ");
-    if (!w->is_paused)
-        TRY(webhook_owner_check(w->owner, ws->hooks->rest->access, selector.resource));
+    TRY(plan_entries(&plan, json));
     TRY(add_targets(ws, w, json));
-    w->event_resource = selector.resource;
-    list_push_back(&selector.resource->referrers->selectors, &w->link);
-    if (!w->is_paused)
-        matchers_add(selector.resource->matchers, w->owner->tenant, &w->entry,
-                     &selector.conditions);
+    make_entries(&plan);
     return NULL;
 }
 
-/* Enters the webhook into its event resource's matcher, unless it is paused. One that refers to
+/* Enters the webhook into the matchers of its selectors, unless it is paused. One that refers to
  * what is not there, because resources were declared otherwise, is put aside. */
 static struct err *attach(struct webhooks *ws, struct webhook *w)
 {
@@ -181,7 +345,7 @@ void webhooks_detach(struct webhooks *ws, struct resource *resource)
     struct list_link *at;
 
     while ((at = list_first(&resource->referrers->selectors)) != NULL)
-        detach(ws, CONTAINER_OF(at, struct webhook, link));
+        detach(ws, CONTAINER_OF(at, struct webhook_entry, link)->webhook);
     while ((at = list_first(&resource->referrers->targets)) != NULL)
         detach(ws, CONTAINER_OF(at, struct webhook_target, link)->webhook);
 }
@@ -193,6 +357,20 @@ struct disowning {
     bool found;
 };
 
+/* What a pattern stands for follows the rights. */
+static bool is_unread(const struct webhook *w, const struct access *access)
+{
+    bool is_unread = w->has_patterns;
+
+    for (uint32_t i = 0; i < w->entry_count && !is_unread; i++) {
+        struct err *e = webhook_owner_check(w->owner, access, w->entries[i].resource);
+
+        is_unread = e != NULL;
+        err_free(e);
+    }
+    return is_unread;
+}
+
 static void detach_unread(void *item, void *arg)
 {
     struct webhook_owner *owner = item;
@@ -201,17 +379,14 @@ static void detach_unread(void *item, void *arg)
 
     if (d->name.p != NULL && !span_eq(d->name, owner->name))
         return;
+    owner->asked = NULL;
     LIST_EACH(&owner->webhooks, at) {
         struct webhook *w = CONTAINER_OF(at, struct webhook, owned);
-        struct err *e;
 
-        if (w->is_paused || w->event_resource == NULL)
+        if (w->is_paused || !w->is_attached || !is_unread(w, access))
             continue;
-        e = webhook_owner_check(owner, access, w->event_resource);
-        if (e != NULL)
-            detach(d->ws, w);
-        d->found |= e != NULL;
-        err_free(e);
+        detach(d->ws, w);
+        d->found = true;
     }
 }
 
@@ -221,6 +396,14 @@ bool webhooks_detach_unowned(struct webhooks *ws, struct span name)
 
     webhook_owners_each(ws->owners, detach_unread, &d);
     return d.found;
+}
+
+static void forget_asked(void *item, void *arg)
+{
+    struct webhook_owner *owner = item;
+
+    (void)arg;
+    owner->asked = NULL;
 }
 
 struct span webhook_tenant(const struct webhook *w)
@@ -260,6 +443,7 @@ struct err *webhooks_settle(struct webhooks *ws, struct arena *a, uint64_t *out_
     struct change pauses;
     struct err *e;
 
+    webhook_owners_each(ws->owners, forget_asked, NULL);
     change_init(&pauses, ws->hooks->turn, a);
     attach_detached(ws, &pauses);
     pauses.frees_space = true;
@@ -314,6 +498,7 @@ struct webhooks *webhooks_new(struct hooks *hooks)
     collection_observe(ws->collection, &observer, ws);
     list_init(&ws->detached);
     ws->owners = webhook_owners_new();
+    ws->scopes = scopes_new();
     arena_init(&ws->scratch);
     return ws;
 }
@@ -336,6 +521,7 @@ void webhooks_free(struct webhooks *ws)
     }
     collection_observe(ws->collection, NULL, NULL);
     webhook_owners_free(ws->owners);
+    scopes_free(ws->scopes);
     arena_done(&ws->scratch);
     mem_free(ws);
 }

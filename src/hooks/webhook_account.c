@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "hooks/webhook.h"
+#include "hooks/webhook_call.h"
 #include "rest/account.h"
 #include "rest/call.h"
 #include "rest/metrics.h"
@@ -45,29 +46,23 @@ struct added {
     struct span tenant, owner;
 };
 
-struct additions {
-    struct added *first;
-    size_t count;
-};
-
 void webhook_note_account(struct call *call, const struct draft *draft, const struct entity *old)
 {
     struct arena *a = call->arena;
     const struct webhook *w = old == NULL ? NULL : old->attached;
     struct span tenant = text_of(draft_value(draft, SPAN("Tenant"), a), a);
     struct span owner = text_of(draft_value(draft, SPAN("Owner"), a), a);
-    struct additions *additions = call->own;
+    struct webhook_call *own;
     struct added *added;
 
     if (w != NULL && rest_find_account(call->rest, tenant, owner) == w->account)
         return;
-    if (additions == NULL)
-        call->own = additions = ARENA_NEW(a, struct additions);
+    own = webhook_call_of(call);
     added = ARENA_NEW(a, struct added);
     /* What the draft refers to is given back before all is known. */
-    *added = (struct added){additions->first, arena_copy(a, tenant), arena_copy(a, owner)};
-    additions->first = added;
-    additions->count++;
+    *added = (struct added){own->added, arena_copy(a, tenant), arena_copy(a, owner)};
+    own->added = added;
+    own->added_count++;
 }
 
 static int by_account(const void *a, const void *b)
@@ -95,12 +90,12 @@ static struct err *check_count(const struct call *call, const struct added *adde
 }
 
 /* In the order of accounts, so that those of one stand together. */
-static struct added **sorted(const struct additions *additions, struct arena *a)
+static struct added **sorted(const struct webhook_call *own, struct arena *a)
 {
-    struct added **all = ARENA_ARRAY(a, struct added *, additions->count);
+    struct added **all = ARENA_ARRAY(a, struct added *, own->added_count);
     size_t count = 0;
 
-    for (struct added *added = additions->first; added != NULL; added = added->next)
+    for (struct added *added = own->added; added != NULL; added = added->next)
         all[count++] = added;
     qsort(all, count, sizeof(struct added *), by_account);
     return all;
@@ -108,15 +103,15 @@ static struct added **sorted(const struct additions *additions, struct arena *a)
 
 struct err *webhook_check_accounts(const struct call *call)
 {
-    const struct additions *additions = call->own;
+    const struct webhook_call *own = call->own;
     struct added **all;
     size_t begin = 0;
 
-    if (additions == NULL)
+    if (own == NULL)
         return NULL;
-    all = sorted(additions, call->arena);
-    for (size_t i = 1; i <= additions->count; i++) {
-        if (i < additions->count && by_account(&all[begin], &all[i]) == 0)
+    all = sorted(own, call->arena);
+    for (size_t i = 1; i <= own->added_count; i++) {
+        if (i < own->added_count && by_account(&all[begin], &all[i]) == 0)
             continue;
         TRY(check_count(call, all[begin], i - begin));
         begin = i;

@@ -3,13 +3,14 @@
 #include "base/datetime.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "base/text.h"
 #include "fetch/fetch.h"
 #include "hooks/lane.h"
 #include "hooks/selector.h"
-#include "hooks/sign.h"
 #include "hooks/webhook.h"
+#include "hooks/webhook_headers.h"
 #include "hooks/webhook_owner.h"
+#include "hooks/webhook_selection.h"
+#include "hooks/webhook_signing.h"
 #include "query/query.h"
 #include "rest/access.h"
 #include "rest/call.h"
@@ -48,98 +49,6 @@ static struct span draft_string(const struct draft *draft, struct span name, str
 }
 
 /* Headers. --------------------------------------------------------------------------------- */
-
-/* What frames a request, says whose it is, or is ours to say. */
-static bool is_reserved_header(struct span name)
-{
-    static const struct span names[] = {
-        SPAN_INIT("Host"),       SPAN_INIT("Content-Length"),   SPAN_INIT("Transfer-Encoding"),
-        SPAN_INIT("Connection"), SPAN_INIT("Proxy-Connection"), SPAN_INIT("Upgrade"),
-        SPAN_INIT("TE"),         SPAN_INIT("Trailer"),          SPAN_INIT("Expect"),
-        SPAN_INIT("Forwarded"),  SPAN_INIT("HTTP2-Settings"),   SPAN_INIT("X-Real-IP"),
-    };
-    static const struct span prefixes[] = {
-        SPAN_INIT("X-Forwarded-"),
-        SPAN_INIT("webhook-"),
-        SPAN_INIT("ce-"),
-        SPAN_INIT("Svc-"),
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (span_ieq(name, names[i]))
-            return true;
-    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-        if (span_istarts(name, prefixes[i]))
-            return true;
-    return false;
-}
-
-static bool has_control(struct span text)
-{
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-
-        if (c < 0x20 || c == 0x7f)
-            return true;
-    }
-    return false;
-}
-
-static struct err *check_header_value(struct span name, struct json_value value, struct arena *a)
-{
-    struct span text;
-
-    if (json_type(value) != JSON_STRING)
-        return ERR(ERR_INVALID_ENTITY, "the value of '%.*s' is not a string", SPAN_FMT(name));
-    text = json_string(value, a);
-    if (has_control(text))
-        return ERR(ERR_INVALID_ENTITY,
-                   "the value of '%.*s' has a line break, or another control character",
-                   SPAN_FMT(name));
-    if (!span_ieq(name, SPAN("Content-Type")) || negotiate_is_media_type(text))
-        return NULL;
-    return ERR(ERR_INVALID_ENTITY, "the value of 'Content-Type' is no media type");
-}
-
-static struct err *check_header(struct span name, struct json_value value, struct arena *a)
-{
-    if (!text_is_token(name))
-        return ERR(ERR_INVALID_ENTITY, "'%.*s' is not a header name", SPAN_FMT(name));
-    if (is_reserved_header(name))
-        return ERR(ERR_INVALID_ENTITY, "'%.*s' is set by the server", SPAN_FMT(name));
-    return check_header_value(name, value, a);
-}
-
-/* Checks the headers, drops those set to null. */
-static struct err *check_headers(struct json_value headers, struct arena *a, struct span *out_json)
-{
-    enum { MOST = 64 };
-    struct buf kept;
-
-    if (json_count(headers) > MOST)
-        return ERR(ERR_INVALID_ENTITY, "more than %d headers", MOST);
-    buf_init(&kept, BUF_NO_CAP);
-    buf_add_char(&kept, '{');
-    for (struct json_member m = json_first_member(headers); json_exists(m.name);
-         m = json_next_member(headers, m)) {
-        struct span name = json_string(m.name, a);
-        struct err *e;
-
-        if (json_type(m.value) == JSON_NULL)
-            continue;
-        e = check_header(name, m.value, a);
-        if (e != NULL) {
-            buf_done(&kept);
-            return e;
-        }
-        json_add_name(&kept, name);
-        json_add_compact(&kept, m.value);
-    }
-    buf_add_char(&kept, '}');
-    *out_json = arena_copy(a, buf_span(&kept));
-    buf_done(&kept);
-    return NULL;
-}
 
 static struct json_value old_member(const struct entity *old, struct span name, struct arena *a)
 {
@@ -190,7 +99,7 @@ static struct err *check_own_headers(struct call *call, struct draft *draft)
     struct span json = SPAN("{}");
 
     if (json_exists(headers))
-        TRY(check_headers(headers, call->arena, &json));
+        TRY(webhook_check_headers(headers, call->arena, &json));
     draft_set(draft, name, json);
     return NULL;
 }
@@ -298,38 +207,71 @@ static struct err *check_destination(const struct egress_rules *egress, struct c
     return NULL;
 }
 
-/* The event resource is NULL when the selector leads nowhere and need not. */
-static struct err *check_selector(struct call *call, struct draft *draft, const struct entity *old,
-                                  struct resource **out_event)
-{
-    struct span name = SPAN("EventSelector");
-    struct selector selector;
-    struct err *e =
-        selector_parse(call->rest->resources, draft_string(draft, name, call->arena), call->key,
-                       (size_t)call->rest->limits->conditions, call->arena, &selector);
+/* What is selected. ------------------------------------------------------------------------ */
 
-    if (e != NULL && is_kept_reference(call, draft, old, name)) {
-        err_free(e);
-        *out_event = NULL;
-        return NULL;
-    }
-    if (e != NULL)
-        return err_prefix(e, "EventSelector: ");
-    draft_set(draft, name, json_of(call->arena, selector.normal));
-    *out_event = selector.resource;
+/* Of a write that leaves members out, a POST with safepost included. */
+static bool is_left(const struct call *call, const struct draft *draft, const struct entity *old,
+                    struct span name)
+{
+    return call->method != METHOD_PUT && is_unwritten(call, draft, old, name);
+}
+
+/* A PATCH that writes one of the two members empties the other. */
+static void empty_other(const struct call *call, struct draft *draft, const struct entity *old)
+{
+    if (is_left(call, draft, old, webhook_selectors_name))
+        draft_set(draft, webhook_selectors_name, SPAN("null"));
+    else if (is_left(call, draft, old, webhook_selector_name))
+        draft_set(draft, webhook_selector_name, SPAN("null"));
+}
+
+static struct err *check_selectors(struct call *call, struct draft *draft, const struct entity *old,
+                                   struct webhook_selection *selection)
+{
+    struct err *e;
+
+    if (webhook_has_both(draft))
+        empty_other(call, draft, old);
+    TRY(webhook_choose_selectors(draft, selection));
+    e = webhook_check_selectors(call, draft, selection);
+    if (e == NULL || !is_kept_reference(call, draft, old, selection->member))
+        return e;
+    err_free(e);
+    selection->count = 0;
     return NULL;
 }
 
 static struct err *check_content_type(struct call *call, const struct draft *draft,
-                                      const struct resource *event)
+                                      const struct webhook_selection *selection)
 {
     struct json_value headers = draft_value(draft, SPAN("Headers"), call->arena);
     struct json_value type = json_member_fold(headers, SPAN("Content-Type"));
     enum format format;
 
-    if (!json_exists(type) || event == NULL || event->is_binary_event)
+    if (!json_exists(type) || !webhook_selects_entities(selection))
         return NULL;
     return negotiate_written_type(json_string(type, call->arena), &format);
+}
+
+/* An envelope is JSON, around entities. */
+static struct err *check_format(struct call *call, const struct draft *draft,
+                                const struct webhook_selection *selection)
+{
+    struct json_value headers = draft_value(draft, SPAN("Headers"), call->arena);
+    struct json_value type = json_member_fold(headers, SPAN("Content-Type"));
+    struct json_value name = draft_value(draft, SPAN("Format"), call->arena);
+    enum format format = FORMAT_JSON;
+
+    if (!span_eq(json_string(name, call->arena), webhook_format_names.values[WEBHOOK_STANDARD]))
+        return NULL;
+    if (webhook_selects_bytes(selection))
+        return ERR(ERR_INVALID_ENTITY, "StandardWebhooks is not for events with a binary payload");
+    if (json_exists(type))
+        TRY(negotiate_written_type(json_string(type, call->arena), &format));
+    if (format == FORMAT_JSON)
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY, "StandardWebhooks is JSON, and Headers.Content-Type is '%.*s'",
+               SPAN_FMT(format_media_type(format)));
 }
 
 /* CustomPayloadRequest. -------------------------------------------------------------------- */
@@ -383,13 +325,13 @@ static struct err *check_custom(struct call *call, struct draft *draft, const st
                    SPAN_FMT(uri));
     TRY(check_custom_body(json_member(custom, SPAN("Body"))));
     if (json_type(json_member(custom, SPAN("Headers"))) == JSON_OBJECT)
-        TRY(check_headers(json_member(custom, SPAN("Headers")), a, &headers));
+        TRY(webhook_check_headers(json_member(custom, SPAN("Headers")), a, &headers));
     TRY(check_local(call, uri, METHOD_GET, entity_parse(headers, a), &normal));
     draft_set(draft, name, custom_json(call, custom, normal, headers));
     return NULL;
 }
 
-/* Delivery and Signing. -------------------------------------------------------------------- */
+/* Delivery. -------------------------------------------------------------------------------- */
 
 static struct err *check_delivery(struct call *call, const struct draft *draft)
 {
@@ -398,26 +340,6 @@ static struct err *check_delivery(struct call *call, const struct draft *draft)
     struct retry_policy policy;
 
     return json_type(schedule) == JSON_ARRAY ? retry_parse(schedule, &policy) : NULL;
-}
-
-static struct err *check_signing(struct call *call, const struct draft *draft)
-{
-    enum { MOST = 10 };
-    struct arena *a = call->arena;
-    struct json_value secrets =
-        json_member(draft_value(draft, SPAN("Signing"), a), SPAN("Secrets"));
-
-    if (!json_exists(secrets))
-        return NULL;
-    if (json_count(secrets) == 0 || json_count(secrets) > MOST)
-        return ERR(ERR_INVALID_ENTITY, "Secrets has %u elements, it must have 1 to %d",
-                   json_count(secrets), MOST);
-    for (struct json_value v = json_first(secrets); json_exists(v); v = json_next(secrets, v)) {
-        if (json_type(v) != JSON_STRING)
-            return ERR(ERR_INVALID_ENTITY, "a secret is not a string");
-        TRY(sign_check_secret(json_string(v, a)));
-    }
-    return NULL;
 }
 
 static struct err *check_tags(struct call *call, const struct draft *draft)
@@ -501,20 +423,41 @@ static struct webhook_owner old_owner(const struct call *call, const struct enti
                                   .identity = old_string(old, SPAN("OwnerKey"), call->arena)};
 }
 
+/* May the key have what is selected? Of a pattern, anything. */
+static struct err *check_read(const struct selector *selector, const struct access_key *key,
+                              struct arena *a)
+{
+    struct span *parts;
+    size_t count = 1;
+
+    if (selector->resource == NULL)
+        selector_narrow(selector, key, a, &parts, &count);
+    else if (!access_allows(key, selector->resource->name, METHOD_GET))
+        return ERR(ERR_NOT_AUTHORIZED, "the API key may not GET '%.*s'",
+                   SPAN_FMT(selector->resource->name));
+    if (count > 0)
+        return NULL;
+    return ERR(ERR_NOT_AUTHORIZED, "the API key may GET nothing of '%.*s'",
+               SPAN_FMT(selector->normal));
+}
+
 /* Is the owner able to have these events, for the tenant that the webhook has from now on? */
 static bool is_answered_for(const struct call *call, const struct draft *draft,
-                            const struct entity *old, const struct resource *event)
+                            const struct entity *old, const struct webhook_selection *selection)
 {
     const struct access *access = call->rest->access;
     struct webhook_owner owner = old_owner(call, old);
-    struct err *e;
+    const struct access_key *key;
+    struct err *e = NULL;
 
-    if (!access->required || event == NULL)
+    if (!access->required || selection->count == 0)
         return true;
     if (owner.name.n == 0)
         return false;
     owner.tenant = draft_string(draft, SPAN("Tenant"), call->arena);
-    e = webhook_owner_check(&owner, access, event);
+    e = webhook_owner_key(&owner, access, &key);
+    for (size_t i = 0; i < selection->count && e == NULL; i++)
+        e = check_read(&selection->items[i], key, call->arena);
     if (e == NULL)
         return true;
     err_free(e);
@@ -524,10 +467,11 @@ static bool is_answered_for(const struct call *call, const struct draft *draft,
 /* What decides where which data goes: who changes it answers for it. Who resumes a webhook, or
  * gives it to another tenant, does so only where its owner cannot. */
 static bool is_taken_over(const struct call *call, const struct draft *draft,
-                          const struct entity *old, const struct resource *event)
+                          const struct entity *old, const struct webhook_selection *selection)
 {
-    static const struct span names[] = {SPAN_INIT("EventSelector"), SPAN_INIT("Destination"),
-                                        SPAN_INIT("Headers"), SPAN_INIT("CustomPayloadRequest")};
+    static const struct span names[] = {SPAN_INIT("EventSelector"), SPAN_INIT("EventSelectors"),
+                                        SPAN_INIT("Destination"), SPAN_INIT("Headers"),
+                                        SPAN_INIT("CustomPayloadRequest")};
 
     if (old == NULL)
         return true;
@@ -535,7 +479,7 @@ static bool is_taken_over(const struct call *call, const struct draft *draft,
         if (is_changed(call, draft, old, names[i]))
             return true;
     return (is_resumed(call, draft, old) || !is_same(draft, old, SPAN("Tenant"), call->arena)) &&
-           !is_answered_for(call, draft, old, event);
+           !is_answered_for(call, draft, old, selection);
 }
 
 /* Of the key that asks, as JSON. */
@@ -551,18 +495,21 @@ static struct span identity_json(const struct call *call)
 }
 
 static struct err *check_owner(struct call *call, struct draft *draft, const struct entity *old,
-                               const struct resource *event)
+                               const struct webhook_selection *selection)
 {
-    if (!is_taken_over(call, draft, old, event))
+    if (!is_taken_over(call, draft, old, selection))
         return NULL;
     draft_set(draft, SPAN("OwnerKey"), identity_json(call));
     if (call->key == NULL) {
         draft_set(draft, SPAN("Owner"), SPAN("null"));
         return NULL;
     }
-    if (event != NULL && !access_allows(call->key, event->name, METHOD_GET))
-        return ERR(ERR_NOT_AUTHORIZED, "EventSelector: the API key may not GET '%.*s'",
-                   SPAN_FMT(event->name));
+    for (size_t i = 0; i < selection->count; i++) {
+        struct err *e = check_read(&selection->items[i], call->key, call->arena);
+
+        if (e != NULL)
+            return err_prefix(e, "%.*s: ", SPAN_FMT(selection->member));
+    }
     draft_set(draft, SPAN("Owner"), json_of(call->arena, call->key->name));
     return NULL;
 }
@@ -619,9 +566,9 @@ static void set_secrets_key(struct call *call, struct draft *draft, const struct
 static bool leads_elsewhere(const struct call *call, const struct draft *draft,
                             const struct entity *old)
 {
-    static const struct span names[] = {SPAN_INIT("Destination"), SPAN_INIT("Method"),
-                                        SPAN_INIT("CustomPayloadRequest"), SPAN_INIT("Headers"),
-                                        SPAN_INIT("EventSelector")};
+    static const struct span names[] = {
+        SPAN_INIT("Destination"), SPAN_INIT("Method"),        SPAN_INIT("CustomPayloadRequest"),
+        SPAN_INIT("Headers"),     SPAN_INIT("EventSelector"), SPAN_INIT("EventSelectors")};
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (is_changed(call, draft, old, names[i]))
@@ -675,19 +622,20 @@ static void start_over(struct call *call, const struct draft *draft, const struc
 struct err *webhook_check(const struct egress_rules *egress, struct call *call, struct draft *draft,
                           const struct entity *old)
 {
-    struct resource *event;
+    struct webhook_selection selection;
 
     TRY(invalid("Headers", check_own_headers(call, draft)));
-    TRY(check_selector(call, draft, old, &event));
-    TRY(invalid("Headers", check_content_type(call, draft, event)));
+    TRY(check_selectors(call, draft, old, &selection));
+    TRY(invalid("Headers", check_content_type(call, draft, &selection)));
+    TRY(invalid("Format", check_format(call, draft, &selection)));
     TRY(invalid("Destination", check_destination(egress, call, draft, old)));
     TRY(invalid("CustomPayloadRequest", check_custom(call, draft, old)));
     TRY(invalid("Delivery", check_delivery(call, draft)));
-    TRY(invalid("Signing", check_signing(call, draft)));
+    TRY(invalid("Signing", webhook_check_signing(call, draft, old)));
     TRY(invalid("Tags", check_tags(call, draft)));
     TRY(check_kept(call, draft, old));
     TRY(check_tenant(call, draft, old));
-    TRY(check_owner(call, draft, old, event));
+    TRY(check_owner(call, draft, old, &selection));
     set_secrets_key(call, draft, old);
     set_read_only(call, draft, old);
     start_over(call, draft, old);

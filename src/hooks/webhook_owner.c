@@ -57,6 +57,7 @@ static struct webhook_owner *make(struct webhook_owners *o, struct span texts)
     owner->tenant = span_split(&rest, 0);
     owner->name = span_split(&rest, 0);
     owner->identity = rest;
+    owner->asked = NULL;
     list_init(&owner->webhooks);
     map_add(&o->by_texts, owner);
     return owner;
@@ -135,4 +136,18 @@ struct err *webhook_owner_check(const struct webhook_owner *owner, const struct 
         return NULL;
     return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' may not GET '%.*s'",
                SPAN_FMT(owner->name), SPAN_FMT(event->name));
+}
+
+bool webhook_owner_reads(struct webhook_owner *owner, const struct access *access,
+                         const struct resource *event)
+{
+    struct err *e;
+
+    if (owner->asked == event)
+        return owner->reads;
+    e = webhook_owner_check(owner, access, event);
+    owner->asked = event;
+    owner->reads = e == NULL;
+    err_free(e);
+    return owner->reads;
 }

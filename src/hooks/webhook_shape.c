@@ -81,12 +81,34 @@ static const struct shape delivery_shape = {delivery_properties, ARRAY_LEN(deliv
 static const struct property signing_properties[] = {
     {.name = TEXT("Secrets"),
      .type = TYPE_ARRAY,
-     .flags = PROPERTY_REQUIRED,
-     .meaning = TEXT("whsec_ (HMAC-SHA256) and whsk_ (ed25519) secrets; each one signs")},
+     .elements = TYPE_STRING,
+     .meaning = TEXT("whsec_ (HMAC-SHA256) and whsk_ (ed25519) secrets, the newest last; each one "
+                     "signs; without any the server makes one")},
+    {.name = TEXT("Rotate"),
+     .type = TYPE_BOOLEAN,
+     .default_json = TEXT("false"),
+     .meaning = TEXT("Makes a new secret, of the kind of the newest; not kept")},
+    {.name = TEXT("KeepSeconds"),
+     .type = TYPE_NUMBER,
+     .default_json = TEXT("86400"),
+     .least = 0,
+     .most = 31536000,
+     .meaning = TEXT("Beside Rotate: seconds for which the others still sign, up to 31536000; not "
+                     "kept")},
+    {.name = TEXT("Expires"),
+     .type = TYPE_ARRAY,
+     .meaning =
+         TEXT("Of each secret the time after which it does not sign, or null; the server's")},
 };
 
 static const struct shape signing_shape = {signing_properties, ARRAY_LEN(signing_properties),
                                            false};
+
+static const struct span format_names[WEBHOOK_FORMAT_COUNT] = {
+    [WEBHOOK_ARRAY] = SPAN_INIT("Array"),
+    [WEBHOOK_STANDARD] = SPAN_INIT("StandardWebhooks"),
+};
+const struct enumeration webhook_format_names = {"Format", format_names, WEBHOOK_FORMAT_COUNT};
 
 static const struct property properties[] = {
     {.name = TEXT("Id"),
@@ -105,8 +127,7 @@ static const struct property properties[] = {
      .meaning = TEXT("Destination URI: relative (a local resource) or absolute")},
     {.name = TEXT("EventSelector"),
      .type = TYPE_STRING,
-     .flags = PROPERTY_REQUIRED,
-     .meaning = TEXT("Selects the events that trigger the webhook")},
+     .meaning = TEXT("Selects the events that trigger the webhook; or EventSelectors")},
     {.name = TEXT("Headers"),
      .type = TYPE_OBJECT,
      .default_json = TEXT("{}"),
@@ -120,6 +141,15 @@ static const struct property properties[] = {
      .flags = PROPERTY_WHOLE,
      .members = &custom_shape,
      .meaning = TEXT("A local request whose result replaces the event payload as body")},
+    {.name = TEXT("EventSelectors"),
+     .type = TYPE_ARRAY,
+     .elements = TYPE_STRING,
+     .meaning = TEXT("1 to 64 selectors, of which any may select an event")},
+    {.name = TEXT("Format"),
+     .type = TYPE_STRING,
+     .values = &webhook_format_names,
+     .meaning = TEXT("Form of the body: Array, or StandardWebhooks, an object with type, timestamp "
+                     "and data; null: Array")},
     {.name = TEXT("Delivery"),
      .type = TYPE_OBJECT,
      .members = &delivery_shape,
@@ -223,11 +253,7 @@ static struct err *read_delivery(struct json_value delivery, struct arena *a,
 
 static void read_signing(struct json_value signing, struct arena *a, struct webhook_settings *s)
 {
-    struct json_value secrets = json_member(signing, SPAN("Secrets"));
-
-    s->secrets = ARENA_ARRAY(a, struct span, json_count(secrets));
-    for (struct json_value v = json_first(secrets); json_exists(v); v = json_next(secrets, v))
-        s->secrets[s->secret_count++] = json_string(v, a);
+    s->secret_count = webhook_secrets(signing, a, &s->secrets);
 }
 
 struct err *webhook_read(const struct webhook *w, struct arena *a,
@@ -246,6 +272,8 @@ struct err *webhook_read(const struct webhook *w, struct arena *a,
             s.content_type = s.headers[i].value;
     read_custom(json_member(json, SPAN("CustomPayloadRequest")), a, &s);
     read_signing(json_member(json, SPAN("Signing")), a, &s);
+    s.is_standard =
+        span_eq(json_string(json_member(json, SPAN("Format")), a), format_names[WEBHOOK_STANDARD]);
     TRY(read_delivery(json_member(json, SPAN("Delivery")), a, &s));
     *out_settings = s;
     return NULL;

@@ -420,6 +420,37 @@ bool access_reads_all(const struct access_key *key)
     return access_allows(key, SPAN("*"), METHOD_GET);
 }
 
+static size_t count_resources(const struct access_key *key)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < key->entry_count; i++)
+        count += key->entries[i].resource_count;
+    return count;
+}
+
+/* Of two patterns that have anything in common, one covers the other. */
+void access_narrow(const struct access_key *key, struct span pattern, struct arena *a,
+                   struct span **out_parts, size_t *out_count)
+{
+    bool has_all = access_allows(key, pattern, METHOD_GET);
+    struct span *parts = ARENA_ARRAY(a, struct span, has_all ? 1 : count_resources(key));
+    size_t count = 0;
+
+    if (has_all)
+        parts[count++] = pattern;
+    for (size_t i = 0; !has_all && i < key->entry_count; i++) {
+        const struct access_entry *entry = &key->entries[i];
+
+        for (size_t j = 0;
+             (entry->methods & METHOD_BIT(METHOD_GET)) != 0 && j < entry->resource_count; j++)
+            if (covers(pattern, entry->resources[j]))
+                parts[count++] = entry->resources[j];
+    }
+    *out_parts = parts;
+    *out_count = count;
+}
+
 /* A pattern covers another one as it covers a name: `*` all of them, `shop.*` itself. */
 struct span access_lacks(const struct access_key *key, const struct access_key *granted)
 {

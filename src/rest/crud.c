@@ -59,9 +59,21 @@ static void add_info(struct call *call, size_t count, const char *verb)
     response_add_header(call->response, SPAN("Svc-info"), buf_span(&info));
 }
 
+/* Is there anything that is shown but once? */
+static bool has_made(const struct call *call)
+{
+    const struct resource_ops *ops = call->resource->ops;
+
+    return ops->has_made != NULL && ops->has_made(call);
+}
+
 static bool answers_itself(const struct call *call)
 {
-    return call->method == METHOD_POST && call->resource->ops->answer != NULL;
+    const struct resource_ops *ops = call->resource->ops;
+
+    if (ops->has_made != NULL)
+        return ops->has_made(call);
+    return call->method == METHOD_POST && ops->answer != NULL;
 }
 
 static struct span answered(struct call *call, struct span json)
@@ -90,7 +102,7 @@ void crud_answer_changed(struct call *call, int status, const char *verb, const 
         response_add_header(response, SPAN("Preference-Applied"), SPAN("return=minimal"));
         return;
     }
-    if (!access_allows(call->key, call->resource->name, METHOD_GET))
+    if (!has_made(call) && !access_allows(call->key, call->resource->name, METHOD_GET))
         return;
     visible = ARENA_ARRAY(call->arena, struct span, count);
     for (size_t i = 0; i < count; i++)

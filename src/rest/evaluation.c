@@ -53,10 +53,13 @@ static void run(void *evaluation)
     } while (e->budget.state == BUDGET_NEEDS_FIBER);
 }
 
-/* Until it gives way or ends. */
+/* Until it gives way or ends. One that a request gives up, by deleting what it was for, ends within
+ * that request. */
 static void run_slice(struct evaluation *e)
 {
     struct evaluations *all = e->rest->evaluations;
+    struct evaluation *outer = all->running;
+    struct budget_now outer_budget = budget_now;
 
     e->rest->metrics->scan_slices++;
     all->running = e;
@@ -64,7 +67,8 @@ static void run_slice(struct evaluation *e)
     if (!fiber_resume(e->fiber))
         e->fiber = NULL;
     budget_leave(&e->budget);
-    all->running = NULL;
+    budget_now = outer_budget;
+    all->running = outer;
 }
 
 static void queue(struct evaluation *e)

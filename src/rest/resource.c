@@ -352,5 +352,5 @@ const struct shape *resource_payload_shape(const struct resources *r, const stru
     const struct resource *entities =
         event->payload_resource.p == NULL ? NULL : resource_named(r, event->payload_resource);
 
-    return entities == NULL ? &schema_dynamic : entities->shape;
+    return entities == NULL ? event->shape : entities->shape;
 }

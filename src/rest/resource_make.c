@@ -174,16 +174,24 @@ static struct err *make_entity(struct making *m)
 
 static struct err *make_event(struct making *m)
 {
-    static const char *const absent[] = {"Methods",     "Properties", "Indexes", "Events",
-                                         "ContentType", "File",       "Content"};
+    static const char *const absent[] = {"Methods",     "Indexes", "Events",
+                                         "ContentType", "File",    "Content"};
     struct resource *resource = m->resource;
     struct json_value payload = value_of(m, SPAN("Payload"));
+    struct json_value declared = value_of(m, SPAN("Properties"));
     struct json_value entities = json_member(payload, SPAN("Resource"));
     struct json_value type = json_member(payload, SPAN("ContentType"));
 
     TRY(check_absent(m, absent, ARRAY_LEN(absent)));
     resource->ops = &declared_entity_ops;
     resource->shape = &schema_dynamic;
+    if (json_exists(declared)) {
+        if (json_exists(payload))
+            return ERR(ERR_INVALID_ENTITY,
+                       "Properties: an EventResource has them or a Payload, not both");
+        resource->properties = kept(m, json_text(declared));
+        return schema_of_payload(declared, resource->name, &resource->arena, &resource->shape);
+    }
     if (json_exists(payload) &&
         (json_type(entities) == JSON_NULL) == (json_type(type) == JSON_NULL))
         return ERR(ERR_INVALID_ENTITY, "Payload: has either Resource or ContentType");

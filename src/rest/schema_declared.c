@@ -3,10 +3,12 @@
 #include "query/shape.h"
 #include "rest/schema.h"
 
+#include <string.h>
+
 /* FEW are found sooner one after the other. */
 enum { NAME_MOST = 128, PROPERTIES_MOST = 1000, FEW = 8 };
 
-static const struct property properties[] = {
+static const struct property declared_properties[] = {
     {.name = SPAN_INIT("Name"),
      .type = TYPE_STRING,
      .flags = PROPERTY_REQUIRED,
@@ -24,7 +26,8 @@ static const struct property properties[] = {
      .default_json = SPAN_INIT("\"\""),
      .meaning = SPAN_INIT("Text for people")},
 };
-const struct shape schema_property_shape = {properties, ARRAY_LEN(properties), false};
+const struct shape schema_property_shape = {declared_properties, ARRAY_LEN(declared_properties),
+                                            false};
 
 static bool is_letter(char c)
 {
@@ -42,9 +45,20 @@ static struct err *check_name(struct span name)
                    "Name: '%.*s' is not made of at most %d letters, digits and '_', not beginning "
                    "with a digit",
                    SPAN_FMT(name), NAME_MOST);
-    if (span_ieq(name, SPAN("Id")) || span_ieq(name, SPAN("ObjectNo")))
-        return ERR(ERR_INVALID_ENTITY, "Name: '%.*s' is the server's own", SPAN_FMT(name));
     return NULL;
+}
+
+/* The list has the server's own in it when these are an entity's. */
+static struct err *check_unique(const struct property *list, size_t count, struct span name)
+{
+    const struct shape so_far = {.properties = list, .count = count};
+    const struct property *same = shape_find(&so_far, name);
+
+    if (same == NULL)
+        return NULL;
+    if ((same->flags & PROPERTY_ENTITY) != 0)
+        return ERR(ERR_INVALID_ENTITY, "Name: '%.*s' is the server's own", SPAN_FMT(name));
+    return ERR(ERR_INVALID_ENTITY, "Name: '%.*s' is there twice", SPAN_FMT(name));
 }
 
 static struct err *check_type(struct span name, enum value_type *out_type)
@@ -89,37 +103,44 @@ static struct err *make_property(struct json_value declaration, struct arena *a,
     return NULL;
 }
 
-static struct err *make_all(struct json_value declared, struct property *list, size_t *count,
+/* After the `own` properties that the list begins with. */
+static struct err *make_all(struct json_value declared, struct property *list, size_t own,
                             struct arena *a)
 {
-    for (struct json_value v = json_first(declared); json_exists(v); v = json_next(declared, v)) {
-        struct property *p = &list[*count];
-        const struct shape so_far = {.properties = list, .count = *count};
-        struct err *e = make_property(v, a, p);
+    size_t count = own;
 
-        if (e == NULL && shape_find(&so_far, p->name) != NULL)
-            e = ERR(ERR_INVALID_ENTITY, "Name: '%.*s' is there twice", SPAN_FMT(p->name));
+    for (struct json_value v = json_first(declared); json_exists(v); v = json_next(declared, v)) {
+        struct err *e = make_property(v, a, &list[count]);
+
+        if (e == NULL)
+            e = check_unique(list, count, list[count].name);
         if (e != NULL)
-            return err_prefix(e, "Properties[%zu].", *count - 1);
-        (*count)++;
+            return err_prefix(e, "Properties[%zu].", count - own);
+        count++;
     }
     return NULL;
 }
 
-struct err *schema_from_declaration(struct json_value declared, struct span name, struct arena *a,
-                                    const struct shape **out_shape)
+/* Entities have Id first and ObjectNo last. Both stand before the others at first, so that none of
+ * these is called so. */
+static struct err *make_shape(struct json_value declared, struct span name, bool is_entity,
+                              struct arena *a, const struct shape **out_shape)
 {
     struct shape *shape = ARENA_NEW(a, struct shape);
+    size_t own = is_entity ? 2 : 0, count = own + json_count(declared);
     struct property *list;
     uint16_t *by_name;
-    size_t count = 0;
 
     if (json_count(declared) > PROPERTIES_MOST)
         return ERR(ERR_INVALID_ENTITY, "Properties: more than %d", PROPERTIES_MOST);
-    list = ARENA_ARRAY(a, struct property, json_count(declared) + 2);
-    list[count++] = schema_dynamic.properties[0]; /* Id */
-    TRY(make_all(declared, list, &count, a));
-    list[count++] = schema_dynamic.properties[1]; /* ObjectNo */
+    list = ARENA_ARRAY(a, struct property, count);
+    for (size_t i = 0; i < own; i++)
+        list[i] = schema_dynamic.properties[i];
+    TRY(make_all(declared, list, own, a));
+    if (is_entity) {
+        memmove(&list[1], &list[2], (count - 2) * sizeof(*list));
+        list[count - 1] = schema_dynamic.properties[1];
+    }
     *shape = (struct shape){.properties = list, .count = count, .name = name};
     by_name = ARENA_ARRAY(a, uint16_t, count);
     shape_sort(shape, by_name);
@@ -127,4 +148,16 @@ struct err *schema_from_declaration(struct json_value declared, struct span name
         shape->by_name = by_name;
     *out_shape = shape;
     return NULL;
+}
+
+struct err *schema_from_declaration(struct json_value declared, struct span name, struct arena *a,
+                                    const struct shape **out_shape)
+{
+    return make_shape(declared, name, true, a, out_shape);
+}
+
+struct err *schema_of_payload(struct json_value declared, struct span name, struct arena *a,
+                              const struct shape **out_shape)
+{
+    return make_shape(declared, name, false, a, out_shape);
 }

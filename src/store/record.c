@@ -9,6 +9,7 @@
 #define EVENT_BINARY 1u
 #define EVENT_HIDDEN 2u
 #define EVENT_OF_TENANT 4u
+#define EVENT_OF_CLIENT 8u
 
 const char *record_kind_name(unsigned kind)
 {
@@ -130,7 +131,8 @@ void record_add_event(struct buf *b, const struct record_event *r)
     buf_add_le64(b, r->object_no);
     buf_add_le64(b, (uint64_t)r->time_unix_ns);
     add_u8(b, (uint8_t)((r->is_binary ? EVENT_BINARY : 0) | (r->is_hidden ? EVENT_HIDDEN : 0) |
-                        (r->tenant.n > 0 ? EVENT_OF_TENANT : 0)));
+                        (r->tenant.n > 0 ? EVENT_OF_TENANT : 0) |
+                        (r->client_id.n > 0 ? EVENT_OF_CLIENT : 0)));
     add_u8(b, r->depth);
     buf_add_le32(b, r->matched);
     add_text16(b, r->resource);
@@ -140,6 +142,8 @@ void record_add_event(struct buf *b, const struct record_event *r)
     add_bytes32(b, r->payload);
     if (r->tenant.n > 0)
         add_text16(b, r->tenant);
+    if (r->client_id.n > 0)
+        add_text16(b, r->client_id);
 }
 
 struct err *record_read_event(struct span body, struct record_event *out)
@@ -162,6 +166,7 @@ struct err *record_read_event(struct span body, struct record_event *out)
     e.webhooks = reader_bytes(&r, (size_t)reader_le32(&r) * sizeof(struct uuid));
     e.payload = read_bytes32(&r);
     e.tenant = (flags & EVENT_OF_TENANT) != 0 ? read_text16(&r) : span_of(NULL, 0);
+    e.client_id = (flags & EVENT_OF_CLIENT) != 0 ? read_text16(&r) : span_of(NULL, 0);
     TRY(check(&r, RECORD_EVENT));
     *out = e;
     return NULL;

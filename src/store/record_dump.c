@@ -95,6 +95,8 @@ static struct err *dump_event(struct buf *b, struct span body)
     dump_text(b, "payload", r.payload);
     if (r.tenant.n > 0)
         dump_text(b, "tenant", r.tenant);
+    if (r.client_id.n > 0)
+        dump_text(b, "client_id", r.client_id);
     return NULL;
 }
 

@@ -33,6 +33,14 @@ class Stored(ExplainCase):
                                    "Conditions": [{"Condition": "a=3", "Value": 4, "Holds": False}]}])
         self.assertEqual(self.get("/Svc.Event").headers["Svc-count"], "1", "nothing was raised")
 
+    def test_several_selectors(self):
+        webhook = self.webhook(Destination="http://127.0.0.1:1/", EventSelectors=["/Zoo.Rumour/a=3", "/Zoo.*/b=1", "/Hr.*"])
+        answer = self.explain(WebhookId=webhook["Id"], Resource="Zoo.Rumour", Payload=[{"a": 3}, {"b": 1}])
+        self.assertEqual([(one["Selector"], one["Matches"]) for one in answer],
+                         [("/Zoo.Rumour/a=3", True), ("/Zoo.Rumour/a=3", False), ("/Zoo.*/b=1", False),
+                          ("/Zoo.*/b=1", True), ("/Hr.*", False), ("/Hr.*", False)])
+        self.assertIn("the selector of 'Hr.*'", answer[4]["Reason"])
+
     def test_a_paused_webhook(self):
         webhook = self.webhook(Destination="http://127.0.0.1:1/", EventSelector="/Zoo.Rumour/a=1", IsPaused=True)
         answer = self.explain(WebhookId=webhook["Id"], Resource="Zoo.Rumour", Payload={"a": 1})
@@ -140,10 +148,10 @@ class AtRandom(ExplainCase):
     LITERALS = ["1", "2.0", "'1'", "x", "null", "true", "2026-11-01", "''", "1e0", "-3"]
     VALUES = [1, 2, -3, "1", "x", "", None, True, "2026-11-01", [], [1, 2], [{"n": 1}, {"n": "x"}], {"b": 1}, {"b": None}]
 
-    def selector(self):
+    def selector(self, subject="/Zoo.Rumour"):
         conditions = [self.random.choice(self.KEYS) + self.random.choice(["=", "!=", "<", ">", "<=", ">="])
                       + self.random.choice(self.LITERALS) for _ in range(self.random.randrange(4))]
-        return "/Zoo.Rumour" + ("/" + "&".join(conditions) if conditions else "")
+        return subject + ("/" + "&".join(conditions) if conditions else "")
 
     def entity(self):
         names = self.random.sample(["a", "b", "l", "t", "a.b", "other"], self.random.randrange(6))
@@ -164,6 +172,40 @@ class AtRandom(ExplainCase):
                 got = self.get(f"/Svc.Admin.Delivery/EventId={event['Id']}").body
                 got = [delivery["WebhookId"] for delivery in json.loads(got or "[]")]
                 self.assertEqual(sorted(said), sorted(got), (payload, urllib.parse.quote(event["Id"])))
+                self.assertEqual(event["Webhooks"], len(said))
+                matched += len(said)
+            self.assertGreater(matched, 100)
+
+    def selectors(self):
+        """One to four, of resources and of patterns; a binary resource takes no conditions."""
+        subjects = ["/Zoo.Rumour", "/Hr.Hired", "/Zoo.*", "/Hr.*", "/*", "/Nowhere.*", "/zoo.*"]
+        selectors = [self.selector(self.random.choice(subjects)) for _ in range(self.random.randrange(1, 5))]
+        if self.random.random() < 0.2:
+            selectors.append("/Zoo.Photo")
+        if len(selectors) == 1 and self.random.random() < 0.5:
+            return {"EventSelector": selectors[0]}
+        return {"EventSelectors": selectors}
+
+    def raised(self):
+        resource = self.random.choice(["Zoo.Rumour", "Zoo.Rumour", "Hr.Hired", "Zoo.Photo"])
+        if resource == "Zoo.Photo":
+            answer = self.server.request("POST", "/Svc.Event/Resource=Zoo.Photo", b"PNG", {"Content-Type": "image/png"})
+            return answer.json()[0]
+        payload = [self.entity() for _ in range(self.random.randrange(4))]
+        return self.created("/Svc.Event", {"Resource": resource, "Payload": payload})
+
+    def test_it_says_what_is_done_with_several_and_patterns(self):
+        seed = random.randrange(1 << 32)
+        self.random = random.Random(seed)
+        matched = 0
+        with self.subTest(seed=seed):
+            webhooks = [self.webhook(Destination="/Svc.Echo", Method="GET", **self.selectors()) for _ in range(40)]
+            for _ in range(40):
+                event = self.raised()
+                said = [webhook["Id"] for webhook in webhooks
+                        if any(answer["Matches"] for answer in self.explain(WebhookId=webhook["Id"], EventId=event["Id"]))]
+                got = json.loads(self.get(f"/Svc.Admin.Delivery/EventId={event['Id']}").body or "[]")
+                self.assertEqual(sorted(said), sorted(delivery["WebhookId"] for delivery in got), event)
                 self.assertEqual(event["Webhooks"], len(said))
                 matched += len(said)
             self.assertGreater(matched, 100)

@@ -1,6 +1,7 @@
 """Journals of earlier formats, and of this one, are opened: each folder of tests/formats is a sample of one. A newer
 format is refused with its number."""
 import base64
+import errno
 import hashlib
 import hmac
 import json
@@ -41,6 +42,22 @@ def crc32c(data):
         for _ in range(8):
             crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
     return crc ^ 0xffffffff
+
+
+def receiver_of_samples():
+    """At the address that they were made with, once no other run of this test has it."""
+    found = []
+
+    def take():
+        try:
+            found.append(harness.Receiver(None, make.HOST, make.PORT))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        return found
+
+    harness.wait_until(take, "the address of the samples is free")
+    return found[0]
 
 
 class Opened:
@@ -93,7 +110,7 @@ class Samples(unittest.TestCase):
         self.assertEqual(again.json()[0]["Id"], once["Id"], again)
 
     def signs_with_its_secret(self, opened):
-        receiver = harness.Receiver(None, make.HOST, make.PORT)
+        receiver = receiver_of_samples()
         self.addCleanup(receiver.close)
         opened.server.request("POST", "/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"No": 1}})
         sent = receiver.take()

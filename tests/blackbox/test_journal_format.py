@@ -69,6 +69,10 @@ def event(b):
               "content_type": b.text16()}
     result["webhooks"] = [b.uuid() for _ in range(b.number(4))]
     result["payload"] = b.bytes32()
+    if result["flags"] & 4:
+        result["tenant"] = b.text16()
+    if result["flags"] & 8:
+        result["client_id"] = b.text16()
     return result
 
 
@@ -115,7 +119,7 @@ class Format(harness.ServerCase):
         for number in range(5):
             self.created("/Shop.Message", {"No": number})
         self.server.request("DELETE", "/Shop.Message/No=3")
-        self.created("/Svc.Event", {"Id": "once", "Resource": "Shop.OrderPlaced", "Payload": {"A": 1}})
+        self.created("/Svc.Event", {"ClientId": "once", "Resource": "Shop.OrderPlaced", "Payload": {"A": 1}})
         receiver.take()
         self.settle()
 

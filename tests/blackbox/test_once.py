@@ -14,7 +14,7 @@ ORDER = "/Svc.Event/Resource=Shop.OrderPlaced"
 
 def order(ident=None, **payload):
     event = {"Resource": "Shop.OrderPlaced", "Payload": payload or {"Total": 7}}
-    return event if ident is None else dict(event, Id=ident)
+    return event if ident is None else dict(event, ClientId=ident)
 
 
 class OnceCase(harness.ServerCase):
@@ -49,23 +49,62 @@ class ById(OnceCase):
     def test_another_body(self):
         first, = self.post("/Svc.Event", order("order-1")).json()
         answer = self.post("/Svc.Event", order("order-1", Total=8))
-        self.ck_error(answer, 409, "Conflict", f"Id: event {first['Id']} was raised")
+        self.ck_error(answer, 409, "Conflict", f"ClientId: event {first['Id']} was raised")
         error, = self.get(answer.headers["ErrorInfo"]).json()
         self.assertEqual((error["ErrorCode"], error["ResourceName"], error["Action"]),
                          ("Conflict", "Svc.Event", "POST"))
         self.assertEqual(json.loads(error["Body"]), order("order-1", Total=8))
         self.assertEqual(self.count(), 1)
 
-    def test_bodies_compare_byte_for_byte(self):
+    def test_payloads_compare_byte_for_byte(self):
         text = json.dumps(order("order-1"))
         self.assertEqual(self.post("/Svc.Event", text).status, 201)
-        self.assertEqual(self.post("/Svc.Event", f" [ {text} ] ").status, 201, "only the object counts")
-        self.assertEqual(self.post("/Svc.Event", text.replace(": ", ":")).status, 409)
+        for same in (f" [ {text} ] ", text.replace("Shop.OrderPlaced", "orderplaced"),
+                     json.dumps(dict(reversed(order("order-1").items()))), text.replace('"ClientId": ', '"clientid":')):
+            self.assertEqual(self.post("/Svc.Event", same).status, 201, same)
+        for other in (text.replace('"Total": ', '"Total":'), text.replace("Shop.OrderPlaced", "Shop.PersonCreated"),
+                      json.dumps(dict(order("order-1"), Tenant="acme"))):
+            self.assertIn(self.post("/Svc.Event", other).status, (409, 201), other)
+        self.assertEqual(self.post("/Svc.Event", text.replace('"Total": ', '"Total":')).status, 409)
+        self.assertEqual(self.post("/Svc.Event", text.replace("Shop.OrderPlaced", "Shop.PersonCreated")).status, 409)
+
+    def test_either_form_is_the_same_event(self):
+        first = self.post("/Svc.Event", '{"Resource":"Shop.OrderPlaced","Payload":{"Total": 7},"ClientId":"order-1"}')
+        self.ck_same(self.post(f"{ORDER}&ClientId=order-1", b' {"Total": 7}\n'), first)
+        self.ck_same(self.post("/Svc.Event/ClientId=order-1&Resource=orderplaced", b'{"Total": 7}'), first)
+        self.ck_error(self.post(f"{ORDER}&ClientId=order-1", b'{"Total":7}'), 409, "Conflict", "ClientId: event")
         self.assertEqual(self.count(), 1)
+        for target, words in ((f"{ORDER}&ClientId=a&ClientId=a", "twice"), (f"{ORDER}&ClientId!=a", "takes '='"),
+                              (f"{ORDER}&Id=a", "'Id' describes no event")):
+            self.ck_error(self.post(target, b"{}"), 400, "InvalidConditionSyntax", words)
+        self.ck_error(self.post(f"{ORDER}&ClientId=a%20b", b"{}"), 400, "InvalidResourceEntity", "character 2")
+        self.ck_error(self.post(f"{ORDER}&ClientId=a", b"{}", {"Idempotency-Key": "b"}), 400, "InvalidResourceEntity",
+                      "ClientId: the request has")
+
+    def test_an_id_is_not_the_clients(self):
+        """It is the server's, as everywhere."""
+        event = dict(order(), Id="order-1")
+        self.assertNotEqual(self.created("/Svc.Event", event)["Id"], self.created("/Svc.Event", event)["Id"])
+        self.assertEqual(self.count(), 2)
+
+    def test_it_is_shown_and_found(self):
+        for no in range(3):
+            self.created("/Svc.Event", order(f"order-{no}", No=no))
+        self.created("/Svc.Event", order())
+        for _ in range(2):
+            found = self.get("/Svc.Event/ClientId=order-1").json()
+            self.assertEqual([(event["ClientId"], event["Payload"]) for event in found], [("order-1", [{"No": 1}])])
+            self.assertEqual(self.get("/Svc.Event/ClientId=order-9").status, 204)
+            self.assertEqual(self.server.request("REPORT", "/Svc.Event/ClientId=null").json(), [{"Count": 1}])
+            self.assertEqual(self.server.request("REPORT", "/Svc.Event/ClientId>order-1").json(), [{"Count": 1}])
+            self.server.kill()
+            self.server.start()
+        self.assertEqual(self.server.request("DELETE", "/Svc.Event/ClientId=order-1").json(), [{"Count": 1}])
+        self.assertEqual(self.get("/Svc.Event/ClientId=order-1").status, 204)
 
     def test_what_an_id_may_be(self):
         for ident, words in (("", "0 characters"), ("x" * 256, "256 characters"), ("a b", "character 2"),
-                             ("a\n", "character 2"), ("é", "character 1"), (7, "Id: ")):
+                             ("a\n", "character 2"), ("é", "character 1"), (7, "ClientId: ")):
             self.ck_error(self.post("/Svc.Event", order(ident)), 400, "InvalidResourceEntity", words)
         self.assertEqual(self.count(), 0)
         for ident in ("x" * 255, "!~\"\\", "Order", "order"):
@@ -73,7 +112,7 @@ class ById(OnceCase):
         self.assertEqual(self.count(), 4, "case counts")
 
     def test_no_id(self):
-        for event in (order(), dict(order(), Id=None)):
+        for event in (order(), dict(order(), ClientId=None)):
             self.assertNotEqual(self.created("/Svc.Event", event), self.created("/Svc.Event", event))
         self.assertEqual(self.count(), 4)
 
@@ -119,7 +158,7 @@ class Arrays(OnceCase):
     def test_one_conflict_and_nothing_is_raised(self):
         self.created("/Svc.Event", order("a"))
         answer = self.post("/Svc.Event", [order("b"), order("a", Total=8), order("c")])
-        self.ck_error(answer, 409, "Conflict", "entity 1: Id: ")
+        self.ck_error(answer, 409, "Conflict", "entity 1: ClientId: ")
         self.assertEqual(self.count(), 1)
         self.created("/Svc.Event", order("b", Total=8))
 
@@ -128,7 +167,7 @@ class Arrays(OnceCase):
         self.assertEqual(answer.json()[0], answer.json()[1])
         self.assertEqual(self.count(), 1)
         answer = self.post("/Svc.Event", [order("b"), order("b", Total=8)])
-        self.ck_error(answer, 409, "Conflict", "entity 1: Id: ")
+        self.ck_error(answer, 409, "Conflict", "entity 1: ClientId: ")
         self.assertEqual(self.count(), 1)
 
     def test_lines(self):
@@ -177,7 +216,7 @@ class ByHeader(OnceCase):
         self.created("/Svc.Event", order(), self.KEY)
         self.assertEqual(self.count(), 2)
         answer = self.post("/Svc.Event", order("a"), {"Idempotency-Key": "request-2"})
-        self.ck_error(answer, 400, "InvalidResourceEntity", "Id: the request has an Idempotency-Key")
+        self.ck_error(answer, 400, "InvalidResourceEntity", "ClientId: the request has an Idempotency-Key")
 
     def test_what_a_key_may_be(self):
         for key in ("", "a b", "x" * 256, "é".encode("utf-8").decode("latin-1")):
@@ -255,6 +294,37 @@ class Owners(OnceCase):
         other = self.post("/Svc.Event", order("order-1", Total=8), office)
         self.assertEqual(other.status, 201, other)
         self.assertNotEqual(other.json(), first.json())
+
+
+class Tenants(OnceCase):
+    """A ClientId is its tenant's, whoever raised the event for it."""
+
+    def make_config(self):
+        config = harness.load_config(harness.SHOP)
+        every = [{"Resources": ["*"], "Methods": ["*"]}]
+        config["RequireApiKey"] = True
+        config["ApiKeys"] = [
+            {"Name": name, "KeySha256": hashlib.sha256(name.encode()).hexdigest(), "AllowAccess": every, "Tenant": tenant}
+            for name, tenant in (("root", None), ("acme-1", "acme"), ("acme-2", "acme"), ("globex-1", "globex"))]
+        return config
+
+    def settle(self):
+        pass
+
+    def test_they_are_kept_apart(self):
+        def raised(name, **members):
+            answer = self.post("/Svc.Event", dict(order("order-1"), **members), {"Authorization": f"apikey {name}"})
+            self.assertEqual(answer.status, 201, answer)
+            return answer.json()[0]["Id"]
+        acme, globex, root = raised("acme-1"), raised("globex-1"), raised("root")
+        self.assertEqual(len({acme, globex, root}), 3)
+        self.assertEqual(raised("acme-2"), acme)
+        other = raised("root", Tenant="other")
+        self.assertEqual(raised("root", Tenant="other"), other)
+        self.assertEqual(len({acme, globex, root, other}), 4)
+        for name, ids in (("acme-1", {acme}), ("globex-1", {globex}), ("root", {acme, globex, root, other})):
+            found = self.get("/Svc.Event/ClientId=order-1", {"Authorization": f"apikey {name}"}).json()
+            self.assertEqual({event["Id"] for event in found}, ids)
 
 
 class Bounds(OnceCase):

@@ -252,6 +252,96 @@ class NobodyReads(SecretsCase):
             self.assertEqual(os.stat(file).st_mode & 0o777, 0o600, file)
 
 
+class Made(SecretsCase):
+    """What the server makes is shown in the answer to the request that had it made, and nowhere else."""
+
+    def made(self, method, target, body, headers=ADMIN):
+        """A request that makes secrets: its answer, and what is new in it."""
+        answer = self.server.request(method, target, body, headers)
+        self.assertIn(answer.status, (200, 201), answer)
+        new = [secret for entity in answer.json() for secret in entity["Signing"]["Secrets"] if secret != MASK]
+        return answer.json(), new
+
+    def look_everywhere(self, secrets):
+        bare = [secret.split("_", 1)[1] for secret in secrets]
+
+        def look(data, where):
+            for form in (data, urllib.parse.unquote_to_bytes(data)):
+                for secret in bare:
+                    self.assertNotIn(secret.encode(), form, where)
+        for entry in self.get("/", ADMIN).json():
+            if entry["Kind"] == "EventResource":
+                continue
+            for accept in ("application/json", "text/csv", "application/x-ndjson"):
+                answer = self.get(f"/{entry['Name']}", dict(ADMIN, Accept=accept))
+                look(answer.body + str(answer.headers).encode(), entry["Name"])
+        for target in ("/Svc.Admin.Webhook/_/select=Signing.Secrets", "/Svc.Admin.Webhook/_/add=Signing.Secrets.0"):
+            look(self.get(target, ADMIN).body, target)
+        for secret in secrets:
+            quoted = urllib.parse.quote(secret, "")
+            for target in (f"/Svc.Admin.Webhook/Signing.Secrets.*={quoted}", f"/Svc.Admin.Webhook/_/search={quoted}"):
+                self.assertEqual(self.get(target, ADMIN).status, 204, target)
+        self.settle()
+        dump = subprocess.run([TOOL, "dump", self.server.data], capture_output=True, check=True,
+                              timeout=harness.DEADLINE_S)
+        look(dump.stdout + dump.stderr, "svc-journal dump")
+        look("\n".join(self.server.log).encode(), "the log")
+
+    def test_by_every_method(self):
+        body = {"Destination": "http://127.0.0.1:1/", "EventSelector": "/Shop.OrderPlaced", "Signing": {}}
+        (webhook,), first = self.made("POST", "/Svc.Admin.Webhook", body)
+        target = f"/Svc.Admin.Webhook/Id={webhook['Id']}"
+        secrets = first + self.made("PATCH", target, {"Signing": {"Rotate": True}})[1]
+        secrets += self.made("PUT", target, body)[1]
+        secrets += self.made("POST", "/Svc.Admin.Webhook/_/safepost=Id", dict(body, Label="x"))[1]
+        several, new = self.made("PATCH", "/Svc.Admin.Webhook/_/unsafe=true", {"Signing": {"Rotate": True}})
+        self.assertEqual((len(several), len(new)), (2, 2))
+        secrets += new
+        self.assertEqual(len(set(secrets)), 6)
+        self.assertTrue(all(len(base64.b64decode(secret[6:])) == 32 for secret in secrets), secrets)
+        self.assertEqual(webhook["Signing"], {"Secrets": first})
+        self.raise_event()
+        self.attempts()
+        self.look_everywhere(secrets)
+        self.server.kill()
+        self.server.start()
+        self.look_everywhere(secrets)
+
+    def test_others_that_are_stored_stay_hidden(self):
+        webhook = self.webhook()
+        (answer,), new = self.made("PATCH", f"/Svc.Admin.Webhook/Id={webhook['Id']}", {"Signing": {"Rotate": True}})
+        self.assertEqual(len(new), 1)
+        self.assert_no_canary(json.dumps(answer), "the answer")
+        self.assertEqual(answer["Headers"], webhook["Headers"])
+        self.assertEqual(answer["Signing"]["Secrets"], [MASK, MASK] + new)
+
+    def test_whatever_the_client_prefers_and_may_read(self):
+        """A secret that nobody is told would be of no use. Without a right to GET no more is told."""
+        body = {"Label": "a", "Destination": "http://127.0.0.1:1/", "EventSelector": "/Shop.OrderPlaced", "Signing": {}}
+        minimal = {"Prefer": "return=minimal"}
+        (webhook,), new = self.made("POST", "/Svc.Admin.Webhook", body, dict(ADMIN, **minimal))
+        self.assertEqual(len(new), 1)
+        answer = self.server.request("PATCH", f"/Svc.Admin.Webhook/Id={webhook['Id']}", {"Label": "b"}, dict(ADMIN, **minimal))
+        self.assertEqual((answer.status, answer.body), (200, b""))
+        for method, target in (("POST", "/Svc.Admin.Webhook"), ("PUT", f"/Svc.Admin.Webhook/Id={webhook['Id']}")):
+            (told,), new = self.made(method, target, body, CLERK)
+            self.assertEqual(told, {"Id": told["Id"], "Signing": {"Secrets": new}})
+        answer = self.server.request("POST", "/Svc.Admin.Webhook", dict(body, Signing=None), CLERK)
+        self.assertEqual((answer.status, answer.body), (201, b""))
+
+    def test_not_to_a_webhook_that_makes_webhooks(self):
+        """Its log would show it to others."""
+        made = {"Destination": "http://127.0.0.1:1/", "EventSelector": "/Shop.OrderPlaced", "Signing": {}, "Label": "made"}
+        self.webhook(Destination="/Svc.Admin.Webhook", CustomPayloadRequest=None, Headers=ADMIN, Signing=None,
+                     EventSelector="/Shop.OrderPlaced/Label=made")
+        event = {"Resource": "Shop.OrderPlaced", "Payload": made}
+        self.assertEqual(self.ask("POST", "/Svc.Event", event).status, 201)
+        entry, = self.attempts()
+        self.assertEqual(entry["StatusCode"], 201, entry)
+        self.assertIn('"Secrets":["*******"]', entry["ResponseBody"])
+        self.assertEqual(self.ask("GET", "/Svc.Admin.Webhook/Label=made").json()[0]["Signing"], {"Secrets": [MASK]})
+
+
 class AtRandom(SecretsCase):
     """Whatever is asked of whatever is there, and done to it, no byte that leaves has a canary."""
 
@@ -327,9 +417,9 @@ class AtRandom(SecretsCase):
         if kind < 0.2 and self.ids:
             return "POST", "/Svc.Explain", {"WebhookId": rng.choice(self.ids), "Resource": "Shop.OrderPlaced", "Payload": {}}
         if kind < 0.5:
-            target = rng.choice(["/Svc.Admin.Webhook", "/Svc.Admin.Webhook", "/Svc.Admin.WebhookLog", "/webhok", "/",
+            target = rng.choice([*5 * ["/Svc.Admin.Webhook"], "/Svc.Admin.WebhookLog", "/webhok", "/",
                                  f"/Svc.Admin.Webhook/{self.condition()}/{self.meta()}"])
-            method = rng.choice(["POST", "POST", "PATCH", "PATCH", "PUT"])
+            method = rng.choice(["POST", "POST", "POST", "PATCH", "PATCH", "PUT"])
             return method, target, self.body(method != "PATCH" and rng.random() < 0.8)
         if kind < 0.55:
             return "PATCH", "/Svc.Admin.Delivery/_/unsafe=true", {"State": "Pending"}

@@ -73,9 +73,9 @@ class SignaturesByOthers(harness.ServerCase):
             return json.loads(lines.get(timeout=harness.DEADLINE_S))
         return read()["port"], read
 
-    def deliver(self, port, secrets, payload=b'{"No":1}'):
+    def deliver(self, port, secrets, payload=b'{"No":1}', **members):
         webhook = self.webhook(Destination=f"http://127.0.0.1:{port}/hook", EventSelector="/Shop.OrderPlaced",
-                               Signing={"Secrets": secrets}, Delivery={"RetrySchedule": []})
+                               Signing={"Secrets": secrets}, Delivery={"RetrySchedule": []}, **members)
         self.created("/Svc.Event/Resource=Shop.OrderPlaced", payload)
         return webhook
 
@@ -114,6 +114,30 @@ class SignaturesByOthers(harness.ServerCase):
         got = report()
         for library in ("standardwebhooks", "svix"):
             self.assertEqual([result == "ok" for result in got["results"][library]], [False, True, False])
+
+    def test_secrets_that_the_server_makes(self):
+        """The first one, and the next, are verified each by its receiver; an ed25519 key by its public half."""
+        webhook = self.webhook(Destination="http://127.0.0.1:1/", EventSelector="/Shop.OrderPlaced", IsPaused=True,
+                               Signing={"Secrets": ["whsk_" + base64_of(SEED)]})
+        target = f"/Svc.Admin.Webhook/Id={webhook['Id']}"
+        rotated = self.server.request("PATCH", target, {"Signing": {"Rotate": True}}).json()[0]
+        pair = base64.b64decode(rotated["Signing"]["Secrets"][1].removeprefix("whsk_"))
+        self.server.request("PATCH", target, {"Signing": None})
+        secrets = []
+        for body in ({"Signing": {}}, {"Signing": {"Rotate": True}}):
+            secrets.append(self.server.request("PATCH", target, body).json()[0]["Signing"]["Secrets"][-1])
+        port, report = self.verifier(secrets, [pair[32:]])
+        self.server.request("PATCH", target, {"IsPaused": False, "Destination": f"http://127.0.0.1:{port}/hook",
+                                              "Format": "StandardWebhooks"})
+        self.created("/Svc.Event/Resource=Shop.OrderPlaced", b'{"No":1}')
+        got = report()
+        self.assertEqual(json.loads(got["body"])["data"], {"No": 1})
+        for library in ("standardwebhooks", "svix"):
+            self.assertEqual(got["results"][library], ["ok", "ok"])
+        self.expect_refused(got)
+        self.server.request("DELETE", target)
+        self.deliver(port, ["whsk_" + base64_of(pair)])
+        self.assertEqual(report()["results"]["ed25519"], ["ok"])
 
     def test_ed25519(self):
         """A seed alone and a whole key; beside a v1 signature both kinds verify."""

@@ -66,7 +66,7 @@ class Client:
 
 
 def event(number):
-    return {"Id": f"event-{number}", "Resource": "Shop.OrderPlaced", "Payload": {"No": number}}
+    return {"ClientId": f"event-{number}", "Resource": "Shop.OrderPlaced", "Payload": {"No": number}}
 
 
 async def step(client, ledger, rng):

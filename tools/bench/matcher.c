@@ -1,5 +1,6 @@
 /* What matching costs: nanoseconds an event beyond parsing it, nanoseconds to add and to remove a
- * selector, bytes a selector, for growing numbers of selectors on one event resource.
+ * selector, bytes a selector, for growing numbers of selectors on one event resource; then the same
+ * when each hundredth has a pattern that covers it (match/scopes.h).
  *
  *     bench_matcher [COUNT...]          default: 100 10000 100000 1000000
  *
@@ -13,6 +14,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "match/scopes.h"
 #include "query/condition.h"
 #include "query/shape.h"
 #include "query/uri.h"
@@ -94,6 +96,49 @@ static void make_events(struct json_doc *docs, size_t count, struct arena *a)
     }
 }
 
+/* What events are put to. */
+struct target {
+    struct matcher *m;
+    struct scopes *patterns; /* NULL: there are none */
+    struct scope **scopes;   /* of the entries that have one */
+};
+
+enum { EACH_PATTERN = 100 };
+
+static void add(struct target *t, struct matcher_entry *entries, size_t i,
+                const struct conditions *conditions)
+{
+    static const struct span patterns[] = {SPAN_INIT("*"), SPAN_INIT("shop.*"),
+                                           SPAN_INIT("shop.paid")};
+    const struct span nobody = {NULL, 0};
+
+    if (t->patterns != NULL && i % EACH_PATTERN == 0)
+        t->scopes[i] = scopes_add(t->patterns, patterns[i / EACH_PATTERN % ARRAY_LEN(patterns)],
+                                  nobody, &entries[i], conditions);
+    else
+        matcher_add(t->m, &entries[i], conditions);
+}
+
+static void take_away(struct target *t, struct matcher_entry *entries, size_t i)
+{
+    const struct span nobody = {NULL, 0};
+
+    if (t->patterns != NULL && t->scopes[i] != NULL)
+        scopes_remove(t->patterns, t->scopes[i], nobody, &entries[i]);
+    else
+        matcher_remove(t->m, &entries[i]);
+}
+
+static void match(struct target *t, struct json_value payload, struct arena *a,
+                  matcher_found_fn *on_found, size_t *found)
+{
+    const struct span nobody = {NULL, 0};
+
+    matcher_match(t->m, payload, a, on_found, found);
+    if (t->patterns != NULL)
+        scopes_match(t->patterns, SPAN("shop.paid"), true, nobody, payload, a, on_found, found);
+}
+
 static void on_found(void *context, struct matcher_entry *e)
 {
     (void)e;
@@ -108,7 +153,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Median of the rounds; the first, which fills the caches, is left out. */
-static double time_events(struct matcher *m, const struct json_doc *docs, double *out_found)
+static double time_events(struct target *t, const struct json_doc *docs, double *out_found)
 {
     double rounds[ROUNDS];
     struct arena a;
@@ -120,7 +165,7 @@ static double time_events(struct matcher *m, const struct json_doc *docs, double
 
         found = 0;
         for (size_t i = 0; i < EVENTS; i++) {
-            matcher_match(m, json_root(&docs[i]), &a, on_found, &found);
+            match(t, json_root(&docs[i]), &a, on_found, &found);
             arena_reset(&a);
         }
         if (round > 0)
@@ -133,7 +178,7 @@ static double time_events(struct matcher *m, const struct json_doc *docs, double
 }
 
 /* Parsing the conditions is not part of the time. */
-static double add_all(struct matcher *m, struct matcher_entry *entries, size_t count,
+static double add_all(struct target *t, struct matcher_entry *entries, size_t count,
                       uint64_t *out_worst)
 {
     uint64_t spent = 0, worst = 0;
@@ -144,7 +189,7 @@ static double add_all(struct matcher *m, struct matcher_entry *entries, size_t c
         struct conditions conditions = selector(i, &a);
         uint64_t start = clock_mono_ns(), took;
 
-        matcher_add(m, &entries[i], &conditions);
+        add(t, entries, i, &conditions);
         took = clock_mono_ns() - start;
         spent += took;
         worst = took > worst ? took : worst;
@@ -156,51 +201,60 @@ static double add_all(struct matcher *m, struct matcher_entry *entries, size_t c
 }
 
 /* In an order of its own, so that caches do not help. */
-static double remove_all(struct matcher *m, struct matcher_entry *entries, size_t count)
+static double remove_all(struct target *t, struct matcher_entry *entries, size_t count)
 {
     size_t step = 7919; /* a prime that does not divide the counts used */
     uint64_t start = clock_mono_ns();
 
     for (size_t i = 0, at = 0; i < count; i++, at = (at + step) % count)
-        matcher_remove(m, &entries[at]);
+        take_away(t, entries, at);
     return (double)(clock_mono_ns() - start) / (double)count;
 }
 
-static void run(size_t count)
+static void run(size_t count, bool has_patterns)
 {
     struct matcher_entry *entries = mem_zero(count * sizeof(*entries));
-    struct matcher *m = matcher_new();
+    struct target t = {.m = matcher_new(), .patterns = has_patterns ? scopes_new() : NULL};
     struct json_doc docs[EVENTS];
     double event_ns, add_ns, remove_ns, found, bytes;
     size_t before = mem_bytes();
     uint64_t worst_add;
     struct arena a;
 
-    add_ns = add_all(m, entries, count, &worst_add);
+    t.scopes = has_patterns ? mem_zero(count * sizeof(struct scope *)) : NULL;
+    add_ns = add_all(&t, entries, count, &worst_add);
     bytes = (double)(mem_bytes() - before) / (double)count + sizeof(*entries);
     arena_init(&a);
     make_events(docs, count, &a);
-    event_ns = time_events(m, docs, &found);
-    remove_ns = remove_all(m, entries, count);
+    event_ns = time_events(&t, docs, &found);
+    remove_ns = remove_all(&t, entries, count);
     printf("%9zu %10.0f %8.1f %8.0f %10.1f %8.0f %8.0f\n", count, event_ns, found, add_ns,
            (double)worst_add / 1000, remove_ns, bytes);
     arena_done(&a);
-    matcher_free(m);
+    matcher_free(t.m);
+    scopes_free(t.patterns);
+    mem_free(t.scopes);
     mem_free(entries);
+}
+
+static bool run_all(int argc, char **argv, bool has_patterns)
+{
+    printf("selectors   ns/event    found   ns/add  worst, µs  ns/remove  bytes%s\n",
+           has_patterns ? "   each hundredth has a pattern" : "");
+    for (int i = 1; i < argc; i++) {
+        uint64_t count;
+
+        if (!span_to_u64(span_str(argv[i]), &count) || count < KINDS || count > COUNT_MAX)
+            return false;
+        run(count / KINDS * KINDS, has_patterns);
+    }
+    for (size_t count = 100; argc == 1 && count <= 1000000; count *= count == 100 ? 100 : 10)
+        run(count / KINDS * KINDS, has_patterns);
+    return true;
 }
 
 int main(int argc, char **argv)
 {
     rng_seed(1);
-    printf("selectors   ns/event    found   ns/add  worst, µs  ns/remove  bytes\n");
-    for (int i = 1; i < argc; i++) {
-        uint64_t count;
-
-        if (!span_to_u64(span_str(argv[i]), &count) || count < KINDS || count > COUNT_MAX)
-            return EXIT_FAILURE;
-        run(count / KINDS * KINDS);
-    }
-    for (size_t count = 100; argc == 1 && count <= 1000000; count *= count == 100 ? 100 : 10)
-        run(count / KINDS * KINDS);
-    return EXIT_SUCCESS;
+    return run_all(argc, argv, false) && run_all(argc, argv, true) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

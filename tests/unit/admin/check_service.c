@@ -260,14 +260,15 @@ START_TEST(a_failed_journal_is_told_once)
     uint64_t serial;
 
     clock_fake(INT64_C(1800000000) * 1000000000, UINT64_C(1000000000));
-    service = make_with("\"/A.B/a=0\",\"Method\":\"PATCH\",\"Delivery\":{\"RetrySchedule\":[1]}");
+    service = make_with("\"/A.B/a=0\",\"Method\":\"PUT\",\"Headers\":{\"If-Match\":\"*\"},"
+                        "\"Delivery\":{\"RetrySchedule\":[1]}");
 
     service->on_failed = on_failed;
     service->on_failed_context = owner;
     service_start(service);
     raise_event(service);
     run(service);
-    ck_assert_uint_eq(count(service, DELIVERY_WAITING), 1); /* nothing matches */
+    ck_assert_uint_eq(count(service, DELIVERY_WAITING), 1); /* 412: there is none */
     failures = 0;
     ck_assert(fault_set("disk.write:1+"));
     serial = journal_next_serial(turn_journal(service->turn));

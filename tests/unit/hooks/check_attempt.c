@@ -509,7 +509,7 @@ START_TEST(a_local_request_is_evaluated_here)
 }
 END_TEST
 
-START_TEST(a_local_error_is_a_failure)
+START_TEST(a_local_refusal_is_the_end)
 {
     webhook("/Placed", "/Inbox/a=1", "\"Method\":\"PATCH\",\"Delivery\":{\"RetrySchedule\":[1]}");
     raise_event("{\"b\":2}");
@@ -518,9 +518,14 @@ START_TEST(a_local_error_is_a_failure)
     ck_member_eq("0.Error", "\"no entity of 'Shop.Inbox' matches\"");
     ck_assert_uint_eq(asking_count("Svc.Admin.Error"), 1);
     look("Svc.Admin.Delivery");
-    ck_member_eq("0.State", "\"Waiting\"");
+    ck_member_eq("0.State", "\"Dead\"");
+    ck_member_eq("0.Attempts", "1");
     ck_asks(201, "POST", "/Inbox", "{\"a\":1}");
     pass(2);
+    look("Svc.Admin.Delivery");
+    ck_member_eq("0.State", "\"Dead\"");
+    ck_asks(200, "PATCH", "/Svc.Admin.Delivery", "{\"State\":\"Pending\"}");
+    settle();
     look("Svc.Admin.Delivery");
     ck_member_eq("0.State", "\"Delivered\"");
     look("Shop.Inbox");
@@ -692,7 +697,7 @@ void testing_cases(TCase *tc)
     tcase_add_loop_test(tc, an_attempt_ends_with_its_webhook_or_delivery, 0, 2);
     tcase_add_test(tc, an_attempt_that_is_not_recorded_is_made_again);
     tcase_add_test(tc, a_local_request_is_evaluated_here);
-    tcase_add_test(tc, a_local_error_is_a_failure);
+    tcase_add_test(tc, a_local_refusal_is_the_end);
     tcase_add_test(tc, a_loop_ends);
     tcase_add_test(tc, a_wide_loop_ends);
     tcase_add_loop_test(tc, a_local_request_may_delete_what_it_is_for, 0, ARRAY_LEN(own));

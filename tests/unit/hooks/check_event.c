@@ -170,7 +170,8 @@ START_TEST(events_are_read_as_they_were_raised)
     buf_init_arena(&b, &asking.arena);
     event_add_json(hooks->events, event, &b);
     ck_assert(span_find(buf_span(&b), SPAN("\"Payload\":[ {\"a\":1.0,\"b\":\"\\u00e4\"} ],"
-                                           "\"Tenant\":null,\"Webhooks\":0,")) != SIZE_MAX);
+                                           "\"ClientId\":null,\"Tenant\":null,"
+                                           "\"Webhooks\":0,")) != SIZE_MAX);
     ck_assert(span_find(buf_span(&b), SPAN("\"Resource\":\"Shop.Placed\",\"Time\":\"")) !=
               SIZE_MAX);
     event = event_no(raise_event("Placed", "{\"a\": 1}"));
@@ -544,7 +545,7 @@ static void make_some_of_everything(void)
     }
     ask_with("Content-Type: image/png; a=b", "POST", "/Svc.Event/Resource=Picture", "\x01\xff");
     ck_asks(201, "POST", "/Svc.Event",
-            "{\"Id\":\"once\",\"Resource\":\"Placed\",\"Payload\":{\"a\":9}}");
+            "{\"ClientId\":\"once\",\"Resource\":\"Placed\",\"Payload\":{\"a\":9}}");
     ck_asks(200, "DELETE", "/Svc.Event/_/offset=1&limit=3&unsafe=true", NULL);
     ck_asks(200, "DELETE", "/Svc.Admin.Delivery/_/limit=2&unsafe=true", NULL);
     ck_asks(200, "DELETE", "/Svc.Admin.Delivery/_/offset=-1", NULL);

@@ -78,11 +78,11 @@ static const struct {
     {"{\"Resource\":\"Born\",\"Payload\":{\"Nme\":1}}", ERR_UNKNOWN_MEMBER, "Nme"},
     {"{\"Resource\":\"Born\",\"Payload\":[{},{\"Age\":\"x\"}]}", ERR_INVALID_ENTITY,
      "Payload, entity 1: Age: must be of type integer"},
-    {"{\"Resource\":\"Placed\",\"Payload\":{},\"Id\":\"\"}", ERR_INVALID_ENTITY,
+    {"{\"Resource\":\"Placed\",\"Payload\":{},\"ClientId\":\"\"}", ERR_INVALID_ENTITY,
      "Id: is 0 characters long"},
-    {"{\"Resource\":\"Placed\",\"Payload\":{},\"Id\":\"a b\"}", ERR_INVALID_ENTITY,
+    {"{\"Resource\":\"Placed\",\"Payload\":{},\"ClientId\":\"a b\"}", ERR_INVALID_ENTITY,
      "Id: character 2 is a blank"},
-    {"{\"Resource\":\"Placed\",\"Payload\":{},\"Id\":5}", ERR_INVALID_ENTITY, "Id"},
+    {"{\"Resource\":\"Placed\",\"Payload\":{},\"ClientId\":5}", ERR_INVALID_ENTITY, "Id"},
     {"{\"Resource\":\"Placed\",\"Payload\":{},\"WebhookId\":5}", ERR_INVALID_ENTITY,
      "WebhookId: must be of type string"},
     {"{\"Resource\":\"Placed\",\"Payload\":{},\"WebhookId\":\"x\"}", ERR_INVALID_ENTITY,
@@ -105,7 +105,7 @@ START_TEST(a_bad_event_raises_nothing)
     if (bad[_i].body[0] != '{' || bad[_i].body[1] == 0)
         return;
     ask("POST", "/Svc.Event",
-        asking_printf("[{\"Resource\":\"Placed\",\"Payload\":{},\"Id\":\"first\"},%s]",
+        asking_printf("[{\"Resource\":\"Placed\",\"Payload\":{},\"ClientId\":\"first\"},%s]",
                       bad[_i].body));
     ck_problem(bad[_i].code, "entity 1: ");
     ck_problem(bad[_i].code, bad[_i].text);
@@ -340,10 +340,10 @@ static const struct {
     const char *headers, *target, *body;
     size_t count; /* of events */
 } named[] = {
-    {NULL, "/Svc.Event", "{\"Id\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}}", 1},
+    {NULL, "/Svc.Event", "{\"ClientId\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}}", 1},
     {NULL, "/Svc.Event",
-     "[{\"Id\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}},"
-     "{\"Id\":\"y\",\"Resource\":\"Placed\",\"Payload\":{\"a\":1}}]",
+     "[{\"ClientId\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}},"
+     "{\"ClientId\":\"y\",\"Resource\":\"Placed\",\"Payload\":{\"a\":1}}]",
      2},
     {"Idempotency-Key: x", "/Svc.Event", GOOD, 1},
     {"Idempotency-Key: x", "/Svc.Event", "[" GOOD "," GOOD "]", 2},
@@ -379,16 +379,16 @@ END_TEST
 START_TEST(one_request_may_repeat_itself)
 {
     ck_asks(201, "POST", "/Svc.Event",
-            "[{\"Id\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}},"
-            "{\"Id\":\"y\",\"Resource\":\"Placed\",\"Payload\":{}},"
-            "{\"Id\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}}]");
+            "[{\"ClientId\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}},"
+            "{\"ClientId\":\"y\",\"Resource\":\"Placed\",\"Payload\":{}},"
+            "{\"ClientId\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}}]");
     ck_assert_uint_eq(kept(), 2);
     ck_assert_uint_eq(once_count(hooks()->once), 2);
     ck_assert_str_eq(answered_text("0.Id"), answered_text("2.Id"));
     ck_assert_str_ne(answered_text("0.Id"), answered_text("1.Id"));
-    ck_refuses(ERR_CONFLICT, "entity 1: Id: event ", "POST", "/Svc.Event",
-               "[{\"Id\":\"z\",\"Resource\":\"Placed\",\"Payload\":{}},"
-               "{\"Id\":\"z\",\"Resource\":\"Placed\",\"Payload\":[]}]");
+    ck_refuses(ERR_CONFLICT, "entity 1: ClientId: event ", "POST", "/Svc.Event",
+               "[{\"ClientId\":\"z\",\"Resource\":\"Placed\",\"Payload\":{}},"
+               "{\"ClientId\":\"z\",\"Resource\":\"Placed\",\"Payload\":[]}]");
     ck_assert_uint_eq(kept(), 2);
     ck_assert_uint_eq(once_count(hooks()->once), 2);
 }
@@ -417,7 +417,7 @@ END_TEST
 
 START_TEST(names_belong_to_a_key)
 {
-    const char body[] = "{\"Id\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}}";
+    const char body[] = "{\"ClientId\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}}";
 
     asking_add_key("one", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
     asking_add_key("two", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
@@ -437,13 +437,14 @@ START_TEST(both_kinds_of_names_stand_beside_one_another)
 {
     ask_with("Idempotency-Key: x", "POST", "/Svc.Event", GOOD);
     ck_status(201);
-    ck_asks(201, "POST", "/Svc.Event", "{\"Id\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}}");
+    ck_asks(201, "POST", "/Svc.Event",
+            "{\"ClientId\":\"x\",\"Resource\":\"Placed\",\"Payload\":{}}");
     ck_assert_uint_eq(kept(), 2);
     ask_with("Idempotency-Key: y", "POST", "/Svc.Event",
-             "{\"Id\":\"y\",\"Resource\":\"Placed\",\"Payload\":{}}");
-    ck_problem(ERR_INVALID_ENTITY, "Id: the request has an Idempotency-Key already");
+             "{\"ClientId\":\"y\",\"Resource\":\"Placed\",\"Payload\":{}}");
+    ck_problem(ERR_INVALID_ENTITY, "ClientId: the request has an Idempotency-Key already");
     ask_with("Idempotency-Key: y", "POST", "/Svc.Event",
-             "{\"Id\":null,\"Resource\":\"Placed\",\"Payload\":{}}");
+             "{\"ClientId\":null,\"Resource\":\"Placed\",\"Payload\":{}}");
     ck_status(201);
 }
 END_TEST

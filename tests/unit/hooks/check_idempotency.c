@@ -23,8 +23,8 @@ static struct span raise_event(const char *key, const char *body)
 static const struct {
     const char *key, *body;
 } forms[] = {
-    {NULL, "{\"Id\":\"1\"," EVENT},
-    {NULL, "[{\"Id\":\"1\"," EVENT ",{\"Id\":\"2\"," EVENT "]"},
+    {NULL, "{\"ClientId\":\"1\"," EVENT},
+    {NULL, "[{\"ClientId\":\"1\"," EVENT ",{\"ClientId\":\"2\"," EVENT "]"},
     {"1", "{" EVENT},
     {"1", "[{" EVENT ",{" EVENT "]"},
 };
@@ -49,9 +49,11 @@ START_TEST(a_conflict_changes_nothing)
 {
     uint64_t next_serial;
 
-    raise_event(NULL, "{\"Id\":\"1\"," EVENT);
+    raise_event(NULL, "{\"ClientId\":\"1\"," EVENT);
     next_serial = journal_next_serial(turn_journal(service->turn));
-    raise_event(NULL, "[{\"Id\":\"2\"," EVENT ",{ \"Id\":\"1\"," EVENT "]");
+    raise_event(NULL,
+                "[{\"ClientId\":\"2\"," EVENT
+                ",{\"ClientId\":\"1\",\"Resource\":\"Shop.OrderPlaced\",\"Payload\":{\"a\":1}}]");
     ck_assert_int_eq(response.status, 409);
     ck_assert_int_eq(response.error, ERR_CONFLICT);
     ck_assert_uint_eq(once_count(service->hooks.once), 1);

@@ -58,6 +58,35 @@ START_TEST(good_selectors)
 }
 END_TEST
 
+START_TEST(patterns)
+{
+    static const struct {
+        const char *text, *pattern, *normal, *name;
+    } cases[] = {
+        {"/*", "*", "/*", "*"},
+        {"/%2a", "*", "/*", "*"},
+        {"/Shop.*", "shop.*", "/Shop.*", "Shop.*"},
+        {"/Shop.Inner_1.x-y.*/_/", "shop.inner_1.x-y.*", "/Shop.Inner_1.x-y.*",
+         "Shop.Inner_1.x-y.*"},
+        {"/shop.*/a=1&B.Length>2", "shop.*", "/shop.*/a=1&B.Length>2", "shop.*"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct selector selector;
+
+        ck_ok(selector_parse(&resources, span_str(cases[i].text), NULL, 64, &arena, &selector));
+        ck_assert_ptr_null(selector.resource);
+        ck_span_is(selector.pattern, span_str(cases[i].pattern));
+        ck_span_is(selector.normal, span_str(cases[i].normal));
+        ck_span_is(selector_name(&selector), span_str(cases[i].name));
+        ck_assert_int_eq(
+            selector_covers(&selector, resource_named(&resources, SPAN("Shop.PersonCreated"))),
+            i != 3);
+        ck_assert(!selector_covers(&selector, resource_named(&resources, SPAN("Shop.Person"))));
+    }
+}
+END_TEST
+
 START_TEST(bad_selectors)
 {
     static const struct {
@@ -78,6 +107,12 @@ START_TEST(bad_selectors)
         {"/PersonCreated/Age", ERR_INVALID_EVENT_SELECTOR, "Age"},
         {"/PersonCreated/Age=%zz", ERR_INVALID_EVENT_SELECTOR, "%zz"},
         {"/PersonCreated/a/b/c", ERR_INVALID_EVENT_SELECTOR, "three parts"},
+        {"/Shop.Per*", ERR_INVALID_EVENT_SELECTOR, "could not locate"},
+        {"/Shop.*.*", ERR_INVALID_EVENT_SELECTOR, "no pattern"},
+        {"/.*", ERR_INVALID_EVENT_SELECTOR, "no pattern"},
+        {"/Sh p.*", ERR_INVALID_EVENT_SELECTOR, "no pattern"},
+        {"/*/_/limit=1", ERR_INVALID_EVENT_SELECTOR, "meta-conditions"},
+        {"/*/a", ERR_INVALID_EVENT_SELECTOR, "a"},
         {"/Report/a=1", ERR_INVALID_EVENT_SELECTOR, "binary payload"},
     };
 
@@ -104,6 +139,7 @@ void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, good_selectors);
+    tcase_add_test(tc, patterns);
     tcase_add_test(tc, bad_selectors);
     tcase_add_test(tc, conditions_are_bounded);
 }

@@ -205,8 +205,30 @@ START_TEST(a_whole_key_signs_as_its_seed)
 }
 END_TEST
 
+START_TEST(secrets_are_made_of_the_kind_that_is_asked_for)
+{
+    static const char *const like[] = {"", HMAC_SECRET, SEED_SECRET};
+    struct span made[2];
+    struct arena a;
+
+    arena_init(&a);
+    for (size_t i = 0; i < ARRAY_LEN(like); i++) {
+        for (size_t n = 0; n < ARRAY_LEN(made); n++) {
+            ck_ok(sign_make_secret(span_str(like[i]), &a, &made[n]));
+            ck_ok(sign_check_secret(made[n]));
+            ck_assert(span_starts(made[n], i == 2 ? SPAN("whsk_") : SPAN("whsec_")));
+            /* A seed with its public key, or 32 bytes, in base64. */
+            ck_assert_uint_eq(made[n].n, i == 2 ? 5 + 88 : 6 + 44);
+        }
+        ck_assert(!span_eq(made[0], made[1]));
+    }
+    arena_done(&a);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
+    tcase_add_test(tc, secrets_are_made_of_the_kind_that_is_asked_for);
     tcase_add_test(tc, published_vectors);
     tcase_add_test(tc, everything_is_signed);
     tcase_add_test(tc, bodies_of_any_size_and_kind);

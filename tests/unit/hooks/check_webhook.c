@@ -2,6 +2,7 @@
  * declared otherwise. Which values a member takes is in tests/conformance/webhooks.txt. */
 #include "asking.h"
 
+#include "base/clock.h"
 #include "base/uuid.h"
 #include "fetch/fetch.h"
 #include "hooks/delivery.h"
@@ -353,7 +354,7 @@ START_TEST(what_comes_back_is_resumed_by_hand)
     const char *id = webhook("/Placed/a=1", NULL);
 
     ck_asks(200, "DELETE", "/Resource/Name=Shop.Placed", NULL);
-    ck_assert_ptr_null(webhook_of(id)->event_resource);
+    ck_assert(!webhook_of(id)->is_attached);
     /* As long as it is paused, it may refer to what is not there. */
     patch(id, "{\"Label\":\"x\"}");
     ck_status(200);
@@ -363,7 +364,7 @@ START_TEST(what_comes_back_is_resumed_by_hand)
     patch(id, "{\"IsPaused\":false}");
     ck_problem(ERR_INVALID_EVENT_SELECTOR, "EventSelector: ");
     ck_asks(201, "POST", "/Resource", "{\"Name\":\"Shop.Placed\",\"Kind\":\"EventResource\"}");
-    ck_assert_ptr_nonnull(webhook_of(id)->event_resource);
+    ck_assert(webhook_of(id)->is_attached);
     ck_assert_int_eq(matched_by("Placed", "{\"a\":1}"), 0);
     patch(id, "{\"IsPaused\":false}");
     ck_status(200);
@@ -416,14 +417,14 @@ START_TEST(detached_webhooks_match_nothing_until_they_are_settled)
     webhooks_detach(hooks()->webhooks, resource);
     webhooks_detach(hooks()->webhooks,
                     resource_named(asking.service->rest.resources, SPAN("Shop.Inbox")));
-    ck_assert_ptr_null(webhook_of(id)->event_resource);
-    ck_assert_ptr_null(webhook_of(target)->event_resource);
+    ck_assert(!webhook_of(id)->is_attached);
+    ck_assert(!webhook_of(target)->is_attached);
     ck_assert_int_eq(matched_by("Placed", "{}"), 0);
     ck_assert_int_eq(matched_by("Paid", "{}"), 0);
     ck_ok(webhooks_settle(hooks()->webhooks, &asking.arena, &serial));
     ck_assert_uint_eq(serial, 0); /* nothing had to be written */
     ck_assert_uint_eq(asking_serial(), before + 2);
-    ck_assert_ptr_eq(webhook_of(id)->event_resource, resource);
+    ck_assert_ptr_eq(webhook_of(id)->entries[0].resource, resource);
     ck_assert_int_eq(matched_by("Placed", "{}"), 1);
     ck_assert_int_eq(matched_by("Paid", "{}"), 1);
 }
@@ -518,11 +519,11 @@ START_TEST(a_masked_secret_keeps_its_place)
 
     patch(id, "{\"Signing\":{\"Secrets\":[\"*******\",\"" SECRET_B "\"]}}");
     ck_member_eq("0.Signing.Secrets", "[\"*******\",\"*******\"]");
-    ck_span_eq(settings_of(id).secrets[0], SECRET_A);
-    ck_span_eq(settings_of(id).secrets[1], SECRET_B);
+    ck_span_eq(settings_of(id).secrets[0].text, SECRET_A);
+    ck_span_eq(settings_of(id).secrets[1].text, SECRET_B);
     patch(id, "{\"Signing\":{\"Secrets\":[\"" SECRET_B "\",\"*******\"]}}");
-    ck_span_eq(settings_of(id).secrets[0], SECRET_B);
-    ck_span_eq(settings_of(id).secrets[1], SECRET_B);
+    ck_span_eq(settings_of(id).secrets[0].text, SECRET_B);
+    ck_span_eq(settings_of(id).secrets[1].text, SECRET_B);
     patch(id, "{\"Signing\":{\"Secrets\":[\"*******\",\"*******\",\"*******\"]}}");
     ck_problem(ERR_INVALID_ENTITY, "Signing.Secrets.2 is *******, but no value is stored");
     patch(id, "{\"CustomPayloadRequest\":{\"URI\":\"/Inbox\",\"Headers\":{\"x-api-key\":"
@@ -632,6 +633,157 @@ START_TEST(only_the_owner_leads_secrets_elsewhere)
 }
 END_TEST
 
+/* ---- secrets that are made ---- */
+
+static int64_t expiry_of(const char *id, size_t place)
+{
+    return settings_of(id).secrets[place].expires_unix_ns;
+}
+
+START_TEST(a_secret_is_made_and_shown_once)
+{
+    const char *id = webhook("/Placed", "\"Destination\":\"http://a.test/\",\"Signing\":{}");
+    const char *made = answered_text("0.Signing.Secrets.0");
+
+    ck_assert(span_starts(span_str(made), SPAN("whsec_")));
+    ck_span_is(settings_of(id).secrets[0].text, span_str(made));
+    look(id);
+    ck_member_eq("0.Signing", "{\"Secrets\":[\"*******\"]}");
+    patch(id, "{\"Label\":\"x\"}");
+    ck_member_eq("0.Signing", "{\"Secrets\":[\"*******\"]}");
+    ck_span_is(settings_of(id).secrets[0].text, span_str(made));
+}
+END_TEST
+
+START_TEST(a_rotation_keeps_the_others_for_a_while)
+{
+    const char *id = webhook("/Placed", "\"Destination\":\"http://a.test/\",\"Signing\":{"
+                                        "\"Secrets\":[\"" SECRET_A "\"]}");
+    int64_t until;
+
+    clock_fake(INT64_C(1800000000000000000), UINT64_C(1000000000));
+    patch(id, "{\"Signing\":{\"Rotate\":true,\"KeepSeconds\":60}}");
+    ck_status(200);
+    ck_assert_str_eq(answered_text("0.Signing.Secrets.0"), "*******");
+    ck_assert(span_starts(span_str(answered_text("0.Signing.Secrets.1")), SPAN("whsec_")));
+    ck_span_eq(settings_of(id).secrets[0].text, SECRET_A);
+    ck_assert_int_eq(expiry_of(id, 0), clock_unix_ns() + INT64_C(60000000000));
+    ck_assert_int_eq(expiry_of(id, 1), WEBHOOK_SIGNS_ALWAYS);
+    /* Later rotations do not lengthen that. */
+    until = expiry_of(id, 0);
+    patch(id, "{\"Signing\":{\"Rotate\":true}}");
+    ck_assert_int_eq(expiry_of(id, 0), until);
+    ck_assert_int_gt(expiry_of(id, 1), until);
+    ck_assert_uint_eq(settings_of(id).secret_count, 3);
+    asking_reload();
+    ck_assert_int_eq(expiry_of(id, 0), until);
+    /* Written again, it is a secret like any other; the newest never expires. */
+    patch(id, "{\"Signing\":{\"Secrets\":[\"" SECRET_A "\",\"*******\"]}}");
+    ck_assert_int_eq(expiry_of(id, 0), WEBHOOK_SIGNS_ALWAYS);
+    ck_assert_int_eq(expiry_of(id, 1), WEBHOOK_SIGNS_ALWAYS);
+    clock_real();
+}
+END_TEST
+
+START_TEST(an_expired_secret_goes_with_the_next_write)
+{
+    const char *id = webhook("/Placed", "\"Destination\":\"http://a.test/\",\"Signing\":{"
+                                        "\"Secrets\":[\"" SECRET_A "\"]}");
+
+    clock_fake(INT64_C(1800000000000000000), UINT64_C(1000000000));
+    patch(id, "{\"Signing\":{\"Rotate\":true,\"KeepSeconds\":60}}");
+    clock_advance(61 * INT64_C(1000000000));
+    ck_assert_uint_eq(settings_of(id).secret_count, 2);
+    patch(id, "{\"Label\":\"x\"}");
+    ck_member_eq("0.Signing", "{\"Secrets\":[\"*******\"]}");
+    ck_assert_uint_eq(settings_of(id).secret_count, 1);
+    clock_real();
+}
+END_TEST
+
+START_TEST(a_rotation_makes_the_kind_of_the_newest)
+{
+    const char *id = webhook("/Placed", "\"Destination\":\"http://a.test/\",\"Signing\":{"
+                                        "\"Secrets\":[\"" SECRET_A "\",\"whsk_"
+                                        "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=\"]}");
+
+    patch(id, "{\"Signing\":{\"Rotate\":true}}");
+    ck_assert(span_starts(span_str(answered_text("0.Signing.Secrets.2")), SPAN("whsk_")));
+    ck_member_eq("0.Signing.Secrets.1", "\"*******\"");
+}
+END_TEST
+
+/* ---- several selectors, patterns ---- */
+
+static const char *all_of(const char *selectors)
+{
+    ck_asks(
+        201, "POST", "/Webhook",
+        asking_printf("{\"EventSelectors\":[%s],\"Destination\":\"http://a.test/\"}", selectors));
+    return answered_text("0.Id");
+}
+
+START_TEST(any_of_several_selectors_finds_an_event_once)
+{
+    const char *id = all_of("\"/Placed/a=1\",\"/Placed/b=1\",\"/Paid/Total>1\",\"/Shop.*/a=1\"");
+
+    for (int again = 0; again < 2; again++) {
+        ck_assert_uint_eq(webhook_of(id)->entry_count, 4);
+        ck_assert_int_eq(matched_by("Placed", "{\"a\":1,\"b\":1}"), 1);
+        ck_assert_int_eq(matched_by("Placed", "[{\"a\":1},{\"b\":1},{\"a\":1}]"), 1);
+        ck_assert_int_eq(matched_by("Placed", "{\"b\":1}"), 1);
+        ck_assert_int_eq(matched_by("Placed", "{\"a\":2}"), 0);
+        ck_assert_int_eq(matched_by("Paid", "{\"Total\":2}"), 1);
+        ck_assert_int_eq(matched_by("Paid", "{\"Total\":1}"), 0);
+        asking_reload();
+    }
+}
+END_TEST
+
+START_TEST(one_that_loses_a_selector_is_paused_as_a_whole)
+{
+    const char *id = all_of("\"/Placed\",\"/Paid\"");
+
+    ck_asks(200, "DELETE", "/Resource/Name=Shop.Paid", NULL);
+    look(id);
+    ck_member_eq("0.IsPaused", "true");
+    ck_assert(span_starts(span_str(answered_text("0.ErrorMessage")), SPAN("EventSelectors: ")));
+    ck_assert_int_eq(matched_by("Placed", "{}"), 0);
+    patch(id, "{\"IsPaused\":false}");
+    ck_problem(ERR_INVALID_EVENT_SELECTOR, "EventSelectors: ");
+    patch(id, "{\"IsPaused\":false,\"EventSelectors\":[\"/Placed\"]}");
+    ck_status(200);
+    ck_assert_int_eq(matched_by("Placed", "{}"), 1);
+}
+END_TEST
+
+START_TEST(a_pattern_waits_for_what_is_not_declared_yet)
+{
+    const char *id = webhook("/Later.*/a=1", NULL), *every = webhook("/*", NULL);
+
+    ck_assert(webhook_of(id)->has_patterns && webhook_of(every)->has_patterns);
+    ck_asks(201, "POST", "/Resource",
+            "[{\"Name\":\"Later.On\",\"Kind\":\"EventResource\"},"
+            "{\"Name\":\"Later.In.Deep\",\"Kind\":\"EventResource\"}]");
+    for (int again = 0; again < 2; again++) {
+        ck_assert_int_eq(matched_by("Later.On", "{\"a\":1}"), 2);
+        ck_assert_int_eq(matched_by("Later.On", "{\"a\":2}"), 1);
+        ck_assert_int_eq(matched_by("Later.In.Deep", "{\"a\":1}"), 1);
+        asking_reload();
+    }
+    ck_asks(200, "DELETE", "/Resource/Name=Later.On", NULL);
+    look(id);
+    ck_member_eq("0.IsPaused", "false");
+    patch(id, "{\"IsPaused\":true}");
+    ck_asks(201, "POST", "/Resource", "{\"Name\":\"Later.On\",\"Kind\":\"EventResource\"}");
+    ck_assert_int_eq(matched_by("Later.On", "{\"a\":1}"), 1);
+    patch(id, "{\"IsPaused\":false}");
+    ck_assert_int_eq(matched_by("Later.On", "{\"a\":1}"), 2);
+    ck_asks(200, "DELETE", "/Webhook/_/unsafe=true", NULL);
+    ck_assert_int_eq(matched_by("Later.On", "{\"a\":1}"), 0);
+}
+END_TEST
+
 #define EVERYTHING "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]"
 #define BETA "Authorization: apikey beta"
 
@@ -715,5 +867,12 @@ void testing_cases(TCase *tc)
     tcase_add_loop_test(tc, only_the_owner_leads_secrets_elsewhere, 0, ARRAY_LEN(of_others));
     tcase_add_test(tc, secrets_stay_whose_they_are);
     tcase_add_loop_test(tc, stored_secrets_do_not_travel, 0, ARRAY_LEN(kept_secrets));
+    tcase_add_test(tc, a_secret_is_made_and_shown_once);
+    tcase_add_test(tc, a_rotation_keeps_the_others_for_a_while);
+    tcase_add_test(tc, an_expired_secret_goes_with_the_next_write);
+    tcase_add_test(tc, a_rotation_makes_the_kind_of_the_newest);
+    tcase_add_test(tc, any_of_several_selectors_finds_an_event_once);
+    tcase_add_test(tc, one_that_loses_a_selector_is_paused_as_a_whole);
+    tcase_add_test(tc, a_pattern_waits_for_what_is_not_declared_yet);
     tcase_add_test(tc, with_a_webhook_its_deliveries_go);
 }

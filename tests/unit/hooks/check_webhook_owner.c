@@ -85,6 +85,14 @@ START_TEST(an_owner_answers_for_what_is_read)
     ck_assert(!webhook_owner_is(&later, &access, put[0]));
     ck_assert(!webhook_owner_is(&none, &access, NULL));
     ck_ok(webhook_owner_check(&none, &access, &hr));
+    for (int again = 0; again < 2; again++) {
+        struct webhook_owner asked = key;
+
+        ck_assert(webhook_owner_reads(&asked, &access, &shop));
+        ck_assert(webhook_owner_reads(&asked, &access, &shop));
+        ck_assert(!webhook_owner_reads(&asked, &access, &hr));
+        ck_assert(webhook_owner_reads(&asked, &access, &shop));
+    }
     access.required = false;
     ck_ok(webhook_owner_check(&gone, &access, &hr));
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)

@@ -577,6 +577,50 @@ START_TEST(what_one_lacks_is_found)
 }
 END_TEST
 
+static const struct {
+    const char *rights, *pattern;
+    const char *parts; /* joined by a blank */
+} narrowed[] = {
+    {"[{\"Resources\":[\"*\"],\"Methods\":[\"GET\"]}]", "*", "*"},
+    {"[{\"Resources\":[\"*\"],\"Methods\":[\"GET\"]}]", "a.*", "a.*"},
+    {"[{\"Resources\":[\"A.*\",\"B.C\"],\"Methods\":[\"*\"]}]", "*", "a.* b.c"},
+    {"[{\"Resources\":[\"A.*\",\"B.C\"],\"Methods\":[\"*\"]}]", "a.*", "a.*"},
+    {"[{\"Resources\":[\"A.*\",\"B.C\"],\"Methods\":[\"*\"]}]", "b.*", "b.c"},
+    {"[{\"Resources\":[\"A.B.*\",\"A.B.C\"],\"Methods\":[\"GET\"]}]", "a.*", ""},
+    {"[{\"Resources\":[\"*\"],\"Methods\":[\"POST\"]},{\"Resources\":[\"A.B\"],\"Methods\":["
+     "\"GET\"]}]",
+     "a.*", "a.b"},
+    {"[]", "*", ""},
+};
+
+START_TEST(a_pattern_is_narrowed_to_what_may_be_read)
+{
+    begin();
+    for (size_t i = 0; i < ARRAY_LEN(narrowed); i++) {
+        struct access_key key;
+        struct json_doc doc;
+        struct span *parts;
+        struct buf b;
+        size_t count;
+
+        ck_ok(json_parse(span_str(narrowed[i].rights), NULL, &arena, &doc));
+        ck_ok(access_read_rights(json_root(&doc), &arena, &key));
+        access_narrow(&key, span_str(narrowed[i].pattern), &arena, &parts, &count);
+        buf_init_arena(&b, &arena);
+        for (size_t p = 0; p < count; p++) {
+            if (p > 0)
+                buf_add_char(&b, ' ');
+            buf_add(&b, parts[p]);
+        }
+        ck_span_is(buf_span(&b), span_str(narrowed[i].parts));
+        access_narrow(NULL, span_str(narrowed[i].pattern), &arena, &parts, &count);
+        ck_assert_uint_eq(count, 1);
+        ck_span_is(parts[0], span_str(narrowed[i].pattern));
+    }
+    end();
+}
+END_TEST
+
 START_TEST(rights_have_one_spelling)
 {
     struct json_doc doc;
@@ -697,6 +741,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, the_configuration_is_read_anew_beside_others);
     tcase_add_test(tc, the_number_of_keys_does_not_matter);
     tcase_add_test(tc, what_one_lacks_is_found);
+    tcase_add_test(tc, a_pattern_is_narrowed_to_what_may_be_read);
     tcase_add_test(tc, rights_have_one_spelling);
     tcase_add_test(tc, every_key_may_list_what_there_is);
     tcase_add_test(tc, a_name_stands_for_the_tenants_own_key_first);

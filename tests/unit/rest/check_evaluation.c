@@ -2,6 +2,7 @@
  * does not give way: one that reads, when its fiber begins; one that writes, when it ends. */
 #include "serving.h"
 
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/rng.h"
 #include "rest/evaluation.h"
@@ -630,6 +631,18 @@ START_TEST(many_take_turns)
 }
 END_TEST
 
+/* Within a request, which goes on. */
+static void give_up(struct evaluation *e)
+{
+    struct budget budget;
+
+    budget_init(&budget, 0);
+    budget_enter(&budget);
+    evaluation_free(e);
+    ck_assert_ptr_eq(budget_now.current, &budget);
+    budget_leave(&budget);
+}
+
 /* Before their turn, in the middle of it, and after it. */
 START_TEST(any_may_be_given_up)
 {
@@ -640,7 +653,7 @@ START_TEST(any_may_be_given_up)
         size_t i = rng_below(MANY);
 
         left -= evaluations[i] != NULL;
-        evaluation_free(TAKE(evaluations[i]));
+        give_up(TAKE(evaluations[i]));
         disturb();
         turn_loop();
     }

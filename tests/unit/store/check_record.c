@@ -84,6 +84,23 @@ static void write_event_of_tenant(struct buf *b)
     record_add_event(b, &of_tenant);
 }
 
+static void write_event_of_client(struct buf *b)
+{
+    struct record_event of_client = event;
+
+    of_client.client_id = SPAN("order-17");
+    record_add_event(b, &of_client);
+}
+
+static void write_event_of_both(struct buf *b)
+{
+    struct record_event of_both = event;
+
+    of_both.tenant = SPAN("acme");
+    of_both.client_id = SPAN("order-17");
+    record_add_event(b, &of_both);
+}
+
 static struct err *rewrite_event(struct span body, struct buf *b)
 {
     struct record_event r;
@@ -196,6 +213,12 @@ static const struct {
     {3, "event", write_event_of_tenant, rewrite_event,
      SPAN_INIT(A16 LE64("\1") MINUS_2 "\7\3\4\0\0\0\3\0A.B\3\0t/p\2\0\0\0" B16 C16
                                       "\2\0\0\0\0\1\4\0acme")},
+    {3, "event", write_event_of_client, rewrite_event,
+     SPAN_INIT(A16 LE64("\1") MINUS_2 "\13\3\4\0\0\0\3\0A.B\3\0t/p\2\0\0\0" B16 C16
+                                      "\2\0\0\0\0\1\10\0order-17")},
+    {3, "event", write_event_of_both, rewrite_event,
+     SPAN_INIT(A16 LE64("\1") MINUS_2 "\17\3\4\0\0\0\3\0A.B\3\0t/p\2\0\0\0" B16 C16
+                                      "\2\0\0\0\0\1\4\0acme\10\0order-17")},
     {3, "event", write_plain_event, rewrite_event,
      SPAN_INIT(A16 LE64("\1") MINUS_2 "\0\3\4\0\0\0\3\0A.B\0\0\0\0\0\0\0\0\0\0")},
     {4, "event-gone", write_number, rewrite_number, SPAN_INIT(LE64("\1"))},
