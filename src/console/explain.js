@@ -1,6 +1,7 @@
 /* A selector beside a stored event: each condition with the value that it met. */
 import { ask, can, get, of_kind, one, parse_exactly, quoted } from "./api.js";
 import { button, empty, field, fill, h, head, json, link, problem, table, td } from "./dom.js";
+import { selectors_of } from "./sample.js";
 
 const hook = "Svc.Admin.Webhook";
 
@@ -23,7 +24,7 @@ async function recent_of(selector, signal) {
 
 export async function show(view) {
   const webhook = view.query.get("webhook") && can(hook) ? await one(hook, view.query.get("webhook"), {}, view.signal) : null;
-  const start = view.query.get("selector") || webhook?.EventSelector || "";
+  const start = view.query.get("selector") || (webhook && selectors_of(webhook)[0]) || "";
   const chosen = view.query.get("event") ? [await one("Svc.Event", view.query.get("event"), {}, view.signal)] : [];
   const kept = [...chosen, ...await recent_of(start, view.signal)];
   const selector = h("textarea", { rows: 3, value: start, spellcheck: "false", placeholder: "/Shop.OrderPlaced/Total>=100" });

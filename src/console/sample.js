@@ -11,6 +11,8 @@ export function sample_of(properties) {
   return made;
 }
 
+export const selectors_of = (webhook) => (webhook.EventSelector ? [webhook.EventSelector] : webhook.EventSelectors || []);
+
 /* `/Shop.OrderPlaced/Total>=100&Name.Length>10`. */
 export function parse_selector(text) {
   const [event, conditions = ""] = text.replace(/^\//, "").split("/");

@@ -1,11 +1,11 @@
 /* One webhook: how it is doing, its attempts as they are made, what waits, and what one does with it. */
-import { ask, can, change, count, follow_quietly, get, one, parse_exactly, properties_of, remove, uri } from "./api.js";
+import { ask, can, change, count, follow_quietly, get, of_kind, one, parse_exactly, properties_of, remove, uri } from "./api.js";
 import {
   attempt, badge, button, confirmed, copy_button, dialog, duration, empty, facts, field, fill, form, h, head, json, link,
   live_mark, number, outcome, problem, spark_length, sparkline, table, td, time, toast,
 } from "./dom.js";
 import { last_error, success } from "./overview.js";
-import { parse_selector, sample_for } from "./sample.js";
+import { parse_selector, sample_for, selectors_of } from "./sample.js";
 import { verification } from "./verify.js";
 import { webhook_form } from "./webhooks.js";
 
@@ -35,14 +35,23 @@ async function pause(view, w, is_paused) {
   });
 }
 
+/* Of `/Shop.*` and the like the first event that there is. */
+function event_of(selector) {
+  const { event } = parse_selector(selector);
+  const [before, after] = event.split("*");
+  if (after === undefined) return event;
+  return of_kind("EventResource").find((r) => r.Name.startsWith(before) && (before === "" || !r.Name.slice(before.length).includes(".")))?.Name || event;
+}
+
 async function send_test(w) {
-  const properties = await properties_of(parse_selector(w.EventSelector).event);
-  const text = h("textarea", { value: json(sample_for(w.EventSelector, properties)), "aria-label": "Payload" });
+  const [selector] = selectors_of(w);
+  const event_name = event_of(selector);
+  const text = h("textarea", { value: json(sample_for(selector, await properties_of(event_name))), "aria-label": "Payload" });
   await dialog("Send a test", (close) => [
     h("p", {}, "An event for this webhook alone, through its selector, headers and signature. The example is made from the selector and the declared properties."),
-    form([field("Payload of ", text), h("code", {}, w.EventSelector)], "Send", async () => {
+    form([field("Payload of ", text), h("code", {}, selector)], "Send", async () => {
       const [event] = await ask("POST", uri("Svc.Event"), {
-        body: { Resource: parse_selector(w.EventSelector).event, Payload: parse_exactly(text.value), WebhookId: w.Id },
+        body: { Resource: event_name, Payload: parse_exactly(text.value), WebhookId: w.Id },
       });
       if (!event.Webhooks) throw new Error("The selector does not match this payload, so nothing is sent.");
       close();
@@ -135,7 +144,7 @@ function status_of(w, attempts) {
 }
 
 function details_of(w) {
-  return facts([["Request", h("code", {}, `${w.Method} ${w.Destination}`)], ["Selector", h("code", {}, w.EventSelector)],
+  return facts([["Request", h("code", {}, `${w.Method} ${w.Destination}`)], ["Selector", selectors_of(w).map((one) => h("code", { class: "two" }, one))],
     ["Headers", Object.keys(w.Headers || {}).length ? h("code", {}, json(w.Headers)) : null],
     ["Delivery", w.Delivery && h("code", {}, json(w.Delivery))],
     ["Custom payload", w.CustomPayloadRequest && h("code", {}, json(w.CustomPayloadRequest))],

@@ -1,7 +1,8 @@
 /* The list of webhooks, page by page, and the form that makes or changes one. */
-import { ask, can, get, of_kind, quoted, uri } from "./api.js";
+import { ask, can, get, quoted, uri } from "./api.js";
 import { badge, button, empty, field, fill, form, h, head, json, link, number, table, td, time } from "./dom.js";
 import { success } from "./overview.js";
+import { selectors_of } from "./sample.js";
 
 const hook = "Svc.Admin.Webhook";
 const page_length = 50;
@@ -11,7 +12,7 @@ function row(w) {
   const s = w.Status;
   return h("tr", {},
     td("long", link(w.Label || w.Destination, `#/webhook/${w.Id}`), h("span", { class: "two" }, w.Method, " ", w.Destination)),
-    td("long", h("code", {}, w.EventSelector)),
+    td("long", selectors_of(w).map((one) => h("code", { class: "two" }, one))),
     td("tight", badge(s.State, s.Reason), s.FailingSince && h("span", { class: "two" }, "since ", time(s.FailingSince))),
     td("n", success(s)), td("n", number(s.Pending + s.InFlight + s.Waiting)),
     td("long small", w.ErrorMessage || s.LastError || "–"));
@@ -59,30 +60,35 @@ function parsed(text, name, otherwise) {
   }
 }
 
+function selector_members(text) {
+  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  return lines.length > 1 ? { EventSelectors: lines } : { EventSelector: lines[0] ?? null };
+}
+
 /* Only what was changed is sent: so a secret that is shown as stars stays what it is. */
 export function webhook_form(webhook, action, submit) {
   const w = webhook || {};
   const inputs = {
     Label: h("input", { value: w.Label || "", autocomplete: "off" }),
     Destination: h("input", { value: w.Destination || "", required: true, placeholder: "https://example.com/hook", autocomplete: "off" }),
-    EventSelector: h("input", { value: w.EventSelector || "", required: true, placeholder: "/Shop.OrderPlaced/Total>=100", autocomplete: "off", list: "event-names", class: "mono" }),
+    EventSelector: h("textarea", { value: selectors_of(w).join("\n"), required: true, placeholder: "/Shop.OrderPlaced/Total>=100", spellcheck: "false", class: "low" }),
     Method: h("select", {}, ["POST", "PUT", "PATCH", "GET", "DELETE", "HEAD", "REPORT"].map((m) => h("option", { selected: m === (w.Method || "POST") }, m))),
     Headers: h("textarea", { rows: 4, value: json(w.Headers || {}) }),
     Delivery: h("textarea", { rows: 4, value: w.Delivery ? json(w.Delivery) : "" }),
   };
   const hints = {
-    EventSelector: "The event, then conditions on its payload, joined by &.",
+    EventSelector: "The event, then conditions on its payload, joined by &. Several, one a line: any of them may match.",
     Headers: "JSON. Secret values are shown as *******, and stay as they are.",
     Delivery: "JSON, empty for the defaults: TimeoutSeconds, RetrySchedule, MaxInFlight, RatePerSecond, Ordered, DisableAfterDays.",
   };
-  const names = h("datalist", { id: "event-names" }, of_kind("EventResource").map((r) => h("option", { value: `/${r.Name}` })));
   const before = Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, webhook ? input.value : ""]));
-  return form([names, Object.entries(inputs).map(([name, input]) => field(name === "EventSelector" ? "Event selector" : name, input, hints[name]))],
+  return form(Object.entries(inputs).map(([name, input]) => field(name === "EventSelector" ? "Event selector" : name, input, hints[name])),
     action, async () => {
       const body = {};
       for (const [name, input] of Object.entries(inputs)) {
         if (input.value === before[name]) continue;
-        if (name === "Headers" || name === "Delivery") body[name] = parsed(input.value, name, name === "Headers" ? {} : null);
+        if (name === "EventSelector") Object.assign(body, selector_members(input.value));
+        else if (name === "Headers" || name === "Delivery") body[name] = parsed(input.value, name, name === "Headers" ? {} : null);
         else body[name] = input.value === "" ? null : input.value;
       }
       for (const name of Object.keys(webhook?.Headers || {}))
@@ -97,5 +103,5 @@ export async function show_new(view) {
     const [made] = await ask("POST", uri(hook), { body });
     location.hash = `#/webhook/${made.Id}`;
   }));
-  if (start) view.root.querySelector("input.mono").value = start;
+  if (start) view.root.querySelector("textarea.low").value = start;
 }

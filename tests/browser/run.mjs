@@ -163,6 +163,34 @@ const cases = {
     await page.getByRole("button", { name: "Pause" }).waitFor();
     assert.equal((await api("GET", `/Svc.Admin.Webhook/Id=${w.Id}`))[0].IsPaused, false);
   },
+  async shows_a_new_secret_once() {
+    const w = await hook("/signed", "Signed");
+    const page = await open(`webhook/${w.Id}`);
+    for (const [name, answer] of [["Sign requests", "Make a secret"], ["Rotate the secret", "Rotate"]]) {
+      await page.getByRole("button", { name }).click();
+      await page.getByRole("button", { name: answer, exact: true }).click();
+      const secret = await page.getByRole("dialog", { name: "The new secret" }).locator("pre").textContent();
+      assert.match(secret, /^whsec_/);
+      await page.getByRole("button", { name: "Done" }).click();
+      await page.getByRole("button", { name: "Rotate the secret" }).waitFor();
+      assert.ok(!(await page.content()).includes(secret));
+    }
+  },
+  async takes_several_selectors() {
+    const page = await open("new");
+    await page.getByLabel("Label").fill("Two selectors");
+    await page.getByLabel("Destination").fill(`${sink.url}/two`);
+    await page.getByLabel("Event selector").fill("/Shop.OrderPlaced/Total>=900\n/Shop.OrderPlaced/Customer=Bo");
+    await page.getByRole("button", { name: "Make it" }).click();
+    await heading(page, "Two selectors");
+    await page.getByText("/Shop.OrderPlaced/Customer=Bo").waitFor();
+    await page.getByRole("button", { name: "Change" }).click();
+    await page.getByLabel("Event selector").fill("/Shop.OrderPlaced");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved").waitFor();
+    const [changed] = await api("GET", "/Svc.Admin.Webhook/Label='Two%20selectors'");
+    assert.deepEqual([changed.EventSelector, changed.EventSelectors], ["/Shop.OrderPlaced", null]);
+  },
   async asks_before_it_deletes() {
     const w = await hook("/gone", "To be deleted");
     const page = await open(`webhook/${w.Id}`);
