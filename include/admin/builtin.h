@@ -23,11 +23,15 @@ struct service;
     X(res_delivery)                                                                                \
     X(res_metrics)                                                                                 \
     X(res_health)                                                                                  \
-    X(res_openapi)
+    X(res_openapi)                                                                                 \
+    X(res_console)
 
 #define BUILTIN_AS_EXTERN(definition) extern const struct resource_definition definition;
 BUILTIN_RESOURCES(BUILTIN_AS_EXTERN)
 #undef BUILTIN_AS_EXTERN
+
+/* For rest.answer_page. */
+void console_answer(struct call *call, struct span path);
 
 /* Whose resource the call is about: for the ops of built-in ones. */
 static inline struct service *service_of(const struct call *call)

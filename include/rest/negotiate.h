@@ -25,6 +25,9 @@ struct err *negotiate_accept(struct span accept, struct negotiated *out_negotiat
 bool negotiate_prefers_stream(struct span accept);
 /* Is text/html named among what is acceptable? False for a malformed field. */
 bool negotiate_names_html(struct span accept);
+/* May the answer be compressed with gzip? `accept_encoding` as `accept` above (RFC 9110, section
+ * 12.5.3), but the absent span, and a malformed field, say no. */
+bool negotiate_takes_gzip(struct span accept_encoding);
 /* ERR_UNSUPPORTED_CONTENT unless the field is absent or says `identity`. */
 struct err *negotiate_content_encoding(struct span content_encoding) MUST_USE;
 /* The format of a request body. The absent span is JSON. ERR_UNSUPPORTED_CONTENT names the type and

@@ -1,7 +1,8 @@
 /* Paths that browsers and orchestrators ask every server for, whatever else it serves: /livez,
- * /readyz, /favicon.ico, /robots.txt (docs/specification.md, section 11). They come before
- * resources, take no key, tell no detail and store no error. So does /openapi.json, but that it is
- * answered as the resource Svc.OpenApi is, to the same keys. */
+ * /readyz, /favicon.ico, /robots.txt, and the pages for people, if there are any
+ * (docs/specification.md, sections 11 and 12). They come before resources, take no key, tell no
+ * detail and store no error. So does /openapi.json, but that it is answered as the resource
+ * Svc.OpenApi is, to the same keys. */
 #ifndef REST_PROBE_H
 #define REST_PROBE_H
 

@@ -85,6 +85,10 @@ struct rest {
     /* Whether it takes requests; NULL: it does. */
     bool (*is_ready)(const void *context);
     const void *ready_context;
+    /* Answers GET and HEAD of `/`, when HTML is asked for, and of what is below `/Svc.Console`
+     * (`path`: below the base path) with files that hold no data and need no key. NULL: there are
+     * none. */
+    void (*answer_page)(struct call *call, struct span path);
     struct mask mask;              /* what is secret */
     struct rest_observer observer; /* members may be NULL */
 };

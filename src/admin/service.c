@@ -81,6 +81,7 @@ static void make_rest(struct service *s, struct loop *loop, struct service_optio
     rest_set_access(&s->rest, &options->access);
     s->rest.is_ready = is_ready;
     s->rest.ready_context = s;
+    s->rest.answer_page = console_answer;
 }
 
 static struct err *make_hooks(struct service *s, const struct service_options *options)

@@ -470,6 +470,34 @@ struct err *negotiate_accept(struct span accept, struct negotiated *out_negotiat
     return NULL;
 }
 
+/* ---- Accept-Encoding ---- */
+
+static bool take_coding(struct cursor *c, struct range *out_coding)
+{
+    struct range coding = {.weight = WEIGHT_ONE};
+    struct parameter parameter;
+    bool bad = !take_token(c, &coding.type);
+
+    while (!bad && take_parameter(c, &parameter, &bad))
+        bad = !apply_parameter(&coding, &parameter);
+    *out_coding = coding;
+    return !bad && element_ends(c);
+}
+
+bool negotiate_takes_gzip(struct span accept_encoding)
+{
+    struct cursor c = {accept_encoding};
+    struct range coding;
+    bool any = false;
+
+    while (take_element(&c) && take_coding(&c, &coding)) {
+        if (span_ieq(coding.type, SPAN("gzip")) || span_ieq(coding.type, SPAN("x-gzip")))
+            return coding.weight > 0;
+        any |= span_eq(coding.type, SPAN("*")) && coding.weight > 0;
+    }
+    return any && at_end(&c);
+}
+
 struct err *negotiate_content_encoding(struct span content_encoding)
 {
     struct span rest = content_encoding;

@@ -2,6 +2,7 @@
 #include "rest/probe.h"
 
 #include "rest/call.h"
+#include "rest/negotiate.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
@@ -62,24 +63,35 @@ static struct span path_of(struct span target, struct span base)
     return span_sub(target, from, span_find_char(target, '?', from));
 }
 
-static void answer(const struct call *call, const struct probe *probe)
+static bool only_reads(const struct call *call)
 {
     struct response *response = call->response;
 
-    if (call->method == METHOD_GET || call->method == METHOD_HEAD) {
-        probe->answer(call->rest, response);
-        return;
-    }
+    if (call->method == METHOD_GET || call->method == METHOD_HEAD)
+        return true;
     response_set_problem(response, 405, ERR_METHOD_NOT_ALLOWED,
                          SPAN("this path has GET and HEAD only"), (struct span){NULL, 0});
     response_add_own_header(response, SPAN("Allow"), SPAN("GET, HEAD"));
+    return false;
 }
 
-static bool answers_as_resource(struct call *call, const struct probe *probe)
+/* The list of resources is what `/` answers to programs. */
+static bool is_front_page(const struct call *call, struct span path)
 {
-    call->asks_for_openapi =
-        probe->answer == NULL && (call->method == METHOD_GET || call->method == METHOD_HEAD);
-    return call->asks_for_openapi;
+    return path.p != NULL && path.n <= 1 &&
+           (call->method == METHOD_GET || call->method == METHOD_HEAD) &&
+           negotiate_names_html(request_header_all(call->request, SPAN("Accept"), call->arena));
+}
+
+static bool is_page(const struct call *call, struct span path)
+{
+    static const struct span console = SPAN_INIT("/Svc.Console");
+
+    if (call->rest->answer_page == NULL)
+        return false;
+    if (span_starts(path, console))
+        return path.n == console.n || path.p[console.n] == '/';
+    return is_front_page(call, path);
 }
 
 bool probe_answer(struct call *call)
@@ -92,10 +104,17 @@ bool probe_answer(struct call *call)
     for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
         if (path.n != probes[i].path.n || !span_eq(path, probes[i].path))
             continue;
-        if (answers_as_resource(call, &probes[i]))
+        if (!only_reads(call))
+            return true;
+        call->asks_for_openapi = probes[i].answer == NULL;
+        if (call->asks_for_openapi)
             return false;
-        answer(call, &probes[i]);
+        probes[i].answer(call->rest, call->response);
         return true;
     }
-    return false;
+    if (!is_page(call, path))
+        return false;
+    if (only_reads(call))
+        call->rest->answer_page(call, path);
+    return true;
 }

@@ -232,6 +232,40 @@ START_TEST(streams_are_for_who_asks_for_them)
 }
 END_TEST
 
+static const struct {
+    const char *accept;
+    bool is_taken;
+} packing_rows[] = {
+    {"gzip", true},
+    {"GZip, deflate, br", true},
+    {"br;q=1.0, x-gzip;q=0.1", true},
+    {"*", true},
+    {"identity, *;q=0.5", true},
+    {" , gzip ,", true},
+    {"gzip;q=0", false},
+    {"gzip;q=0.000, *", false},
+    {"*, gzip;q=0", false},
+    {"*;q=0", false},
+    {"*;q=0, gzip", true},
+    {"br, identity", false},
+    {"gzipped", false},
+    {"", false},
+    {NULL, false},
+    /* Malformed. */
+    {"*, @", false},
+    {"gzip;q=2", false},
+    {"gzip;q", false},
+    {"@, gzip", false},
+};
+
+START_TEST(gzip_is_taken_or_not)
+{
+    ck_assert_msg(negotiate_takes_gzip(span_str(packing_rows[_i].accept)) ==
+                      packing_rows[_i].is_taken,
+                  "%s", packing_rows[_i].accept);
+}
+END_TEST
+
 START_TEST(a_body_comes_as_it_is)
 {
     ck_ok(negotiate_content_encoding((struct span){NULL, 0}));
@@ -498,6 +532,7 @@ END_TEST
 void testing_cases(TCase *tc)
 {
     tcase_add_loop_test(tc, streams_are_for_who_asks_for_them, 0, ARRAY_LEN(stream_rows));
+    tcase_add_loop_test(tc, gzip_is_taken_or_not, 0, ARRAY_LEN(packing_rows));
     tcase_add_test(tc, formats_have_media_types);
     tcase_add_test(tc, accept_is_honoured);
     tcase_add_test(tc, what_cannot_be_sent_is_refused);

@@ -1,0 +1,149 @@
+/* What fails, and since when. Told by the stream of attempts; asks only about webhooks that something happened to. */
+import { can, count, follow_quietly, get } from "./api.js";
+import { badge, empty, fill, h, head, link, live_mark, number, spark_length, sparkline, table, td, time } from "./dom.js";
+
+const hook = "Svc.Admin.Webhook", log = "Svc.Admin.WebhookLog", delivery = "Svc.Admin.Delivery";
+const members = "Id,Label,Destination,EventSelector,ErrorMessage,Status";
+const page_length = 10;
+const columns = ["Webhook", "State", "Since", "Last 64 attempts", "#Success", "#Pending", "Next attempt", "Last error"];
+
+export async function attempts_of(id, signal) {
+  if (!can(log)) return [];
+  const found = await get(log, [`WebhookId=${id}`], { offset: -spark_length, select: "IsSuccess,DurationMs,Error,ObjectNo" }, signal);
+  found.next = undefined;
+  return found;
+}
+
+/* The server counts from its start on, the log goes further back. */
+export function success(status, attempts = []) {
+  if (attempts.length) return `${Math.floor(100 * attempts.filter((a) => a.IsSuccess).length / attempts.length)} %`;
+  return status.RecentAttempts ? `${Math.floor(status.SuccessRate * 100)} %` : "–";
+}
+
+export const last_error = (attempts) => attempts.findLast((a) => !a.IsSuccess)?.Error;
+
+export function row_cells(webhook, attempts) {
+  const s = webhook.Status;
+  return [
+    td("long", link(webhook.Label || webhook.Destination, `#/webhook/${webhook.Id}`), webhook.Label && h("span", { class: "two" }, webhook.Destination)),
+    td("tight", badge(s.State, s.Reason)),
+    td("tight", s.FailingSince ? time(s.FailingSince) : "–"),
+    td("", sparkline(attempts)),
+    td("n", success(s, attempts)),
+    td("n", number(s.Pending + s.InFlight + s.Waiting)),
+    td("tight", time(s.NextAttemptTime)),
+    td("long small", webhook.ErrorMessage || s.LastError || last_error(attempts) || "–"),
+  ];
+}
+
+async function list(conditions, meta, signal) {
+  const found = await get(hook, conditions, { add: "Status", select: members, limit: page_length, ...meta }, signal);
+  const lines = await Promise.all(found.map(async (webhook) => ({ webhook, attempts: await attempts_of(webhook.Id, signal) })));
+  lines.next = found.next;
+  return lines;
+}
+
+const tile = (label, value, href, is_bad) =>
+  h(href ? "a" : "div", { class: `tile ${is_bad && value ? "bad" : ""}`, href }, h("b", {}, number(value)), label);
+
+async function tiles(signal) {
+  const states = ["Failing", "HeldBack", "Throttled", "Paused"];
+  const names = ["failing", "held back", "throttled", "paused"];
+  const counts = await Promise.all([count(hook, [], signal), ...states.map((s) => count(hook, [`Status.State=${s}`], signal)),
+    ...(can(delivery) ? ["Pending", "Waiting", "Dead"].map((s) => count(delivery, [`State=${s}`], signal)) : [])]);
+  return [tile("webhooks", counts[0], "#/webhooks"),
+    states.map((s, i) => tile(names[i], counts[i + 1], `#/webhooks?state=${s}`, s === "Failing")),
+    can(delivery) && [tile("deliveries pending", counts[5]), tile("waiting to retry", counts[6]), tile("dead deliveries", counts[7], null, true)]];
+}
+
+function first_steps() {
+  return empty("There is no webhook yet.",
+    h("p", {}, "A webhook sends a request for each event that its selector matches. Look at what events there are in the ",
+      link("catalogue", "#/catalogue"), ", then ", can(hook, "POST") ? link("make the first one", "#/new") : "ask for the right to make one", "."));
+}
+
+export async function show(view) {
+  const mark = live_mark();
+  const numbers = h("div", { class: "tiles" });
+  const place = h("div", {});
+  const known = new Map();
+  const draw = (line) => {
+    const row = h("tr", {}, row_cells(line.webhook, line.attempts));
+    known.set(line.webhook.Id, { ...line, row });
+    return row;
+  };
+  const read = async () => {
+    const [counts, failing, held, others] = await Promise.all([tiles(view.signal),
+      list(["Status.State=Failing"], {}, view.signal), list(["Status.State=HeldBack"], {}, view.signal),
+      list(["Status.State!=Failing", "Status.State!=HeldBack"], {}, view.signal)]);
+    const ill = [...failing, ...held];
+    const focused = place.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    known.clear();
+    fill(numbers, counts);
+    if (!ill.length && !others.length) {
+      fill(place, first_steps());
+      return;
+    }
+    fill(place, h("h2", {}, "Needs attention"),
+      ill.length ? table("Webhooks that need attention", columns, ill.map(draw), "wide") : empty("Nothing fails.", "Every receiver has taken what was sent to it last."),
+      failing.next && h("p", {}, link("All that fail", "#/webhooks?state=Failing")),
+      others.length > 0 && [h("h2", {}, "Others"), table("Other webhooks", columns, others.map(draw), "wide")],
+      others.next && h("p", {}, link("All webhooks", "#/webhooks")));
+    if (focused) [...place.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
+  };
+  await read();
+  fill(view.root, head("Overview", h("span", { class: "spring" }), mark), numbers, place);
+  if (can(log)) await watch(view, mark, known, read);
+  else mark.hidden = true;
+}
+
+/* Rows are looked at a second after something has come. The whole page, with webhooks that are not on it and the numbers
+ * above, follows at a pace that leaves the server a twentieth of its time to it at most. */
+const whole_least_ms = 4000, whole_most_ms = 60000, share = 20;
+const is_ill = (webhook) => ["Failing", "HeldBack"].includes(webhook.Status.State);
+
+async function watch(view, mark, known, read) {
+  let touched = new Set(), due = null, whole = null, pause = whole_least_ms;
+  const read_soon = () => {
+    whole ??= setTimeout(async () => {
+      const began = performance.now();
+      await read().catch(() => mark.show("lost"));
+      pause = Math.min(whole_most_ms, Math.max(whole_least_ms, share * (performance.now() - began)));
+      whole = null;
+    }, pause);
+  };
+  const look = async () => {
+    const ids = [...touched];
+    touched = new Set();
+    due = null;
+    read_soon();
+    for (const id of ids.filter((one) => known.has(one))) {
+      const [webhook] = await get(hook, [`Id=${id}`], { add: "Status", select: members }, view.signal);
+      const line = known.get(id);
+      if (!webhook || !line || is_ill(webhook) !== is_ill(line.webhook)) {
+        await read();
+        return;
+      }
+      line.webhook = webhook;
+      fill(line.row, row_cells(webhook, line.attempts));
+    }
+  };
+  const [last] = await get(log, [], { offset: -1, select: "ObjectNo" }, view.signal);
+  follow_quietly(log, [], last?.ObjectNo, {
+    state: (s) => mark.show(s),
+    refused: () => mark.show("lost"),
+    entity: (entry) => {
+      const line = known.get(entry.WebhookId);
+      if (line && !line.attempts.some((a) => a.ObjectNo === entry.ObjectNo)) {
+        line.attempts.push(entry);
+        if (line.attempts.length > spark_length) line.attempts.shift();
+      }
+      touched.add(entry.WebhookId);
+      due ??= setTimeout(() => look().catch(() => mark.show("lost")), 1000);
+    },
+  }, view.signal);
+  view.signal.addEventListener("abort", () => {
+    clearTimeout(due);
+    clearTimeout(whole);
+  });
+}
