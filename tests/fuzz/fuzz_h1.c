@@ -83,7 +83,7 @@ static struct buf run(struct span bytes, size_t most, uint32_t state)
         bytes = span_sub(bytes, piece.n, bytes.n);
     }
     if (result == H1_FAILED)
-        buf_printf(&notes, "%d %s", h1_failure(p)->status, h1_failure(p)->why);
+        buf_printf(&notes, "%d %s", (int)h1_failure(p)->code, h1_failure(p)->why);
     else
         buf_printf(&notes, "phase %d %zu", h1_phase(p), h1_phase_bytes(p));
     h1_free(p);
