@@ -1,5 +1,6 @@
 #include "ledger.h"
 
+#include "base/macros.h"
 #include "base/mem.h"
 #include "base/must.h"
 
@@ -15,10 +16,14 @@ void ledger_free(struct ledger *l)
     mem_free(l);
 }
 
+/* A request that changed nothing is answered with the serial of what is there, an older one: they
+ * are in the order of serials all the same, as they are taken back from the last one on. */
 static struct version *add_version(struct ledger *l, uint64_t serial, int of, size_t place)
 {
     struct version *v = &l->versions[l->version_count++];
 
+    if (v > l->versions)
+        serial = MAX(serial, v[-1].serial);
     MUST(l->version_count <= LEDGER_VERSIONS);
     v->serial = serial;
     v->of = of;
