@@ -15,7 +15,7 @@ static const struct span entities[] = {
     SPAN_INIT("{\"Id\":\"c\",\"Name\":null,\"Age\":null,\"Home\":{\"Zip\":\"1\",\"Born\":2}}"),
     SPAN_INIT("{\"Age\":3e1,\"Id\":\"a\",\"Tame\":true,\"Name\":\"\\u0043leo\","
               "\"Born\":\"2020-02-29\"}"),
-    SPAN_INIT("{}"),
+    SPAN_INIT("{\"Id\":\"e\"}"),
     SPAN_INIT("{\"Id\":\"\",\"Name\":\"\xc3\xa9\\u00e9\",\"Weight\":-0.0,\"Tame\":false}"),
     SPAN_INIT("{\"Id\":\"d\",\"Dog\":{\"Name\":\"Bo\",\"Legs\":4},"
               "\"Dogs\":[{\"Name\":\"Bo\"},{\"Legs\":3}]}"),

@@ -145,6 +145,12 @@ struct err *journal_reserve(struct journal *j, size_t bytes, const struct journa
     return NULL;
 }
 
+bool journal_has_reserve(const struct journal *j)
+{
+    (void)j;
+    return false;
+}
+
 bool journal_can_move(const struct journal *j, uint64_t moved_bytes)
 {
     (void)j;
