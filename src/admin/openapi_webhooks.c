@@ -179,9 +179,9 @@ static void add_own(struct openapi *d, const char *json)
         return;
     json_add_name(d->out, SPAN("example"));
     for (const char *c = json; *c != '\0'; c++) {
-        if (*c == '%')
+        if (*c == '%' && event != NULL)
             buf_add(d->out, event->name);
-        else if (*c == '$')
+        else if (*c == '$' && event != NULL)
             add_sample(d, resource_payload_shape(d->call->rest->resources, event));
         else
             buf_add_char(d->out, *c);

@@ -149,7 +149,7 @@ class WithKeys(harness.ServerCase):
         self.assertIn("Origin", answer.headers["Vary"])
 
     def test_a_browser_can_ask_its_user(self):
-        offered = self.get("/", {"Accept": BROWSER}).headers.get_all("WWW-Authenticate")
+        offered = self.get("/Shop.Person", {"Accept": BROWSER}).headers.get_all("WWW-Authenticate")
         self.assertEqual(offered, ['apikey realm="Svc"', 'Basic realm="Svc"'])
         self.assertEqual(self.get("/").headers.get_all("WWW-Authenticate"), ['apikey realm="Svc"'])
 

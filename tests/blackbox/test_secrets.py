@@ -288,7 +288,8 @@ class Made(SecretsCase):
         look("\n".join(self.server.log).encode(), "the log")
 
     def test_by_every_method(self):
-        body = {"Destination": "http://127.0.0.1:1/", "EventSelector": "/Shop.OrderPlaced", "Signing": {}}
+        body = {"Destination": "http://127.0.0.1:1/", "EventSelector": "/Shop.OrderPlaced", "Signing": {},
+                "Delivery": {"RetrySchedule": []}}
         (webhook,), first = self.made("POST", "/Svc.Admin.Webhook", body)
         target = f"/Svc.Admin.Webhook/Id={webhook['Id']}"
         secrets = first + self.made("PATCH", target, {"Signing": {"Rotate": True}})[1]

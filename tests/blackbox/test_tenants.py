@@ -263,7 +263,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 NUMBERS = re.compile(r'("(?:ObjectNo|\w+Ms|Attempts?|BodyByteCount)":) ?\d+')
 OWN_ID = re.compile(r'(?:"Id": ?"|/id=)([0-9a-f-]{36})')
 MADE_KEY = re.compile(r"svck_[\w-]{43}")
-SERIAL = re.compile(r'(?<=is now )\\?"\d+\\?"')
+TAG = re.compile(r'(?<=is now )\\?"[0-9a-f]+\\?"')
 PAGE = re.compile(r"ObjectNo(?:>|%3E)\d+")
 USED = re.compile(r'("LastUsedTime":) ?("[^"]*"|null)')
 
@@ -281,7 +281,7 @@ class Told:
 
     def plain(self, text, port, is_ordered):
         text = USED.sub(r"\1U", MADE_KEY.sub("KEY", TIME.sub("T", text)))
-        text = PAGE.sub("ObjectNo>N", SERIAL.sub("serial", NUMBERS.sub(r"\1N", text))).replace(f":{port}", ":P")
+        text = PAGE.sub("ObjectNo>N", TAG.sub("tag", NUMBERS.sub(r"\1N", text))).replace(f":{port}", ":P")
         return UUID.sub(self.name if is_ordered else "#", text)
 
     def answer(self, answer, port, is_ordered):
