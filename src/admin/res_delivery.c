@@ -271,7 +271,7 @@ static struct err *patch(struct call *call)
     struct query_result found;
     struct json_value input;
     struct span *texts;
-    uint64_t version = 0;
+    uint64_t resent = 0;
 
     TRY(crud_select(call, true, &found));
     TRY(crud_body_object(call, &input));
@@ -281,9 +281,9 @@ static struct err *patch(struct call *call)
                    SPAN_FMT(call->resource->name));
     TRY(crud_check_several(call, found.count));
     texts = ARENA_ARRAY(call->arena, struct span, found.count);
-    TRY(resend_all(call, &found, texts, &version));
+    TRY(resend_all(call, &found, texts, &resent));
     if (found.count == 1)
-        crud_add_text_tag(call, texts[0], version);
+        crud_add_text_tag(call, texts[0], resent);
     crud_answer_changed(call, 200, "updated in", texts, found.count);
     return call_apply(call);
 }

@@ -159,8 +159,10 @@ static bool is_host_with_port(struct span text)
 static bool is_origin(struct span text)
 {
     size_t colon = span_find_char(text, ':', 0);
-    char first = text.n > 0 ? span_fold_char(text.p[0]) : '0';
+    char first = '0';
 
+    if (text.n > 0)
+        first = span_fold_char(text.p[0]);
     return first >= 'a' && first <= 'z' && has_only_name_chars(span_sub(text, 0, colon)) &&
            span_starts(span_sub(text, colon, text.n), SPAN("://")) &&
            is_host_with_port(span_sub(text, colon + SPAN("://").n, text.n));

@@ -540,12 +540,11 @@ static bool has_written_secrets(const struct call *call, const struct entity *ol
 static void set_secrets_key(struct call *call, struct draft *draft, const struct entity *old)
 {
     struct span name = SPAN("WriterKey");
+    bool has_written_all = old == NULL || draft->kept.n == 0;
 
-    if (old == NULL || draft->kept.n == 0)
-        draft_set(draft, name, identity_json(call));
-    else if (!span_eq(draft_get(draft, name), SPAN("null")))
+    if (!has_written_all && !span_eq(draft_get(draft, name), SPAN("null")))
         return;
-    else if (is_owner(call, old))
+    if (has_written_all || is_owner(call, old))
         draft_set(draft, name, identity_json(call));
     else if (!is_same(draft, old, SPAN("OwnerKey"), call->arena))
         draft_set(draft, name, SPAN("\"\"")); /* nobody's who is known */
@@ -597,15 +596,15 @@ static void start_over(struct call *call, const struct draft *draft, const struc
     struct arena *a = call->arena;
     const struct webhook *w = old == NULL ? NULL : old->attached;
     struct span was, now;
-    bool is_resumed, is_other_receiver;
+    bool goes_on, is_other_receiver;
 
     if (w == NULL || w->lane == NULL)
         return;
     was = json_string(old_member(old, SPAN("Destination"), a), a);
     now = draft_string(draft, SPAN("Destination"), a);
-    is_resumed = w->is_paused && span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("false"));
+    goes_on = w->is_paused && span_eq(draft_get(draft, SPAN("IsPaused")), SPAN("false"));
     is_other_receiver = !span_eq(fetch_url_origin(was), fetch_url_origin(now));
-    if (is_resumed || is_other_receiver)
+    if (goes_on || is_other_receiver)
         lane_start_over(call->change, w->lane, is_other_receiver);
 }
 

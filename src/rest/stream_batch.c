@@ -125,11 +125,11 @@ static struct span hidden_value(struct query_source *source, const struct query_
 /* On one line: in JSON a line's end is a blank, and no more than that. */
 static void add_data(struct buf *b, struct span json)
 {
-    size_t begin = b->n + SPAN("data: ").n;
+    size_t from = b->n + SPAN("data: ").n;
 
     buf_add_str(b, "data: ");
     buf_add(b, json);
-    for (char *at = b->p + begin; at < b->p + b->n; at++)
+    for (char *at = b->p + from; at < b->p + b->n; at++)
         if (*at == '\n' || *at == '\r')
             *at = ' ';
     buf_add_str(b, "\n\n");
