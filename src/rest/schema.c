@@ -456,7 +456,7 @@ struct err *schema_decode(const struct shape *shape, struct json_value input, st
                           enum schema_mode mode, struct arena *a, struct draft *out_draft)
 {
     struct draft draft = {.shape = shape};
-    struct json_value *given = NULL, *kept, nothing = {NULL, NULL};
+    struct json_value *given, *kept, nothing = {NULL, NULL};
 
     TRY(check_is_object(input));
     TRY(json_check_unique(input, !shape->dynamic, a));
