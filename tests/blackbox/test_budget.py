@@ -59,7 +59,7 @@ class BudgetCase(harness.ServerCase):
 
 
 class Expressions(BudgetCase):
-    limits = {"RequestCpuMs": 200}
+    limits = {"RequestCpuMs": 100}
 
     def target(self, expression, resource):
         return f"{resource}/_/search_regex=" + urllib.parse.quote(expression, safe="")
