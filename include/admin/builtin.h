@@ -3,8 +3,8 @@
 #ifndef ADMIN_BUILTIN_H
 #define ADMIN_BUILTIN_H
 
+#include "resource/resource.h"
 #include "rest/call.h"
-#include "rest/resource.h"
 
 struct service;
 
@@ -16,19 +16,27 @@ struct service;
     X(res_echo)                                                                                    \
     X(res_explain)                                                                                 \
     X(res_event)                                                                                   \
+    X(res_webhook_paused)                                                                          \
+    X(res_webhook_recovered)                                                                       \
+    X(res_delivery_dead)                                                                           \
     X(res_error)                                                                                   \
     X(res_error_code)                                                                              \
     X(res_webhook)                                                                                 \
     X(res_webhook_log)                                                                             \
     X(res_delivery)                                                                                \
+    X(res_backup)                                                                                  \
     X(res_metrics)                                                                                 \
     X(res_health)                                                                                  \
+    X(res_limit)                                                                                   \
     X(res_openapi)                                                                                 \
     X(res_console)
 
 #define BUILTIN_AS_EXTERN(definition) extern const struct resource_definition definition;
 BUILTIN_RESOURCES(BUILTIN_AS_EXTERN)
 #undef BUILTIN_AS_EXTERN
+
+/* On a node of a cluster besides. */
+extern const struct resource_definition res_node;
 
 /* For rest.answer_page. */
 void console_answer(struct call *call, struct span path);

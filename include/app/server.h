@@ -3,6 +3,7 @@
 #ifndef APP_SERVER_H
 #define APP_SERVER_H
 
+#include "app/anew.h"
 #include "app/config.h"
 
 /* Exit statuses. */
@@ -14,8 +15,9 @@ enum server_exit {
 
 /* Runs until a signal ends it. With `check_only` everything is set up but nothing is opened: no
  * socket, no journal. Errors are logged. SIGHUP reads the configuration anew by the same arguments
- * and takes over its keys, rights and resources; on an error nothing changes, and it is logged. */
+ * and takes over its keys, rights and resources; on an error nothing changes, and it is logged.
+ * SIGUSR2 ends it as SIGTERM does, and starts anew: then it does not return, unless that fails. */
 enum server_exit server_run(struct config *config, const struct config_arguments *arguments,
-                            bool check_only);
+                            const struct anew *anew, bool check_only);
 
 #endif

@@ -31,14 +31,14 @@ void *arena_alloc_slowly(struct arena *a, size_t n) MUST_USE;
  * with sizes that the compiler knows. */
 MUST_USE static inline void *arena_alloc(struct arena *a, size_t n)
 {
-    size_t bytes = (n + ARENA_ALIGNMENT - 1) & ~(ARENA_ALIGNMENT - 1);
+    size_t taken = (n + ARENA_ALIGNMENT - 1) & ~(ARENA_ALIGNMENT - 1);
     void *p = a->room;
 
     if (n == 0 || n > a->room_bytes)
         return arena_alloc_slowly(a, n);
-    a->room += bytes;
-    a->room_bytes -= bytes;
-    a->used_bytes += bytes;
+    a->room += taken;
+    a->room_bytes -= taken;
+    a->used_bytes += taken;
     return p;
 }
 

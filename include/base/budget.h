@@ -25,17 +25,24 @@
 
 /* Of the turn, on the loop's stack and on a fiber. */
 #define BUDGET_FIRST_NS UINT64_C(2000000)
-#define BUDGET_SLICE_NS UINT64_C(5000000)
+#define BUDGET_SLICE_NS UINT64_C(2000000)
+/* On a fiber, however much others have taken of the turn. */
+#define BUDGET_LEAST_SLICE_NS UINT64_C(500000)
+/* What a change may take on the loop's stack: to begin it anew costs it all that it has done. */
+#define BUDGET_CHANGE_NS UINT64_C(5000000)
 
 enum budget_state {
     BUDGET_GOOD,
     BUDGET_NEEDS_FIBER, /* to be begun anew, on a fiber */
     BUDGET_SPENT,       /* more than it may take in all */
+    BUDGET_NO_ROOM,     /* for what it makes; who began it says so between two turns */
     BUDGET_ENDED        /* nobody wants it any more */
 };
 
 struct budget {
     uint64_t most_ns;    /* in all; 0: no bound */
+    uint64_t first_ns;   /* on the loop's stack, if it may begin anew */
+    uint64_t slice_ns;   /* of a turn, on a fiber */
     uint64_t used_ns;    /* in turns before */
     uint64_t longest_ns; /* in one turn */
     uint64_t began_ns;   /* this turn's part, by the processor's clock; 0: not looked at yet */
@@ -94,9 +101,25 @@ bool budget_give_way(void);
 /* From here to budget_release it does not give way: what it works on can change. Counts. */
 void budget_hold(void);
 void budget_release(void);
+/* On a fiber: gives way whatever its state, though it does not otherwise. */
+void budget_yield(void);
+/* What has been done cannot be undone: from here on it may give way, but is not told to stop. */
+static inline void budget_commit(void)
+{
+    if (budget_now.current == NULL)
+        return;
+    budget_now.current->most_ns = 0;
+    budget_now.current->may_begin_anew = false;
+}
+/* Has it been told to stop? budget_check, without an error. */
+static inline bool budget_stopped(void)
+{
+    return budget_now.current != NULL && budget_now.current->state != BUDGET_GOOD;
+}
 /* How often it gave way: unchanged, nothing else has run since. */
 unsigned budget_turns(void);
-/* ERR_REQUEST_TOO_COSTLY naming the limit, or ERR_GIVES_WAY, when it has been told to stop. */
+/* When it has been told to stop: ERR_REQUEST_TOO_COSTLY or ERR_OVERLOADED naming the limit, or
+ * ERR_GIVES_WAY. */
 struct err *budget_check(void) MUST_USE;
 
 /* Runs what the clock can interrupt at any instruction, to go on later or never: it holds nothing,

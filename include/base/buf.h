@@ -75,6 +75,9 @@ static inline void buf_add_char(struct buf *b, char c)
 }
 
 void buf_add_str(struct buf *b, const char *text);
+/* What comes of it until its end, which may be waited for; `over` when that is more than the cap.
+ * False: errno says why. */
+bool buf_read_all(struct buf *b, int fd) MUST_USE;
 /* Text of unknown origin as valid UTF-8: every byte that is not becomes U+FFFD. */
 void buf_add_utf8(struct buf *b, struct span s);
 void buf_add_u64(struct buf *b, uint64_t value);

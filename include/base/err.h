@@ -52,6 +52,7 @@
     X(ERR_TOO_MANY_REQUESTS, "TooManyRequests", 118, 429)                                          \
     X(ERR_OVERLOADED, "Overloaded", 119, 503)                                                      \
     X(ERR_REQUEST_TOO_COSTLY, "RequestTooCostly", 120, 400)                                        \
+    X(ERR_NO_LEADER, "NoLeader", 121, 503)                                                         \
     X(ERR_REQUEST_TIMEOUT, "RequestTimeout", 122, 408)                                             \
     X(ERR_URI_TOO_LONG, "UriTooLong", 123, 414)                                                    \
     X(ERR_EXPECTATION_FAILED, "ExpectationFailed", 124, 417)                                       \

@@ -36,6 +36,15 @@
       "that requests of local destinations raise because of one event, directly or not")           \
     X(streams, "Streams", 256, 0, 1000000, "streams",                                              \
       "open at once; of two accounts that want more, the one with more gives way")                 \
+    X(backups, "Backups", 2, 0, 64, "backups", "that are sent at once; 0: none")                   \
+    X(backup_held_bytes, "BackupHeldBytes", 1073741824, 0, INT64_MAX, "bytes",                     \
+      "of the journal, cleaned away, that stay on the disk while backups read them; past that, "   \
+      "or "                                                                                        \
+      "on a full disk, a backup that needs them ends")                                             \
+    X(backup_bytes_per_second, "BackupBytesPerSecond", 16384, 0, 1073741824, "bytes",              \
+      "a second, that a backup's client takes at least; 0: none")                                  \
+    X(backup_pace_seconds, "BackupPaceSeconds", 300, 1, 86400, "seconds",                          \
+      "a backup's pace is looked at each time so many are over, and is that of these")             \
     X(memory_bytes, "MemoryBytes", 0, 0, INT64_MAX, "bytes",                                       \
       "heap beyond which work is refused; 0: none")                                                \
     X(payload_bytes, "PayloadBytes", 67108864, 0, INT64_MAX, "bytes",                              \
@@ -68,8 +77,17 @@
     X(account_webhooks, "AccountWebhooks", 10000, 1, 100000000, "webhooks", "of one account")      \
     X(key_resources, "KeyResources", 100, 1, 10000, "resources",                                   \
       "that the rights of a key name, which is made at run time")                                  \
+    X(passed_on_requests, "PassedOnRequests", 256, 1, 10000, "requests",                           \
+      "of a cluster's follower, passed on to the leader at once; others wait their turn, account " \
+      "by account")                                                                                \
+    X(min_serial_ms, "MinSerialMs", 1000, 0, 60000, "milliseconds",                                \
+      "for which a request waits, on a node of a cluster, for the serial in its Svc-min-serial")   \
     X(aggregated_requests, "AggregatedRequests", 32, 1, 10000, "requests",                         \
-      "requests in a template of Svc.Aggregator")
+      "requests in a template of Svc.Aggregator")                                                  \
+    X(cloudevent_attributes, "CloudEventAttributes", 64, 4, 1000, "attributes",                    \
+      "of a CloudEvent, that its sender gives it")                                                 \
+    X(cloudevent_attribute_bytes, "CloudEventAttributeBytes", 16384, 256, 1048576, "bytes",        \
+      "of these, as an object of JSON")
 
 struct limits {
 #define LIMIT_AS_MEMBER(member, name, value, least, most, unit, meaning) int64_t member;

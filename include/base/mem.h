@@ -26,7 +26,18 @@ void mem_wipe(void *p, size_t n);
 /* Fixes which blocks get a mapping of their own. Once, when the process starts. */
 void mem_init(void);
 
-/* What is allocated now: usable bytes and number of blocks. */
+/* From here on large blocks that are freed go back to the kernel when mem_give_back is called: of a
+ * hundred MiB that takes ten milliseconds and more, page by page. Until then they count as
+ * allocated. At most MEM_KEPT_BYTES are kept so. `later` false: all go, and later ones at once. */
+void mem_free_large_later(bool later);
+/* Gives back so many bytes of them, if there are; a page more or less. */
+void mem_give_back(size_t bytes);
+/* There are such. */
+bool mem_has_to_give_back(void);
+
+#define MEM_KEPT_BYTES ((size_t)128 << 20)
+
+/* What is allocated now: bytes, with what malloc keeps beside each block, and number of blocks. */
 size_t mem_bytes(void);
 size_t mem_blocks(void);
 /* The nth allocation from now on fails as if the machine had no memory; 0 switches this off.

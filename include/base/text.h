@@ -11,6 +11,8 @@ struct arena;
 bool text_is_utf8(struct span s);
 /* Bytes of the well-formed character that s begins with, 1 to 4; 0 when there is none. */
 size_t text_utf8_bytes(struct span s);
+/* The scalar value of a well-formed character. */
+uint32_t text_scalar(struct span character);
 /* Number of Unicode scalar values of valid UTF-8. */
 size_t text_scalar_count(struct span s);
 /* The longest prefix with at most max scalar values, cut on a character boundary. */

@@ -33,7 +33,9 @@
     X(OPTION_FAIL, "fail", "PERCENT", false, "answer 500 to so many requests in a hundred")        \
     X(OPTION_VERIFY, "verify", "SECRET", false, "check signatures: a secret, or @FILE")            \
     X(OPTION_SECRET, "secret", "SECRET", false, "whsec_, whsk_ or whpk_, or @FILE")                \
-    X(OPTION_ANY_TIME, "any-time", NULL, false, "however old or new the request is")
+    X(OPTION_ANY_TIME, "any-time", NULL, false, "however old or new the request is")               \
+    X(OPTION_WAIT, "wait", NULL, false, "until another node leads, and say which")                 \
+    X(OPTION_YES, "yes", NULL, false, "without asking")
 
 enum option {
 #define ARGS_AS_ENUM(symbol, name, value, repeats, about) symbol,

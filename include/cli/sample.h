@@ -3,7 +3,7 @@
 #ifndef CLI_SAMPLE_H
 #define CLI_SAMPLE_H
 
-#include "base/json.h"
+#include "json/json.h"
 
 /* Appends a JSON object. `properties` is the array of a declaration (absent: none are declared),
  * `conditions` those of a stored selector (absent: none). The first condition on a property decides

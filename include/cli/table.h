@@ -32,8 +32,11 @@ size_t table_rows(const struct table *table);
 /* Nothing for a table without rows. */
 void table_print(const struct table *table, struct look look, struct buf *b);
 
-/* `name  value`: the name padded to `width`, a long value over several lines, each indented. */
+/* `name  value`: the name padded to `width`, a long value over several lines, each indented. The
+ * value of a State is painted by what it is. */
 void table_print_pair(struct buf *b, struct look look, size_t width, struct span name,
                       struct span value);
+void table_print_painted_pair(struct buf *b, struct look look, size_t width, struct span name,
+                              struct span value, enum paint paint);
 
 #endif

@@ -11,8 +11,9 @@
  *
  * When a kept connection turns out to be closed before a byte of the answer came, the request is
  * sent again at once on a new connection, inside the same fetch. The receiver may then have seen it
- * twice: deliveries are at least once, and carry an id. Bytes that come behind an answer are not
- * taken for the next one: they end the connection.
+ * twice: deliveries are at least once, and carry an id; what must not be done twice says so
+ * (`is_once`). Bytes that come behind an answer are not taken for the next one: they end the
+ * connection.
  *
  * With a proxy the rules judge no address but literal ones in URLs (and localhost): the proxy is
  * the operator's choice, and names are resolved by it. */
@@ -33,7 +34,9 @@ struct fetch_options {
     /* `http://host:port`, `https://...`, `socks5h://...`, with `user:password@` where needed. NULL:
      * none; the environment is not read. */
     const char *proxy;
-    const char *ca_file;    /* also for a proxy's certificate; NULL: the system's */
+    const char *ca_file; /* also for a proxy's certificate; NULL: the system's */
+    /* PEM, of the certificate that receivers are shown who ask for one; both or neither. */
+    const char *cert_file, *key_file;
     const char *user_agent; /* NULL: svcd/<version> */
 };
 
@@ -58,20 +61,26 @@ struct fetch_header {
     struct span name, value;
 };
 
+enum { FETCH_WANTED_MOST = 2 };
+
 struct fetch_result {
     enum fetch_error error;
     char why[192]; /* in words, names the address or host; "" when ok */
     int status; /* of the final answer; 0: none. With FETCH_CLOSED and the like it may be there too
                  */
     int64_t
-        retry_after_s;   /* of the Retry-After header, seconds or date; at most a year; -1: none */
+        retry_after_s; /* of the Retry-After header, seconds or date; at most a year; -1: none */
+    /* Of each of `wanted` the answer's field, several with commas between; absent, or more than 256
+     * bytes long: none. Valid during on_done only. */
+    struct span found[FETCH_WANTED_MOST];
     struct span body;    /* the first keep_bytes; valid during on_done only */
     uint64_t body_bytes; /* received in all */
     bool truncated;      /* read_bytes reached: the connection was given up, the status counts */
     /* When each phase ended, from the start. 0: it was not reached, or, of a connection that was
      * used again, took place before. */
     uint32_t total_ms, dns_ms, connect_ms, tls_ms, first_byte_ms;
-    bool reused; /* the connection had been used before */
+    bool reused;   /* the connection had been used before */
+    bool was_sent; /* bytes of the request have gone out: the receiver may have seen it */
 };
 
 struct fetch {
@@ -87,6 +96,19 @@ struct fetch {
         timeout_ms;    /* from the start (see total_ms) to the end, resolving included; 0: 30000 */
     size_t read_bytes; /* of an answer's body; 0: 65536 */
     size_t keep_bytes; /* 0: 4096 */
+    /* NULL, or: the answer is a stream. The body of a 2xx goes here as it comes, and nothing of it
+     * is kept or counts against read_bytes; timeout_ms begins anew with each piece. Nothing may be
+     * started or cancelled in it; fetch_pause may. False: no more is wanted, and on_done says
+     * truncated. */
+    bool (*on_body)(struct fetch *f, struct span bytes);
+    /* It is not sent again once a byte of it has gone out, whatever became of its connection. */
+    bool is_once;
+    /* NULL, or: called with each field of the final answer's head, as it comes. Nothing may be
+     * started or cancelled in it. */
+    void (*on_field)(struct fetch *f, struct span name, struct span value);
+    /* Names of fields of the answer that are to be found. */
+    const struct span *wanted;
+    size_t wanted_count; /* at most FETCH_WANTED_MOST */
     /* NULL is allowed. A connection was made for it, to the address that fetch_origin_address gives
      * from now on; the request is sent next. Nothing may be started or cancelled in it. */
     void (*on_connected)(struct fetch *f);
@@ -124,6 +146,10 @@ void fetcher_free(struct fetcher *f);
 /* Starts at once: how many may be under way, in all and to one host, is the caller's to decide.
  * on_done fires exactly once, from the loop, never from here, unless cancelled. */
 void fetch_start(struct fetcher *fetcher, struct fetch *f);
+/* Of a stream that has begun: nothing is read until fetch_resume, and its time stands still; what
+ * has been read already, 64 KiB at most, still comes. In on_body too. Nothing when it is done. */
+void fetch_pause(struct fetch *f);
+void fetch_resume(struct fetch *f);
 /* Started, done or neither; its connection is closed if it has one. */
 void fetch_cancel(struct fetcher *fetcher, struct fetch *f);
 /* Started and not done. */

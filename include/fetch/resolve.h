@@ -33,7 +33,8 @@ struct resolve_options {
     unsigned timeout_ms;     /* 0: 5000, all tries together */
 };
 
-/* Error ERR_UNKNOWN: `servers` is malformed, or c-ares cannot begin. */
+/* Error ERR_UNKNOWN: `servers` is malformed, `hosts_file` cannot be read, or c-ares cannot begin.
+ */
 struct err *resolver_new(struct loop *loop, const struct resolve_options *options,
                          struct resolver **out_resolver) MUST_USE;
 /* Pending queries are dropped, their callbacks do not fire. Not from inside a callback. NULL is

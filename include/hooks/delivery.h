@@ -27,6 +27,7 @@ struct hooks;
 struct lane;
 struct uuid;
 struct webhook;
+struct webhook_lanes;
 
 #define DELIVERY_STATES(X)                                                                         \
     X(DELIVERY_PENDING, "Pending")                                                                 \
@@ -96,6 +97,9 @@ struct delivery *delivery_find(const struct deliveries *d, const struct uuid *id
 struct delivery *delivery_find_no(const struct deliveries *d, uint64_t object_no);
 bool delivery_has_ended(const struct delivery *delivery);
 void delivery_id(const struct delivery *delivery, struct uuid *out_id);
+/* Of the one with that object number, of that event, raised then. */
+void delivery_id_of(int64_t time_unix_ns, const struct uuid *event, uint64_t object_no,
+                    struct uuid *out_id);
 void delivery_add_json(const struct delivery *delivery, struct buf *b);
 /* ERR_OVERLOADED when a change that adds `more` to those that have not ended, and to what it has
  * added already, would pass PendingDeliveries. */
@@ -120,8 +124,8 @@ void delivery_add_dead(struct change *change, const struct uuid *webhook_id, uin
 struct delivery delivery_resend(struct change *change, const struct delivery *delivery);
 void delivery_forget(struct change *change, const struct delivery *delivery);
 uint64_t deliveries_version(const struct deliveries *d);
-/* The webhook's settings changed, or it was paused, resumed or deleted (webhook.c calls it). */
-void deliveries_webhook_changed(struct deliveries *d, struct webhook *w);
-void deliveries_webhook_gone(struct deliveries *d, struct webhook *w);
+/* For webhooks_new. Its context may be freed before the webhooks are: only `freeing` is called
+ * then, which does not look at it. */
+struct webhook_lanes deliveries_as_lanes(struct deliveries *d);
 
 #endif

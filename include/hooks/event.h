@@ -3,9 +3,9 @@
 #ifndef HOOKS_EVENT_H
 #define HOOKS_EVENT_H
 
-#include "base/json.h"
 #include "base/uuid.h"
 #include "hooks/payload.h"
+#include "json/json.h"
 
 struct change;
 struct hooks;
@@ -29,6 +29,8 @@ struct event {
     int64_t time_unix_ns;
     struct span resource;     /* full name; in `owned` */
     struct span content_type; /* of a binary payload; in `owned` */
+    struct span
+        ce; /* attributes of a CloudEvent, an object of JSON; empty: it is none; in `owned` */
     char *owned;
     struct event_chain *chain;   /* NULL: it is the first of its own, if there is to be one */
     struct payload_slot payload; /* a JSON array of entities, or the bytes of a binary payload */
@@ -50,11 +52,15 @@ void events_free(struct events *e);
 struct event_draft {
     struct resource *resource;  /* of kind event */
     struct span payload;        /* JSON array, or bytes */
-    struct json_value entities; /* the payload parsed, for matching; absent for binary */
+    struct json_value entities; /* the payload parsed, for matching, with the attributes of a
+                                 * CloudEvent; absent for other binary ones */
     struct span content_type;   /* binary only */
     const struct webhook *only; /* the one webhook that may match; NULL: all */
+    struct webhook *except;     /* one that does not; or NULL */
+    uint32_t most;              /* webhooks, of those that match; 0: all */
     struct span tenant;         /* empty: none */
     struct span client_id;      /* empty: none */
+    struct span ce;             /* attributes of a CloudEvent; empty: it is none */
     uint8_t depth;
     struct event_chain *chain; /* of the event that caused it in this process; NULL: none */
 };
@@ -80,12 +86,15 @@ struct event *events_find(const struct events *e, const struct uuid *id);
 struct event *events_find_no(const struct events *e, uint64_t object_no);
 struct event *events_first(const struct events *e);
 struct event *events_next(const struct events *e, const struct event *event);
+struct event *events_previous(const struct events *e, const struct event *event);
 /* The newest one; the first one whose object_no is greater. NULL: there is none. */
 struct event *events_last(const struct events *e);
 struct event *events_after(const struct events *e, uint64_t object_no);
 /* Those of one tenant, in the same order. */
 struct event *events_first_of(const struct events *e, struct span tenant);
 struct event *events_next_of(const struct event *event);
+struct event *events_last_of(const struct events *e, struct span tenant);
+struct event *events_previous_of(const struct event *event);
 /* Those of one ClientId, in the same order. */
 struct event *events_first_of_client(const struct events *e, struct span client_id);
 struct event *events_next_of_client(const struct event *event);
@@ -104,7 +113,7 @@ void event_chain_unref(struct event_chain *chain);
 struct payloads *events_payloads(struct events *e);
 /* Appends the event as the JSON text of a Svc.Event entity: Id, Resource, Time, ContentType,
  * Payload (an array of entities; base64 text for a binary one; null when the journal cannot be
- * read, which is logged), ClientId, Tenant, Webhooks, ObjectNo. */
+ * read, which is logged), ClientId, Tenant, ce, Webhooks, ObjectNo. */
 void event_add_json(struct events *e, struct event *event, struct buf *b);
 /* No longer keeps this event: adds the record to a change. What deliveries still need stays. */
 void event_forget(struct change *change, const struct event *event);

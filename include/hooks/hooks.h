@@ -3,8 +3,9 @@
 #ifndef HOOKS_HOOKS_H
 #define HOOKS_HOOKS_H
 
-#include "base/err.h"
-#include "hooks/worst.h"
+#include "base/span.h"
+#include "webhook/webhook_lanes.h"
+#include "webhook/worst.h"
 
 struct deliveries;
 struct egress_rules;
@@ -30,9 +31,11 @@ struct hooks_options {
     struct fetcher *fetcher; /* sends the others */
     const struct egress_rules *egress;
     const struct retention_limits *retention;
-    uint32_t in_flight_most;       /* attempts under way in all */
-    unsigned connections_per_host; /* attempts under way to one; 0: HOOKS_CONNECTIONS_PER_HOST */
-    uint64_t body_bytes_most;      /* of attempts under way; 0: HOOKS_BODY_BYTES */
+    uint32_t in_flight_most;        /* attempts under way in all */
+    unsigned connections_per_host;  /* attempts under way to one; 0: HOOKS_CONNECTIONS_PER_HOST */
+    uint64_t body_bytes_most;       /* of attempts under way; 0: HOOKS_BODY_BYTES */
+    uint32_t prompt_ms;             /* what takes as long is slow; 0: PACING_PROMPT_MS */
+    struct span cloudevents_source; /* of events that came without one; empty: there is none */
 };
 
 struct hooks {
@@ -49,14 +52,20 @@ struct hooks {
     uint32_t in_flight_most;
     unsigned connections_per_host;
     uint64_t body_bytes_most;
+    uint32_t prompt_ms;
+    struct span cloudevents_source, cloudevents_origin; /* the latter: the host of the former */
     struct events *events;
     struct once *once;
+    struct webhook_lanes lanes;
     struct webhooks *webhooks;
     struct shares *shares;
     struct deliveries *deliveries;
     struct forgotten *forgotten;
     struct retention *retention;
     struct worst worst; /* by the lanes' worst_entry */
+    /* Asked before each attempt: in a cluster, whether this node leads. NULL: any may start. */
+    bool (*may_deliver)(const void *context);
+    const void *may_deliver_context;
 };
 
 /* Over an empty store, before the built-in resources are added: handlers are told of a replay in

@@ -22,6 +22,7 @@ struct idempotency_name {
 /* What a client sent of one event, as it stood there; each may be absent. */
 struct idempotency_event {
     struct span client_id;
+    struct span cloud_type; /* of a CloudEvent, whose ClientId is checked: stands for resource */
     struct span resource, tenant, webhook;
     struct span content_type; /* of bytes */
     struct span payload;

@@ -8,6 +8,7 @@
  *   | FULL        |      as many attempts are under way as it may have
  *   | WAITING  (t)|      all that is queued waits for its retry time
  *   | HELD     (t)|      its receiver asked to wait (Retry-After)
+ *   | UNVERIFIED(t)      its receiver has not agreed yet (Verify)
  *   | THROTTLED(t)|      RatePerSecond is used up
  *   '-------------' <----------------------------------------------------------.
  *      |  what is next may start, for all that the lane has to do with it      |
@@ -41,11 +42,17 @@
 
 #include "base/span.h"
 
+struct arena;
+struct buf;
+struct collection;
+struct conditions;
+struct hooks;
 struct lane;
 struct change;
 struct deliveries;
 struct delivery;
 struct uuid;
+struct webhook;
 struct worst_entry;
 
 /* Symbol, name, and where it may go. */
@@ -54,6 +61,7 @@ struct worst_entry;
     X(LANE_FULL, "Full", LANE_LOOK)                                                                \
     X(LANE_WAITING, "Waiting", LANE_LOOK)                                                          \
     X(LANE_HELD, "Held", LANE_LOOK)                                                                \
+    X(LANE_UNVERIFIED, "Unverified", LANE_LOOK)                                                    \
     X(LANE_THROTTLED, "Throttled", LANE_LOOK)                                                      \
     X(LANE_UNCOMMITTED, "Uncommitted", LANE_LOOK)                                                  \
     X(LANE_READING, "Reading", LANE_LOOK)                                                          \
@@ -90,6 +98,7 @@ extern const struct sm_table lane_machine;
     X(LANE_ON_HOLD, LANE_HELD)                                                                     \
     X(LANE_AT_RATE, LANE_THROTTLED)                                                                \
     X(LANE_NOT_ON_DISK, LANE_UNCOMMITTED)                                                          \
+    X(LANE_NO_CONSENT, LANE_UNVERIFIED) /* lane_consent.h; it is asked when this is free */        \
     X(LANE_NOT_READ, LANE_READING)                                                                 \
     X(LANE_AT_HOST, LANE_PARKED)                                                                   \
     X(LANE_AS_UNPROVED, LANE_UNPROVED)                                                             \
@@ -136,12 +145,24 @@ struct lane_facts {
     double rate_per_second;
     int64_t failing_since_unix_ns;    /* 0: it is not */
     int64_t held_until_unix_ns;       /* Retry-After; 0: that time is over, by the loop's clock */
-    const struct delivery *oldest;    /* of those that have not ended; NULL: none */
     const struct delivery *next_wait; /* the WAITING one that is attempted first; NULL: none */
     const struct lane_history *history;
+    bool is_unverified;    /* its receiver is to agree before it gets anything */
+    const char *refusal;   /* why it has not, when it was asked last; NULL: it was not */
+    int64_t asked_unix_ns; /* when that was */
 };
-/* Looks through the deliveries that have ended. NULL: a webhook that has had none. */
+/* NULL: a webhook that has had none. */
 struct lane_facts lane_facts(const struct lane *lane);
+/* Of those that have not ended; NULL: none. Passes over those that have, when there is one. */
+const struct delivery *lane_oldest_pending(const struct lane *lane);
+
+/* Appends a webhook's hidden property Status: how it is doing and why (webhook_status.h). */
+void lane_add_status(const struct hooks *hooks, const struct webhook *w, struct buf *b);
+
+/* How many of the webhooks have a Status.State for which the conditions hold. False, and nothing is
+ * written, when a condition is about something else, or when so many webhooks are no quick work. */
+bool lanes_count_states(const struct hooks *hooks, struct collection *webhooks,
+                        const struct conditions *conditions, struct arena *a, size_t *out_count);
 
 /* How many of its deliveries have not ended. */
 size_t lane_unended(const struct lane *lane);
@@ -155,10 +176,15 @@ struct lane *lane_next(const struct deliveries *d, const struct lane *lane);
 const struct uuid *lane_webhook_id(const struct lane *lane);
 struct delivery *lane_first_delivery(const struct lane *lane);
 struct delivery *lane_next_delivery(const struct lane *lane, const struct delivery *delivery);
+/* Its deliveries that have not ended. */
+size_t lane_pending(const struct lane *lane);
 /* The webhook's tenant; empty: it has none, or is deleted. */
 struct span lane_tenant(const struct lane *lane);
 /* The webhook is deleted, the deliveries are being dropped. */
 bool lane_is_dying(const struct lane *lane);
+
+/* Nothing of it is sent before this time, which the receiver has asked for; 0: it has not. */
+int64_t lane_held_until_ns(const struct lane *lane);
 
 /* Adds to a change: failures so far do not pause the webhook any more, and when it goes to another
  * receiver, what the one before has asked for (Retry-After) does not hold it. */

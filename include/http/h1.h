@@ -8,6 +8,7 @@
 #ifndef HTTP_H1_H
 #define HTTP_H1_H
 
+#include "protocol/method.h"
 #include "rest/request.h"
 
 #define H1_MAX_FIELDS 100 /* header and trailer fields of one request */
@@ -22,7 +23,7 @@ struct h1_request {
     bool has_body;   /* framed with Content-Length or chunked, though it may be empty */
     bool keep_alive; /* the connection may carry another request after this one */
     bool is_http10;
-    bool is_known_method; /* one of ours, or OPTIONS; others are requests as well */
+    enum method known_method; /* METHOD_OTHER: another one, which makes a request as well */
 };
 
 /* What is wrong with bytes that do not make a request: a code of status 400, 413, 414, 417, 431,

@@ -5,16 +5,17 @@
 #include "rest/request.h"
 
 struct reply_options {
-    bool is_head;       /* the body's length is sent, the body is not */
-    bool close;         /* Connection: close */
-    bool is_http10;     /* keep-alive has to be said */
-    struct span common; /* reply_add_common's lines */
+    bool is_head;        /* the body's length is sent, the body is not */
+    bool close;          /* Connection: close */
+    bool is_http10;      /* keep-alive has to be said */
+    struct span common;  /* reply_add_common's lines */
+    struct span applied; /* the value of Svc-applied; absent: there is none */
 };
 
 /* Appends the whole answer. Date and Svc-version always; Content-Length too, except with 204 and
  * 304, which have no body, and with a stream, whose body comes later: in chunks (RFC 9112, section
- * 7.1), or for HTTP/1.0 until the connection ends. An answer with a body gets `Content-Type`;
- * `X-Content-Type-Options: nosniff` likewise. */
+ * 7.1), or for HTTP/1.0 until the connection ends. A download's body comes later too. An answer
+ * with a body gets `Content-Type`; `X-Content-Type-Options: nosniff` likewise. */
 void reply_add(struct buf *b, const struct response *response, const struct reply_options *options);
 /* The same in two parts: all before the body, and the body, which is empty when none is sent. */
 void reply_add_head(struct buf *b, const struct response *response,

@@ -16,13 +16,16 @@ struct http_server *http_server_new(struct loop *loop, struct rest *rest);
 void http_server_trust(struct http_server *s, const struct ip_ranges *proxies);
 /* Connections that the fetcher has made are no proxy's, whatever their address. Borrowed. */
 void http_server_distrust(struct http_server *s, const struct fetcher *own);
-/* Takes the address; see tcp_bind. */
+/* Takes the address; see tcp_bind. The port is the one in use, also where the kernel chose it; 0
+ * for a UNIX socket. */
 struct err *http_server_bind(struct http_server *s, const struct tcp_address *address,
-                             struct tcp_passed *passed) MUST_USE;
+                             struct tcp_passed *passed, uint16_t *out_port) MUST_USE;
 /* Listens on every address that was taken, once; errors of tcp_listener_start. */
 struct err *http_server_start(struct http_server *s) MUST_USE;
-/* Of the first listener; for port 0. */
-uint16_t http_server_port(const struct http_server *s);
+/* Keeps copies of its listening sockets, so that clients wait instead of being refused once it
+ * drains, and who is connected then has a second for a request that may be on its way. ERR_UNKNOWN;
+ * those that were kept stay. */
+struct err *http_server_keep(struct http_server *s, struct tcp_passed *kept) MUST_USE;
 /* Stops accepting, closes idle connections, lets answers that are owed leave, with
  * `Connection: close`. on_drained runs once, when the last connection is gone; never from here. */
 void http_server_drain(struct http_server *s, void (*on_drained)(void *context), void *context);

@@ -1,7 +1,8 @@
 /* The one event loop. A turn is one pass of it: what the sockets brought is handled, then the turn
  * ends, then the loop sleeps until something happens. At the turn's end the timers that are due
  * fire; then the hooks run, once per turn, in the order they were added (the store's commit is
- * one); then tasks run, among them those that free dead objects.
+ * one); then tasks run, among them those that free dead objects; then
+ * some of what was freed goes back to the kernel (mem_give_back).
  *
  * libuv's thread pool is never used: no file, DNS or random request of libuv's is made. */
 #ifndef IO_LOOP_H

@@ -63,6 +63,7 @@ void tcp_listener_close(struct tcp_listener *l);
     X(TCP_CLOSE_UNFINISHED, "request unfinished when the limit was reached")                       \
     X(TCP_CLOSE_NOT_READ, "client does not read its answers")                                      \
     X(TCP_CLOSE_STREAM, "stream ended")                                                            \
+    X(TCP_CLOSE_CUT_OFF, "answer cannot be finished")                                              \
     X(TCP_CLOSE_TOO_MANY, "too many connections")                                                  \
     X(TCP_CLOSE_BAD_PROXY, "no PROXY header")                                                      \
     X(TCP_CLOSE_SHUTDOWN, "server is shutting down")                                               \

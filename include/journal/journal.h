@@ -37,7 +37,8 @@ struct journal_callbacks {
      */
     struct err *(*on_replay)(void *context, const struct segment_record *record,
                              struct journal_place place);
-    /* Everything up to and including this serial is committed. */
+    /* Everything up to and including this serial is committed. The same as before, after a commit
+     * of nothing but records that take none. */
     void (*on_commit)(void *context, uint64_t serial);
     /* A write or a sync failed; nothing later is or will be acknowledged. */
     void (*on_failed)(void *context, const char *what, int error_number);
@@ -77,7 +78,9 @@ void journal_release(struct journal *j, const struct journal_left *left);
 
 struct journal_record {
     uint16_t kind;
-    uint32_t serials; /* at least 1 */
+    uint32_t serials; /* 0: a copy of what an earlier record says, which cleaning has made; it takes
+                         no serial, so that whoever counts serials does not see it. Its own is that
+                         of the record to come */
     struct span body; /* copied */
 };
 /* Appends the records of one change: after a crash all are there or none. Returns the serial of the
@@ -86,11 +89,32 @@ struct journal_record {
  */
 uint64_t journal_append(struct journal *j, const struct journal_record *records, size_t count,
                         struct journal_place *places);
+/* The same in pieces, for a change that is long: nothing is the journal's before journal_draft_end,
+ * and until then, or journal_draft_drop, nothing else is appended. `bytes`: of all its records. */
+void journal_draft_begin(struct journal *j, size_t bytes);
+/* Its place. `more`: another will follow. */
+struct journal_place journal_draft_add(struct journal *j, const struct journal_record *record,
+                                       bool more);
+/* Returns the serial of the first. */
+uint64_t journal_draft_end(struct journal *j);
+/* None is allowed. */
+void journal_draft_drop(struct journal *j);
 /* Starts writing what has been appended unless a commit is under way; that one's completion starts
  * the next. Called once a turn. */
 void journal_commit(struct journal *j);
+/* For who decides what may be written: what is appended from now on goes into another write than
+ * what was before. Returns what to give journal_commit_to, which is journal_commit for what was
+ * appended before the cut alone. Never 0. */
+uint64_t journal_cut(struct journal *j);
+void journal_commit_to(struct journal *j, uint64_t cut);
 bool journal_idle(const struct journal *j);
 uint64_t journal_committed_serial(const struct journal *j);
+/* How many changes have been appended since the start, and up to which of them all are committed:
+ * what serials do not tell of records that take none. */
+uint64_t journal_sequence(const struct journal *j);
+uint64_t journal_committed_sequence(const struct journal *j);
+/* Is the record at this place committed? False for all once the journal has failed. */
+bool journal_has_committed(const struct journal *j, struct journal_place place);
 
 /* Reads a committed record's body back. When it is not in the page cache: with `may_wait` it blocks
  * until the disk has brought it; otherwise *out_there is false, the disk has been asked for it and
@@ -103,20 +127,20 @@ struct err *journal_read(struct journal *j, struct journal_place place, bool may
 
 /* Room that records of `bytes` take when they are moved: each commit ends with a part of a block.
  * The records of a segment take so little of it that they, moved, fit into one of the same size. */
-static inline uint64_t journal_moved_bytes(uint64_t bytes)
-{
-    return bytes == 0 ? 0 : bytes + (bytes / JOURNAL_MOVE_BYTES + 2) * DISK_BLOCK_BYTES;
-}
+uint64_t journal_moved_bytes(uint64_t bytes);
 
 /* Would that much fit in one piece into what is allocated? */
 bool journal_can_move(const struct journal *j, uint64_t moved_bytes);
 /* What the records of the largest segment take at most; 0: all are of the usual size. */
 uint64_t journal_largest(const struct journal *j);
-/* Number of the oldest segment, which may be the only one. */
+/* Numbers of the oldest segment, and of that which records are appended to: it may be the only one.
+ */
 uint64_t journal_oldest_number(const struct journal *j);
+uint64_t journal_newest_number(const struct journal *j);
 
-/* Cleaning. First serial of the segment after the oldest one: when no live record is older than
- * this, the oldest segment may go. 0 while there is only one. */
+/* Cleaning. First serial of the segment after the oldest one: when no live record is in the oldest
+ * one any more, it may go. 0 while there is only one. (Several may have the same first serial: the
+ * records of all but the last of these take none.) */
 uint64_t journal_second_first_serial(const struct journal *j);
 /* The oldest segment is not needed any more: its file is deleted when everything appended until now
  * is on stable storage, which may be what took the place of its records. A file that cannot be

@@ -7,7 +7,7 @@
 #include "base/uuid.h"
 
 #define SEGMENT_HEADER_BYTES 4096u
-#define SEGMENT_FORMAT_VERSION 1u
+#define SEGMENT_FORMAT_VERSION 2u
 #define SEGMENT_RECORD_HEADER_BYTES 24u
 
 struct segment_header {
@@ -21,7 +21,8 @@ struct segment_header {
 
 struct segment_record {
     uint64_t serial;
-    uint32_t serials; /* how many this record takes: the next one has serial + serials */
+    uint32_t serials; /* how many this record takes: the next one has serial + serials. 0: it is a
+                         copy of what an earlier record says, made by cleaning; not in version 1 */
     uint16_t kind;
     bool commit_start; /* the first record of one write; stands at a block offset */
     bool after_sync; /* of a commit_start: when its write began, everything before it was on stable
@@ -34,7 +35,7 @@ struct segment_record {
 /* 4096 bytes. */
 void segment_add_header(struct buf *b, const struct segment_header *h);
 /* ERR_STORAGE_FAILURE: no journal segment, damaged, or of a newer format (the message says which
- * version it is and which this program knows). */
+ * version it is and which this program knows: all from 1 to SEGMENT_FORMAT_VERSION). */
 struct err *segment_read_header(struct span file, struct segment_header *out_header) MUST_USE;
 
 /* It is whole, but of a version that this program does not know: no damage. */

@@ -39,7 +39,8 @@ struct path {
     bool part_if_missing;            /* on undeclared values: a member called like the part wins */
     bool has_any;                    /* some step is `*`: see path_each */
     enum value_type type;            /* of what the path yields; TYPE_ANY when undeclared */
-    const struct property *property; /* the declared property it ends at, or NULL */
+    const struct property *property; /* the declared property that it ends at, or at an element of,
+                                      * or NULL */
     const struct property *hidden;   /* the PROPERTY_HIDDEN that it begins with, or NULL */
 };
 
@@ -53,6 +54,11 @@ struct err *path_parse(struct span text, const struct shape *shape, struct arena
 /* The same for the key of a condition, where a step into an array may be `*`, any element. */
 struct err *path_parse_key(struct span text, const struct shape *shape, struct arena *a,
                            struct path *out_path) MUST_USE;
+/* The next path of a list, whose commas do not count within a step in quotes; *rest is absent
+ * behind the last one. */
+struct span path_split_list(struct span *rest);
+/* What it is called in an answer: its text, a single member in quotes without them. */
+struct span path_shown_name(const struct path *path);
 /* Does it begin with a PROPERTY_HIDDEN? Such a value is computed before the path is read. */
 bool path_is_hidden(const struct path *path);
 /* Does it name a member of the entity itself: one step, no part, not hidden? */
@@ -79,6 +85,8 @@ struct value {
 /* A lookup allocates only to unescape or to write a computed number, from the arena. Not for a path
  * that has_any. */
 struct value path_read(const struct path *path, struct json_value root, struct arena *a);
+/* The same of a path that is a member (path_is_member), which has been found, or is absent. */
+struct value path_read_member(const struct path *path, struct json_value member, struct arena *a);
 /* Visits each value that the path yields, until a visit returns true, which it returns then. `*` in
  * what is no array is a missing step, and in an empty array it yields nothing. */
 typedef bool path_visit_fn(void *context, const struct value *value);

@@ -1,7 +1,8 @@
 /* Runs conditions and meta-conditions over a source of entities, in the order of
  * docs/specification.md section 3: conditions, search, add, rename, select, distinct, order,
  * offset, limit. Pure: nothing here knows where the entities come from. A plain query with a limit
- * stops at it; an ordered one with a limit keeps only that many. */
+ * stops at it; one that wants the last n goes back from the end, where the source can; an ordered
+ * one with a limit keeps only that many. */
 #ifndef QUERY_QUERY_H
 #define QUERY_QUERY_H
 
@@ -13,6 +14,7 @@ struct query {
     const struct shape *shape;
     struct conditions conditions;
     struct meta meta;
+    bool is_plain;   /* meta_is_plain of what was parsed */
     bool counts_all; /* query_run finds out the total, whatever the limit */
 };
 
@@ -44,8 +46,10 @@ struct err *query_count(const struct query *q, struct query_source *source,
 struct query_filter;
 /* Whether there is anything to look for. */
 bool query_can_filter(const struct query *q);
-/* So many that pass, if they are the first, are all that query_run needs, but for those that
- * distinct leaves out; UINT64_MAX: it needs all. */
+/* So many that pass, if they are the first that the source gives, are all that query_run needs, but
+ * for those that distinct leaves out; UINT64_MAX: it needs all. Of a source that can be turned
+ * back.
+ */
 uint64_t query_enough(const struct query *q);
 /* Query and source are borrowed. */
 struct query_filter *query_filter_new(const struct query *q, struct query_source *source,

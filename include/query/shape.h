@@ -38,16 +38,19 @@ void enumeration_add_list(const struct enumeration *e, struct buf *b);
 
 enum property_flags {
     PROPERTY_REQUIRED = 1 << 0,
-    PROPERTY_READ_ONLY = 1 << 1, /* ignored on input */
-    PROPERTY_SECRET = 1 << 2,    /* shown only to keys that may write the resource */
-    PROPERTY_HIDDEN = 1 << 3,    /* computed, shown only when `add` or `select` asks for it; top
-                                  * level only */
-    PROPERTY_INDEXED = 1 << 4,   /* equality on it is answered from an index */
-    PROPERTY_WHOLE = 1 << 5,     /* an object that PATCH replaces instead of merging */
-    PROPERTY_ENTITY = 1 << 6,    /* Id and ObjectNo: the store's, not the declaration's */
-    PROPERTY_UNSHOWN = 1 << 7,   /* stored, and shown only when `add` or `select` asks for it; top
-                                  * level only, in a shape that `hides` */
-    PROPERTY_ANY_CASE = 1 << 8   /* conditions on this string ignore case */
+    PROPERTY_READ_ONLY = 1 << 1,  /* ignored on input */
+    PROPERTY_SECRET = 1 << 2,     /* shown only to keys that may write the resource */
+    PROPERTY_HIDDEN = 1 << 3,     /* computed, shown only when `add` or `select` asks for it; top
+                                   * level only */
+    PROPERTY_INDEXED = 1 << 4,    /* equality on it is answered from an index */
+    PROPERTY_WHOLE = 1 << 5,      /* an object that PATCH replaces instead of merging */
+    PROPERTY_ENTITY = 1 << 6,     /* Id and ObjectNo: the store's, not the declaration's */
+    PROPERTY_UNSHOWN = 1 << 7,    /* stored, and shown only when `add` or `select` asks for it; top
+                                   * level only, in a shape that `hides` */
+    PROPERTY_ANY_CASE = 1 << 8,   /* conditions on this string ignore case */
+    PROPERTY_CONFIGURED = 1 << 9, /* given in the configuration only */
+    PROPERTY_PAYLOAD = 1 << 10,   /* of TYPE_ANY: an object, or an array of objects */
+    PROPERTY_SENT = 1 << 11       /* in what is sent only: not kept, and not shown */
 };
 
 struct shape;
@@ -56,12 +59,13 @@ struct property {
     struct span name; /* in declared spelling */
     enum value_type type;
     unsigned flags;
-    const struct enumeration *values; /* strings only; NULL: any */
-    const struct shape *members;      /* of an object, or of an array's elements; NULL: any */
-    struct span default_json;         /* value when left out; the absent span: null */
-    struct span meaning;              /* one sentence for listings and documentation */
-    enum value_type elements;         /* of an array; TYPE_ANY: any */
-    double least, most;               /* of a number; both 0: any */
+    const struct enumeration *values;  /* of a string, or of an array's elements; NULL: any */
+    const struct enumeration *written; /* those of them that a client writes; NULL: all */
+    const struct shape *members;       /* of an object, or of an array's elements; NULL: any */
+    struct span default_json;          /* value when left out; the absent span: null */
+    struct span meaning;               /* one sentence for listings and documentation */
+    enum value_type elements;          /* of an array; TYPE_ANY: any */
+    double least, most;                /* of a number; both 0: any */
 };
 
 /* A dynamic shape allows members beyond its properties, of which it often has none. */

@@ -26,6 +26,9 @@ struct query_source {
      * queries that name the property. */
     struct span (*hidden)(struct query_source *source, const struct query_item *item,
                           const struct property *property, struct arena *a);
+    /* Asked before the first item: `next` gives the last one first, and so on back, each as it
+     * would have been otherwise. NULL: it cannot. */
+    void (*turn_back)(struct query_source *source);
     /* The item's ObjectNo, of a source whose items come in its order; NULL: they do not. */
     uint64_t (*object_no)(struct query_source *source, const struct query_item *item);
     bool holds; /* each item satisfies the conditions, which need not be tested again */

@@ -5,9 +5,9 @@
 #ifndef REST_API_KEY_H
 #define REST_API_KEY_H
 
+#include "access/access.h"
 #include "base/err.h"
 #include "io/loop.h"
-#include "rest/access.h"
 
 struct api_keys;
 struct entity;
@@ -47,6 +47,8 @@ struct err *api_keys_tell(struct api_keys *k, struct span name, struct arena *a,
 /* Notes the hour of a use; to be called with used_until_unix_s in the past. It is written later,
  * together with those of others. */
 void api_key_note_use(struct api_keys *k, struct access_key *key);
+/* Notes that the key of this Id, which may be gone, was used in that hour, on another node. */
+void api_key_note_hour(struct api_keys *k, const struct uuid *id, int64_t hour_unix_s);
 /* Writes what is noted now, before it is looked at, or the process ends. */
 void api_keys_write_uses(struct api_keys *k);
 

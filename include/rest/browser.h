@@ -9,12 +9,11 @@
 
 struct call;
 
-/* ERR_NOT_AUTHORIZED for a request without a key that another site's page has made, or that was
- * sent to a host of another name than rest.hosts and the loopback ones. Who shows a key, and local
- * requests, are not looked at. */
+/* Of a request from outside without a key: ERR_NOT_AUTHORIZED when another site's page has made it,
+ * or when it was sent to a host of another name than rest.hosts and the loopback ones. */
 struct err *browser_check(const struct call *call) MUST_USE;
-/* Adds what keeps a browser from running the bytes of a binary resource as a page of this server,
- * unless the resource has said itself what its page may do. */
+/* Adds what keeps a browser from running the bytes of the call's binary resource as a page of this
+ * server, unless the resource has said itself what its page may do. */
 void browser_confine(struct call *call);
 
 #endif

@@ -3,12 +3,13 @@
 #ifndef REST_CALL_H
 #define REST_CALL_H
 
-#include "rest/method.h"
-#include "rest/negotiate.h"
+#include "protocol/method.h"
+#include "protocol/negotiate.h"
 
 struct access_key;
 struct account;
 struct change;
+struct evaluation;
 struct query;
 struct query_source;
 struct request;
@@ -28,12 +29,15 @@ struct call {
     struct resource *resource; /* NULL until it is found */
     struct uri *uri;
     struct query *query;
-    struct change *change;
+    struct change *change;         /* begun by evaluation_begin_change */
+    struct evaluation *evaluation; /* that it is a part of; NULL: it runs on the loop's stack */
     struct negotiated out;
     enum format in;
     struct query_source *source; /* set by resource_ops.open */
     void *own;                   /* the resource's, between its ops */
+    struct passage *passage; /* what it goes through first, in a cluster; then it has no answer */
     bool uri_is_split;
+    bool is_node;               /* another node of the cluster asks for itself: see node.h */
     bool asks_for_openapi;      /* by the path /openapi.json: see probe.h */
     bool is_stream;             /* text/event-stream was asked for, where there is that */
     struct span error_resource; /* for Error.ResourceName; absent: <unknown> */

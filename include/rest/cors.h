@@ -10,9 +10,11 @@ struct rest;
 
 /* Is the origin one of those configured? */
 bool cors_allows(const struct rest *rest, struct span origin);
-/* Answers a preflight of an allowed origin, whatever it names: what a browser may send, and nothing
- * of what there is. False when the request is none. */
-bool cors_answer_preflight(struct call *call);
+/* Of a call for OPTIONS, answers those that need no key: a preflight of an allowed origin, whatever
+ * it names, with what a browser may send, and nothing of what there is; and on Svc.Event a sender
+ * of CloudEvents that is allowed, which asks whether it may send (docs/specification.md, section
+ * 13). False when the request is none of these. */
+bool cors_answer_everybody(struct call *call);
 /* Answers OPTIONS: the resource, its kind and methods. */
 struct err *cors_answer_options(struct call *call) MUST_USE;
 /* Adds what a browser needs to read the answer, on success and error alike, when the request's

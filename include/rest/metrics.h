@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/metric.h"
-#include "rest/method.h"
+#include "protocol/method.h"
 
 /* member, form, type, name, labels, help. docs/reference/metrics.md has the same table. */
 #define METRICS(X)                                                                                 \
@@ -42,6 +42,8 @@
       "Entities written for streams, each once for all streams of one view")                       \
     X(stream_gaps, count, "counter", "svc_stream_gaps_total", "",                                  \
       "Gaps that streams were told of: retention was there first")                                 \
+    X(backups, count, "gauge", "svc_backups_open", "",                                             \
+      "Backups being sent now: what Backups bounds")                                               \
     X(client_addresses, count, "gauge", "svc_client_addresses", "",                                \
       "Client addresses that the limits per address know of")                                      \
     X(events, count, "counter", "svc_events_total", "", "Events raised")                           \
@@ -60,6 +62,10 @@
       "From the start of an attempt to its outcome")                                               \
     X(delivery_lag, histogram, "histogram", "svc_delivery_lag_seconds", "",                        \
       "From the raising of an event to the success of its delivery")                               \
+    X(notices, count, "counter", "svc_notices_total", "",                                          \
+      "Events that the server raised by itself: Svc.WebhookPaused and its like")                   \
+    X(notices_left_out, count, "counter", "svc_notices_left_out_total", "",                        \
+      "Those that it did not raise, because a webhook or a change had caused too many")            \
     X(deliveries_pending, count, "gauge", "svc_deliveries_pending", "",                            \
       "Deliveries that have not ended: what PendingDeliveries bounds")                             \
     X(deliveries_kept, by_state, "gauge", "svc_deliveries_kept", "state",                          \
@@ -97,12 +103,59 @@
       "When the service started, in seconds since 1970")                                           \
     X(build, build, "gauge", "svc_build_info", "version", "Always 1; the label is the version")
 
+/* Of a node of a cluster besides; a server that is alone says nothing of them. */
+#define CLUSTER_METRICS(X)                                                                         \
+    X(role, by_role, "gauge", "svc_cluster_role", "role",                                          \
+      "1 for the role that the node has, 0 for the others")                                        \
+    X(trouble, by_trouble, "gauge", "svc_cluster_trouble", "trouble",                              \
+      "1 for what keeps the node from its part in the cluster, 0 for the others")                  \
+    X(epoch, count, "gauge", "svc_cluster_epoch", "",                                              \
+      "Epoch of the leader that the node knows; 0: it knows of none")                              \
+    X(nodes, count, "gauge", "svc_cluster_nodes", "", "Nodes that live, as this one knows")        \
+    X(lease_ns, seconds, "gauge", "svc_cluster_lease_seconds", "",                                 \
+      "What is left of the node's lease")                                                          \
+    X(end, count, "gauge", "svc_cluster_log_serial", "",                                           \
+      "Serial of the last record of the log, as far as the node has read")                         \
+    X(applied, count, "gauge", "svc_cluster_applied_serial", "",                                   \
+      "Serial of the last record that is in the node's journal")                                   \
+    X(lag, count, "gauge", "svc_cluster_lag_records", "", "How far the latter is behind")          \
+    X(lag_ns, seconds, "gauge", "svc_cluster_lag_seconds", "",                                     \
+      "Age of the oldest batch that was read from the log and is not in the node's journal")       \
+    X(batches, count, "counter", "svc_cluster_batches_total", "",                                  \
+      "Batches that the node has put into the log")                                                \
+    X(batch_bytes, count, "counter", "svc_cluster_batch_bytes_total", "",                          \
+      "Bytes of their records, before they are compressed")                                        \
+    X(attempts, count, "counter", "svc_cluster_attempts_total", "",                                \
+      "Transactions that etcd was sent for them, parts and repetitions included")                  \
+    X(commit_time, histogram, "histogram", "svc_cluster_commit_seconds", "",                       \
+      "From the moment when a batch is sent to the one when it is known to be in the log")         \
+    X(read_batches, count, "counter", "svc_cluster_read_batches_total", "",                        \
+      "Batches of others that the node has read from the log")                                     \
+    X(read_bytes, count, "counter", "svc_cluster_read_bytes_total", "", "Bytes of their records")  \
+    X(log_keys, count, "gauge", "svc_cluster_log_keys", "",                                        \
+      "Batches that etcd keeps, as the leader saw at its last look, 10 s apart; else 0")           \
+    X(log_bytes, count, "gauge", "svc_cluster_log_bytes", "",                                      \
+      "Their bytes, compressed, likewise: at least TailBytes are kept")                            \
+    X(passed_on, count, "counter", "svc_cluster_passed_on_total", "",                              \
+      "Requests that were passed on to the leader")                                                \
+    X(passing_on, count, "gauge", "svc_cluster_passing_on", "",                                    \
+      "Those that wait for its answer: what PassedOnRequests bounds")                              \
+    X(passage_waiting, count, "gauge", "svc_cluster_passage_waiting", "",                          \
+      "Those that wait to be passed on")                                                           \
+    X(handover_bytes, count, "gauge", "svc_cluster_handover_bytes", "",                            \
+      "The node's own records that wait to be handed to the leader")                               \
+    X(handover_dropped, count, "counter", "svc_cluster_handover_dropped_total", "",                \
+      "Those of them that were dropped, as too many waited")
+
+enum { METRIC_CLUSTER_ROLE_COUNT = 4, METRIC_CLUSTER_TROUBLE_COUNT = 12 };
+
 #define METRICS_MAX_RESOURCES 200
 
 /* Statuses that the server sends; any other would be counted as `other`. */
 #define METRIC_STATUSES(X)                                                                         \
     X(200)                                                                                         \
     X(201)                                                                                         \
+    X(202)                                                                                         \
     X(204)                                                                                         \
     X(304)                                                                                         \
     X(400)                                                                                         \
@@ -158,7 +211,10 @@ enum metric_status {
     X(METRIC_UNREAD_BYTES, "UnreadBytes")                                                          \
     X(METRIC_ANSWER_BYTES, "AnswerBytes")                                                          \
     X(METRIC_CHANGE_BYTES, "ChangeBytes")                                                          \
-    X(METRIC_STREAMS, "Streams")
+    X(METRIC_STREAMS, "Streams")                                                                   \
+    X(METRIC_BACKUPS, "Backups")                                                                   \
+    X(METRIC_BACKUP_HELD_BYTES, "BackupHeldBytes")                                                 \
+    X(METRIC_BACKUP_PACE, "BackupBytesPerSecond")
 
 enum metric_limit {
 #define METRIC_LIMIT_AS_ENUM(symbol, name) symbol,
@@ -218,16 +274,24 @@ enum { METRIC_CLOSE_REASON_COUNT = 32 }; /* tcp's are fewer */
 #define METRIC_AS_by_state(member) uint64_t member[METRIC_DELIVERY_STATE_COUNT];
 #define METRIC_AS_entities(member) uint64_t member; /* of all resources */
 #define METRIC_AS_build(member) uint64_t member;    /* 1 */
-/* Who fails is counted by the webhooks themselves (hooks/worst.h). */
+/* Who fails is counted by the webhooks themselves (webhook/worst.h). */
 #define METRIC_AS_worst_attempts(member) char member;
 #define METRIC_AS_worst_failures(member) char member;
 #define METRIC_AS_worst_pending(member) char member;
 
+#define METRIC_AS_by_role(member) uint64_t member[METRIC_CLUSTER_ROLE_COUNT];
+#define METRIC_AS_by_trouble(member) uint64_t member[METRIC_CLUSTER_TROUBLE_COUNT];
+
 struct metrics {
 #define METRIC_AS_MEMBER(member, form, type, name, labels, help) METRIC_AS_##form(member)
     METRICS(METRIC_AS_MEMBER)
-#undef METRIC_AS_MEMBER
 };
+
+/* Made when it is asked for. */
+struct cluster_metrics {
+    CLUSTER_METRICS(METRIC_AS_MEMBER)
+};
+#undef METRIC_AS_MEMBER
 
 void metrics_init(struct metrics *m);
 

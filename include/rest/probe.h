@@ -10,9 +10,11 @@
 
 struct call;
 
-/* Answers when the target is one of them, below the base path and spelled exactly; what follows a
- * `?` is passed over. A method other than GET and HEAD is 405. Of GET and HEAD of /openapi.json it
- * only notes, in call->asks_for_openapi, what they mean. */
+/* Of a request from outside. Answers when the target is one of them, below the base path and
+ * spelled exactly (pages in any case); what follows a `?` is passed over. /favicon.ico and
+ * /robots.txt are answered at the root too: that is where browsers and robots look for a host's,
+ * whatever the base path is. A method other than GET and HEAD is 405. Of GET and HEAD of
+ * /openapi.json it only notes, in call->asks_for_openapi, what they mean. */
 bool probe_answer(struct call *call);
 
 #endif

@@ -8,6 +8,7 @@
 struct arena;
 struct event_chain; /* hooks/event.h */
 struct in6_addr;
+struct passed_on; /* protocol/node_headers.h */
 struct response;
 struct rest;
 
@@ -27,7 +28,8 @@ struct request {
     uint8_t depth;                 /* of a local one: see request_depth */
     struct event_chain *chain;     /* of a local one: of the event that it is made for */
     unsigned nesting;              /* 1 for a request of Svc.Aggregator's template, else 0 */
-    bool gives_way;                /* its answer may come later: see evaluation.h */
+    bool gives_way;                /* its answer may come later: see evaluation.h, passage.h */
+    const struct passed_on *from;  /* a node passed it on, for whom this says; NULL: see node.h */
 };
 
 /* First header of that name, the absent span when there is none. Inline, for most requests have
@@ -54,6 +56,9 @@ void request_run(struct rest *rest, const struct request *request, struct respon
 /* What can be said of a request before its body has come: false when it is refused, or answered as
  * it is, and the answer is in `response`. Nobody then needs its body. */
 bool request_admit(struct rest *rest, const struct request *request, struct response *response);
+/* Answers it with this error, as request_run would. The error stays the caller's. */
+void request_fail(struct rest *rest, const struct request *request, const struct err *e,
+                  struct response *response);
 /* The answer to bytes that are no request, or that the server refuses to evaluate: a problem
  * answer, not stored. */
 void request_refuse(struct response *response, int status, enum err_code code, struct span message,

@@ -10,17 +10,21 @@ struct response {
     int status;
     struct request_header headers[RESPONSE_MAX_HEADERS]; /* spans in the arena or static */
     size_t header_count;
-    struct span content_type; /* absent: no body */
-    struct buf body;          /* complete also for HEAD, which sends its length only */
-    size_t most_body_bytes;   /* body.max is less while there is no room for so much */
-    struct arena arena;       /* of this evaluation: everything temporary */
-    uint64_t serial;          /* what must be committed before this answer may leave; 0: nothing */
-    enum err_code error;      /* ERR_NO_ERROR on success */
-    struct span message;      /* of an error, without controls; absent on success */
-    bool was_long;            /* it took a noticeable part of the turn */
-    bool is_stream;           /* what comes behind the head has no end: chunks, of `stream` */
-    struct stream *stream;    /* to be taken over, else closed with the response; HEAD has none */
-    bool gives_way;           /* this is no answer: nothing has happened yet, see evaluation.h */
+    struct span content_type;  /* absent: no body */
+    struct buf body;           /* complete also for HEAD, which sends its length only */
+    size_t most_body_bytes;    /* body.max is less while there is no room for so much */
+    struct arena arena;        /* of this evaluation: everything temporary */
+    uint64_t serial;           /* what must be committed before this answer may leave; 0: nothing */
+    enum err_code error;       /* ERR_NO_ERROR on success */
+    struct span message;       /* of an error, without controls; absent on success */
+    bool was_long;             /* it took a noticeable part of the turn */
+    bool is_stream;            /* what comes behind the head has no end: chunks, of `stream` */
+    bool has_flow;             /* there is one of these, to be taken over, else closed with it: */
+    struct stream *stream;     /* HEAD has none */
+    struct download *download; /* HEAD has none */
+    uint64_t later_bytes;      /* of it, which the Content-Length counts too */
+    bool gives_way;            /* this is no answer: nothing has happened yet, see evaluation.h */
+    struct passage *passage;   /* then: through which it goes first, to be taken over; or NULL */
 };
 
 /* One response object is used again and again: a warm one does not allocate. */
@@ -29,9 +33,9 @@ void response_done(struct response *r);
 /* Empties it for the next answer; keeps a reasonable amount of memory. */
 void response_reset(struct response *r);
 
-/* The stream is not wanted any more. */
-void response_drop_stream(struct response *r);
-/* Of a body that has been reset: it may be as long as there is room, up to most_body_bytes. */
+/* What would come behind the head is not wanted any more. */
+void response_drop_flow(struct response *r);
+/* It may be as long as there is room, up to most_body_bytes. */
 void response_bound(struct response *r, size_t room_bytes);
 
 struct span response_header(const struct response *r, struct span name);

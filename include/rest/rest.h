@@ -5,10 +5,10 @@
 #ifndef REST_REST_H
 #define REST_REST_H
 
+#include "access/mask.h"
 #include "base/macros.h"
 #include "base/span.h"
-#include "rest/mask.h"
-#include "rest/method.h"
+#include "protocol/method.h"
 
 #include <stdint.h>
 
@@ -19,10 +19,13 @@ struct accounts;
 struct arena;
 struct call;
 struct clients;
+struct cluster_view;
 struct evaluations;
+struct handover;
 struct limits;
 struct loop;
 struct metrics;
+struct passages;
 struct resource;
 struct resources;
 struct store;
@@ -41,12 +44,8 @@ struct rest_observer {
     /* The heap is beyond MemoryBytes: gives back what can be spared, so that a request need not be
      * refused. No change is under way. */
     void (*make_room)(void *context);
-    /* The resource is about to change or to go, or the entities that its payloads consist of. */
-    void (*resource_changing)(void *context, struct resource *resource);
-    /* A change of declarations is complete. *out_serial is what an answer must wait for. */
-    struct err *(*resources_changed)(void *context, struct arena *a, uint64_t *out_serial);
     /* Keys of this name are there, have other rights, another tenant or expiry, have expired, or
-     * are gone; any keys, when it is absent. *out_serial as above. */
+     * are gone; any keys, when it is absent. *out_serial is what an answer must wait for. */
     struct err *(*keys_changed)(void *context, struct span name, struct arena *a,
                                 uint64_t *out_serial);
 };
@@ -56,10 +55,11 @@ struct rest_options {
     struct store *store;
     struct turn *turn;
     const struct limits *limits;
-    struct metrics *metrics;   /* counts what happens */
-    struct span base_path;     /* "/" or "/x" */
-    const char **cors_origins; /* NULL-terminated; NULL: none */
-    const char **hosts;        /* see struct rest */
+    struct metrics *metrics;          /* counts what happens */
+    struct span base_path;            /* "/" or "/x" */
+    const char **cors_origins;        /* NULL-terminated; NULL: none */
+    const char **hosts;               /* see struct rest */
+    const char **cloudevents_origins; /* likewise */
     struct mask mask;
 };
 
@@ -77,11 +77,16 @@ struct rest {
     struct resources *resources;
     struct evaluations *evaluations;
     struct streams *streams;
+    struct passages *passages;
+    struct handover *handover;    /* of a follower's own records */
+    struct cluster_view *cluster; /* cluster_view.h; NULL: the server is alone */
     struct span base_path;
     const char **cors_origins;
     /* Names and addresses without a port that clients may call this server by, besides the loopback
      * ones: NULL-terminated; NULL: any. */
     const char **hosts;
+    /* Who may send CloudEvents, by name, or `*`: NULL-terminated; NULL: nobody is told so. */
+    const char **cloudevents_origins;
     /* Whether it takes requests; NULL: it does. */
     bool (*is_ready)(const void *context);
     const void *ready_context;

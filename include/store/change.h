@@ -8,7 +8,7 @@
 #define STORE_CHANGE_H
 
 #include "base/buf.h"
-#include "base/json.h"
+#include "json/json.h"
 
 struct turn;
 struct uuid;
@@ -29,10 +29,13 @@ struct change {
     uint64_t first_serial, next_serial;
     uint64_t no;        /* no other change of the process has it: what is counted for one, is */
     size_t deliveries;  /* that it adds to those that have not ended: deliveries_check_room */
+    size_t notices;     /* events that the server raises by itself: notice.h */
     size_t descendants; /* events that it raises because of another event: event_chain */
     bool frees_space;   /* deletions: may use the space that is kept back for them */
     bool is_outcome;    /* likewise, but leaves half of it for what frees more than it takes */
-    bool is_move;       /* the cleaner's, which has asked for room itself */
+    bool is_long;       /* though it has few records: see turn_is_long */
+    bool is_move;       /* the cleaner's, which has asked for room itself; takes no serials */
+    bool is_followed;   /* from the log of the cluster: turn_log_take */
 };
 
 void change_init(struct change *c, struct turn *turn, struct arena *a);

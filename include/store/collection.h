@@ -62,14 +62,19 @@ struct collection_walk {
     bool single;
     bool holds;     /* what comes out satisfies the conditions */
     uint64_t above; /* only higher object_nos can satisfy them; of a bucket others come too */
+    bool is_turned; /* it goes back, from the last one */
     struct list_link kept; /* in the collection's list; linked: it may change */
 };
 void collection_walk(struct collection *c, const struct conditions *conditions,
                      struct collection_walk *out_walk);
 struct entity *collection_walk_next(struct collection_walk *walk);
-/* A walk over all in pieces, between which the collection may change. It gives those that are there
- * when it comes to them; once it has come to the end, no more. To be dropped in time. */
-void collection_keep_walk(struct collection *c, struct collection_walk *out_walk);
+/* A walk that has given none yet gives the same from the last one back. */
+void collection_walk_turn(struct collection_walk *walk);
+/* The same in pieces, between which the collection may change. A walk over all gives those that are
+ * there when it comes to them; one by an index gives those that are not changed meanwhile, and of
+ * those that are, any. Once it has come to the end, no more. To be dropped in time. */
+void collection_keep_walk(struct collection *c, const struct conditions *conditions,
+                          struct collection_walk *out_walk);
 /* Kept or not. */
 void collection_drop_walk(struct collection_walk *walk);
 

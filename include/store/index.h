@@ -26,8 +26,8 @@ struct err *index_new(const struct shape *shape, struct span property,
 void index_free(struct index *index);
 /* The property's name, in declared spelling. */
 struct span index_member(const struct index *index);
-/* `json` is the entity's text, parsed at least up to that member. */
-void index_add(struct index *index, struct index_node *node, struct json_value json);
+/* `member` is the entity's, of that name, or absent. */
+void index_add(struct index *index, struct index_node *node, struct json_value member);
 void index_remove(struct index *index, struct index_node *node);
 /* The bucket of the literal that the conditions demand this property to equal: false when they
  * demand none. *out_bucket is NULL when no entity has that value. Entities whose value is an object
@@ -37,6 +37,10 @@ bool index_find(struct index *index, const struct conditions *conditions,
 /* In order of insertion. */
 struct entity *index_first(struct index_bucket *bucket);
 struct entity *index_next(struct index_bucket *bucket, const struct entity *e, size_t index_place);
+/* The same from the last one back. */
+struct entity *index_last(struct index_bucket *bucket);
+struct entity *index_previous(struct index_bucket *bucket, const struct entity *e,
+                              size_t index_place);
 size_t index_bucket_count(const struct index_bucket *bucket);
 
 #endif

@@ -29,6 +29,10 @@ enum record_kind {
         RECORD_KIND_END = 10
 };
 
+/* Kinds below this one are known to every version that can be a node of a cluster. A later one is
+ * written once each node that lives knows it (store/turn_log.h). It never changes. */
+enum { RECORD_KIND_COMMON_END = 10 };
+
 const char *record_kind_name(unsigned kind); /* "?" for an unknown one */
 
 /* RECORD_ENTITY: text16 resource, 16 id, u64 object_no, u64 version, bytes32 json. */
@@ -47,10 +51,11 @@ struct record_entity_gone {
 };
 
 /* RECORD_EVENT: 16 id, u64 object_no, i64 time, u8 flags (1 binary, 2 hidden, 4 of a tenant, 8 with
- * a client's Id), u8 depth, u32 matched, text16 resource, text16 content_type, u32 n, n x 16
- * webhook ids, bytes32 payload; with the flag 4 text16 tenant, with the flag 8 text16 client_id.
- * The deliveries to the n webhooks have object_no + 1 ... object_no + n; the record takes 1 + n
- * serials. A moved event names no webhooks (n is 0): its deliveries have records of their own. */
+ * a client's Id, 16 a CloudEvent), u8 depth, u32 matched, text16 resource, text16 content_type, u32
+ * n, n x 16 webhook ids, bytes32 payload; with the flag 4 text16 tenant, with the flag 8 text16
+ * client_id, with the flag 16 text16 attributes of a CloudEvent. The deliveries to the n webhooks
+ * have object_no + 1 ... object_no + n; the record takes 1 + n serials. A moved event names no
+ * webhooks (n is 0): its deliveries have records of their own. */
 struct record_event {
     struct uuid id;
     uint64_t object_no;
@@ -65,6 +70,7 @@ struct record_event {
     struct span payload;
     struct span tenant;    /* empty: none */
     struct span client_id; /* empty: none */
+    struct span ce;        /* attributes of a CloudEvent, an object of JSON; empty: it is none */
 };
 
 /* RECORD_EVENT_GONE, RECORD_DELIVERY_GONE: u64 object_no. */
@@ -83,11 +89,18 @@ struct record_delivery {
     struct span last_error;
 };
 
-/* RECORD_LANE: 16 webhook, i64 failing_since, i64 hold_until. */
+#define RECORD_CONSENT_BYTES 16
+
+/* RECORD_LANE: 16 webhook, i64 failing_since, i64 hold_until, u8 has its receiver agreed, 16 digest
+ * of whom and what, u32 rate. */
 struct record_lane {
     struct uuid webhook;
     int64_t failing_since_unix_ns; /* 0: the last attempt succeeded */
     int64_t hold_until_unix_ns;
+    bool is_troubled; /* its next success is told */
+    bool has_consent; /* else the following are 0 */
+    uint8_t consent[RECORD_CONSENT_BYTES];
+    uint32_t rate_per_minute; /* that it has agreed to; 0: any */
 };
 
 #define RECORD_ONCE_KEY_BYTES 16

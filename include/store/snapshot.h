@@ -34,15 +34,18 @@ const struct entity *snapshot_entity(const struct snapshot *snapshot, const stru
 /* Has nothing of the collection changed since? */
 bool snapshot_is_current(const struct snapshot *snapshot, const struct collection *c);
 
-/* All entities of a collection, in order of insertion. Dropped before the snapshot is closed. */
+/* Candidates for conditions, as with collection_walk, or all entities of a collection from
+ * `ObjectNo>` on: in order of insertion, each to be tested against the conditions. Dropped before
+ * the snapshot is closed. */
 struct snapshot_walk {
     struct snapshot *snapshot;
     struct collection_walk live;
     uint64_t given; /* the number of the last one */
 };
-/* Over those with a higher object_no. */
-void snapshot_walk(struct snapshot *snapshot, struct collection *c, uint64_t above,
-                   struct snapshot_walk *out_walk);
+void snapshot_walk(struct snapshot *snapshot, struct collection *c,
+                   const struct conditions *conditions, struct snapshot_walk *out_walk);
+/* One that has given none yet gives the same from the last one back. */
+void snapshot_walk_turn(struct snapshot_walk *walk);
 /* NULL at the end. */
 struct entity *snapshot_walk_next(struct snapshot_walk *walk);
 void snapshot_walk_drop(struct snapshot_walk *walk);

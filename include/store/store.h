@@ -7,9 +7,9 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
-#include "base/json.h"
 #include "journal/place.h"
 #include "store/stored.h"
+#include "json/json.h"
 
 struct span;
 struct store;
@@ -18,7 +18,8 @@ struct store_digest;
 
 /* Where a record being applied came from. */
 struct store_origin {
-    uint64_t serial;
+    uint64_t serial; /* of a move: the last one that was taken */
+    bool is_move;    /* a copy of what an earlier record says: it changes nothing but the place */
     uint32_t bytes;
     struct journal_place place;
     struct json_value read; /* a live entity's text, where it has been read; else absent */
@@ -61,6 +62,9 @@ void store_forget(struct store *s, struct stored *stored);
 struct stored *store_oldest(struct store *s);
 struct stored *store_newest(struct store *s);
 struct stored *store_older(struct store *s, const struct stored *stored);
+/* Is its record in the segment of this number? With very many segments a few others look the same.
+ */
+bool store_is_in(const struct stored *stored, uint64_t number);
 /* Appends the record of that object to the change (for the cleaner). */
 struct err *store_move(struct store *s, struct stored *stored, struct change *change) MUST_USE;
 /* Bytes of all records that are still needed, and their number. */

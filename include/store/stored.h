@@ -11,7 +11,7 @@
  * holds. */
 struct stored {
     struct list_link link;
-    uint64_t serial;  /* of the record */
+    uint64_t serial;  /* of the record; of one that was moved, the last one taken before */
     uint32_t bytes;   /* in the journal, frame included */
     uint16_t kind;    /* enum record_kind: whose object this is */
     uint16_t segment; /* low bits of the number of the segment that the record is in */

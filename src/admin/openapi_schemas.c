@@ -3,37 +3,51 @@
  * Answers require nothing: `select` and `rename` leave members out, and so do limited rights. What
  * is read-only may stand in what is sent, where it is passed over. */
 #include "base/err.h"
-#include "base/json.h"
 #include "openapi.h"
 #include "query/shape.h"
 #include "rest/rest.h"
+#include "json/json.h"
 
-static const struct span prefixes[] = {
-    [OPENAPI_ANSWER] = SPAN_INIT(""),
-    [OPENAPI_INPUT] = SPAN_INIT("Svc.Input."),
-    [OPENAPI_PATCH] = SPAN_INIT("Svc.Patch."),
-    [OPENAPI_PAYLOAD] = SPAN_INIT("Svc.Payload."),
-};
+void openapi_add_schema_name(struct openapi *d, enum openapi_schema schema, struct span resource)
+{
+    static const char *const kinds[] = {
+        [OPENAPI_ANSWER] = "",
+        [OPENAPI_INPUT] = "Input.",
+        [OPENAPI_PATCH] = "Patch.",
+        [OPENAPI_PAYLOAD] = "Payload.",
+    };
+    struct span mark = openapi_mark(d, resource);
+
+    if (schema != OPENAPI_ANSWER || mark.n > 0)
+        buf_add_str(d->out, "Svc.");
+    if (mark.n > 0)
+        buf_printf(d->out, "N%.*s.", SPAN_FMT(mark));
+    buf_add_str(d->out, kinds[schema]);
+    buf_add(d->out, resource);
+}
 
 void openapi_add_reference(struct openapi *d, enum openapi_schema schema, struct span resource)
 {
-    buf_printf(d->out, "{\"$ref\":\"#/components/schemas/%.*s%.*s\"}", SPAN_FMT(prefixes[schema]),
-               SPAN_FMT(resource));
+    buf_add_str(d->out, "{\"$ref\":\"#/components/schemas/");
+    openapi_add_schema_name(d, schema, resource);
+    buf_add_str(d->out, "\"}");
 }
 
 bool openapi_has(const struct openapi_resource *r, enum openapi_schema schema)
 {
     const struct resource *resource = r->resource;
     const unsigned needs[] = {
-        [OPENAPI_ANSWER] = METHOD_BIT(METHOD_GET),
         [OPENAPI_INPUT] = METHOD_BIT(METHOD_POST) | METHOD_BIT(METHOD_PUT),
         [OPENAPI_PATCH] = METHOD_BIT(METHOD_PATCH),
     };
 
     if (schema == OPENAPI_PAYLOAD)
         return resource->kind == KIND_EVENT && !resource->is_binary_event;
-    return resource->kind == KIND_ENTITY && !resource->ops->post_asks &&
-           (r->methods & needs[schema]) != 0;
+    if (resource->kind == KIND_BINARY)
+        return schema == OPENAPI_ANSWER && resource->ops->answered != NULL && r->shown != 0;
+    if (resource->kind != KIND_ENTITY || resource->ops->post_asks)
+        return false;
+    return schema == OPENAPI_ANSWER ? r->shown != 0 : (r->methods & needs[schema]) != 0;
 }
 
 /* ---- properties ---- */
@@ -50,6 +64,14 @@ static void add_type(struct buf *b, enum value_type type, bool nullable)
         return;
     json_add_name(b, SPAN("type"));
     buf_printf(b, nullable ? "[\"%s\",\"null\"]" : "\"%s\"", types[type]);
+}
+
+/* What an event carries. */
+static void add_payload(struct buf *b)
+{
+    json_add_name(b, SPAN("oneOf"));
+    buf_add_str(b, "[{\"type\":\"object\",\"additionalProperties\":true},{\"type\":\"array\","
+                   "\"items\":{\"type\":\"object\",\"additionalProperties\":true}}]");
 }
 
 static void add_format(struct buf *b, const struct property *p)
@@ -110,7 +132,8 @@ static void add_meaning(struct openapi *d, const struct property *p)
     json_add_string(d->out, words);
 }
 
-static void add_members(struct openapi *d, const struct shape *shape, enum openapi_schema schema);
+static void add_members(struct openapi *d, const struct shape *shape, enum openapi_schema schema,
+                        const struct shape *more);
 
 /* Of what an array holds, and of what an object does. */
 static void add_inside(struct openapi *d, const struct property *p, enum openapi_schema schema)
@@ -120,13 +143,17 @@ static void add_inside(struct openapi *d, const struct property *p, enum openapi
     if (p->type == TYPE_ARRAY) {
         buf_add_str(b, ",\"items\":{");
         if (p->members != NULL)
-            add_members(d, p->members, schema);
+            add_members(d, p->members, schema, NULL);
         else
             add_type(b, p->elements, false);
+        if (p->values != NULL)
+            add_values(b, p->values, false);
         buf_add_char(b, '}');
     } else if (p->type == TYPE_OBJECT && p->members != NULL) {
         buf_add_char(b, ',');
-        add_members(d, p->members, schema);
+        add_members(d, p->members, schema, NULL);
+    } else if (p->type == TYPE_OBJECT) {
+        buf_add_str(b, ",\"additionalProperties\":true");
     }
 }
 
@@ -134,13 +161,16 @@ static void add_property(struct openapi *d, const struct property *p, enum opena
 {
     struct buf *b = d->out;
     bool nullable = (p->flags & (PROPERTY_REQUIRED | PROPERTY_ENTITY)) == 0;
+    bool is_input = schema == OPENAPI_INPUT || schema == OPENAPI_PATCH;
 
     json_add_name(b, p->name);
     buf_add_char(b, '{');
     add_type(b, p->type, nullable);
     add_format(b, p);
-    if (p->values != NULL)
-        add_values(b, p->values, nullable);
+    if (p->values != NULL && p->type != TYPE_ARRAY)
+        add_values(b, is_input && p->written != NULL ? p->written : p->values, nullable);
+    if ((p->flags & PROPERTY_PAYLOAD) != 0 && is_input)
+        add_payload(b);
     add_range(b, p);
     add_meaning(d, p);
     if ((p->flags & PROPERTY_READ_ONLY) != 0) {
@@ -162,7 +192,9 @@ static bool is_in(const struct shape *shape, const struct property *p, enum open
     /* In a payload that nothing is declared of, Id is a member like others. */
     if (schema == OPENAPI_PAYLOAD && shape->dynamic && (p->flags & PROPERTY_ENTITY) != 0)
         return false;
-    return schema == OPENAPI_ANSWER || !only_added;
+    if (schema == OPENAPI_ANSWER)
+        return (p->flags & PROPERTY_SENT) == 0;
+    return !only_added && (p->flags & PROPERTY_CONFIGURED) == 0;
 }
 
 static bool is_required(const struct property *p, enum openapi_schema schema)
@@ -185,34 +217,56 @@ static void add_required(struct openapi *d, const struct shape *shape, enum open
         buf_add_char(d->out, ']');
 }
 
-/* The members of a schema, behind its type where it has one. */
-static void add_members(struct openapi *d, const struct shape *shape, enum openapi_schema schema)
+static void add_properties(struct openapi *d, const struct shape *shape, enum openapi_schema schema)
 {
-    buf_add_str(d->out, "\"properties\":{");
     for (size_t i = 0; i < shape->count && openapi_may_go_on(d); i++)
         if (is_in(shape, &shape->properties[i], schema))
             add_property(d, &shape->properties[i], schema);
+}
+
+/* The members of a schema, behind its type where it has one; and those of `more`, or NULL. */
+static void add_members(struct openapi *d, const struct shape *shape, enum openapi_schema schema,
+                        const struct shape *more)
+{
+    buf_add_str(d->out, "\"properties\":{");
+    add_properties(d, shape, schema);
+    if (more != NULL && more != shape)
+        add_properties(d, more, schema);
     buf_add_char(d->out, '}');
     add_required(d, shape, schema);
     /* A member that a declared resource does not know is refused; answers may show what was added
      * or renamed. */
-    if ((schema == OPENAPI_INPUT || schema == OPENAPI_PATCH) && !shape->dynamic)
+    if (shape->dynamic)
+        buf_add_str(d->out, ",\"additionalProperties\":true");
+    else if (schema == OPENAPI_INPUT || schema == OPENAPI_PATCH)
         buf_add_str(d->out, ",\"additionalProperties\":false");
+}
+
+static const struct shape *shape_of(const struct openapi *d, const struct openapi_resource *r,
+                                    enum openapi_schema schema)
+{
+    const struct resource *resource = r->resource;
+
+    if (schema == OPENAPI_PAYLOAD)
+        return resource_payload_shape(d->call->rest->resources, resource);
+    if (schema == OPENAPI_ANSWER && (r->asks || resource->kind == KIND_BINARY))
+        return resource->ops->answered;
+    return resource->shape;
 }
 
 static void add_schema(struct openapi *d, const struct openapi_resource *r,
                        enum openapi_schema schema)
 {
     const struct resource *resource = r->resource;
-    const struct shape *shape = schema == OPENAPI_PAYLOAD
-                                    ? resource_payload_shape(d->call->rest->resources, resource)
-                                    : resource->shape;
+    const struct shape *shape;
 
     if (!openapi_has(r, schema))
         return;
-    buf_printf(d->out, ",\"%.*s%.*s\":{\"type\":\"object\",", SPAN_FMT(prefixes[schema]),
-               SPAN_FMT(resource->name));
-    add_members(d, shape, schema);
+    shape = shape_of(d, r, schema);
+    buf_add_str(d->out, ",\"");
+    openapi_add_schema_name(d, schema, resource->name);
+    buf_add_str(d->out, "\":{\"type\":\"object\",");
+    add_members(d, shape, schema, schema == OPENAPI_ANSWER ? resource->ops->answered : NULL);
     buf_add_char(d->out, '}');
 }
 
@@ -249,6 +303,8 @@ void openapi_add_schemas(struct openapi *d)
         buf_add_str(d->out, ",\"Counts\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
                             "\"required\":[\"Count\"],\"properties\":{\"Count\":{\"type\":"
                             "\"integer\",\"format\":\"int64\"}}}}");
+    if (d->raises_events && d->has_events)
+        openapi_add_cloudevent_schema(d);
     for (size_t place = 0; openapi_next(d, &place, &r);)
         for (enum openapi_schema schema = OPENAPI_ANSWER; schema <= OPENAPI_PAYLOAD; schema++)
             add_schema(d, &r, schema);

@@ -7,13 +7,13 @@
 #include "admin/builtin.h"
 #include "admin/service.h"
 #include "base/budget.h"
-#include "base/json.h"
+#include "protocol/schema.h"
 #include "query/query.h"
 #include "query/uri.h"
 #include "rest/crud.h"
 #include "rest/request.h"
 #include "rest/response.h"
-#include "rest/schema.h"
+#include "json/json.h"
 
 /* A place in the template, for messages: `People.0.Count`. */
 struct place {
@@ -91,6 +91,7 @@ static struct err *run(struct aggregation *g, const struct local_request *local)
         .depth = outer->depth,
         .chain = outer->chain,
         .nesting = outer->nesting + 1,
+        .from = outer->from,
     };
 
     if (g->requests_left-- == 0)

@@ -3,6 +3,7 @@
  * shown in the answer to the request that made it, and nowhere else: what is stored is its digest.
  *
  * What becomes of them is in rest/api_key.h. */
+#include "access/mask.h"
 #include "admin/builtin.h"
 #include "base/clock.h"
 #include "base/datetime.h"
@@ -11,13 +12,14 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "protocol/schema.h"
 #include "query/shape.h"
+#include "resource/key_rights.h"
 #include "rest/api_key.h"
-#include "rest/mask.h"
 #include "rest/request.h"
 #include "rest/rest.h"
-#include "rest/schema.h"
 #include "store/entity.h"
+#include "json/json.h"
 
 #include <stdlib.h>
 
@@ -148,7 +150,8 @@ static struct err *check_name(struct call *call, const struct draft *draft, stru
     return NULL;
 }
 
-static struct err *check_rights(struct call *call, struct draft *draft, struct access_key *granted)
+static struct err *check_rights(struct call *call, struct draft *draft, struct json_value old,
+                                struct access_key *granted)
 {
     struct span name = SPAN("AllowAccess");
     struct json_value value = draft_value(draft, name, call->arena);
@@ -166,7 +169,8 @@ static struct err *check_rights(struct call *call, struct draft *draft, struct a
     buf_init_arena(&json, call->arena);
     access_add_rights(&json, value, call->arena);
     draft_set(draft, name, buf_span(&json));
-    return NULL;
+    /* What was good once may not be any more, after an update: it is not asked about again. */
+    return is_changed(draft, old, name) ? key_rights_check(granted, call->rest->resources) : NULL;
 }
 
 static int64_t expiry_of(struct span text)
@@ -282,7 +286,7 @@ static struct err *check(struct call *call, struct draft *draft, const struct en
         return refuse_configured(json_string(json_member(old_json, SPAN("Name")), call->arena));
     TRY(check_tenant(call, draft, old_json, &tenant));
     TRY(check_name(call, draft, tenant, old));
-    TRY(check_rights(call, draft, &granted));
+    TRY(check_rights(call, draft, old_json, &granted));
     TRY(check_expiry(call, draft, old_json, &is_later));
     if (is_later || is_changed(draft, old_json, SPAN("AllowAccess")) ||
         is_changed(draft, old_json, SPAN("Tenant")))
@@ -371,12 +375,21 @@ static struct err *apply(struct call *call)
     return NULL;
 }
 
+static const struct property answered_properties[] = {
+    READ_ONLY_PROPERTY("Key", TYPE_STRING, 0,
+                       "The key itself: shown once, in the answer to the POST that made it"),
+};
+static const struct shape answered = {.properties = answered_properties,
+                                      .count = ARRAY_LEN(answered_properties)};
+
 static const struct resource_ops ops = {
     .check = check,
     .stored = stored,
     .apply = apply,
+    .changes_at_once = true,
     .stored_shape = &api_key_stored_shape,
     .answer = answer,
+    .answered = &answered,
 };
 
 const struct resource_definition res_api_key = {

@@ -1,19 +1,25 @@
 /* Svc.AvailableResource: the resources that the key may use, sorted by name (docs/specification.md,
  * section 7). */
+#include "access/access.h"
 #include "admin/builtin.h"
-#include "base/json.h"
+#include "protocol/method.h"
 #include "query/shape.h"
-#include "rest/access.h"
-#include "rest/declaration.h"
+#include "resource/declaration.h"
 #include "rest/rendered.h"
 #include "rest/rest.h"
 #include "store/collection.h"
 #include "store/store.h"
+#include "json/json.h"
 
 static const struct property properties[] = {
     READ_ONLY_PROPERTY("Name", TYPE_STRING, 0, "Full resource name"),
     READ_ONLY_PROPERTY("Description", TYPE_STRING, 0, "Text describing the resource"),
-    READ_ONLY_PROPERTY("Methods", TYPE_ARRAY, 0, "Methods that the key may use"),
+    {.name = SPAN_INIT("Methods"),
+     .type = TYPE_ARRAY,
+     .flags = PROPERTY_READ_ONLY,
+     .elements = TYPE_STRING,
+     .values = &method_names,
+     .meaning = SPAN_INIT("Methods that the key may use")},
     {.name = SPAN_INIT("Kind"),
      .type = TYPE_STRING,
      .flags = PROPERTY_READ_ONLY,

@@ -4,10 +4,10 @@
 #include "admin/builtin.h"
 #include "admin/console_files.h"
 #include "admin/service.h"
-#include "rest/negotiate.h"
+#include "protocol/negotiate.h"
+#include "protocol/schema.h"
 #include "rest/request.h"
 #include "rest/response.h"
-#include "rest/schema.h"
 
 #include <string.h>
 
@@ -69,11 +69,20 @@ static void answer_elsewhere(struct call *call)
                                      SPAN_FMT(own_path)));
 }
 
+/* The page's own references are relative to its one address: with a slash behind it, or in other
+ * letters, it would not find its files. */
+static bool is_misspelt(struct span path)
+{
+    return !span_starts(path, own_path) || path.n == own_path.n + 1;
+}
+
 void console_answer(struct call *call, struct span path)
 {
     const struct console_file *file;
 
-    if (path.n <= 1) {
+    if (path.n <= 1) /* programs are answered something else there */
+        response_add_own_header(call->response, SPAN("Vary"), SPAN("Accept"));
+    if (path.n <= 1 || is_misspelt(path)) {
         answer_elsewhere(call);
         return;
     }
@@ -101,6 +110,7 @@ const struct resource_definition res_console = {
     .name = SPAN_INIT("Svc.Console"),
     .description = SPAN_INIT("The page for people"),
     .kind = KIND_BINARY,
+    .content_type = SPAN_INIT("text/html; charset=utf-8"),
     .methods = METHOD_BIT(METHOD_GET),
     .shape = &schema_dynamic,
     .ops = &ops,

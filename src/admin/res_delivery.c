@@ -3,21 +3,28 @@
  */
 #include "admin/builtin.h"
 #include "admin/service.h"
-#include "base/json.h"
+#include "base/budget.h"
 #include "base/sm.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/lane.h"
-#include "hooks/webhook.h"
+#include "protocol/schema.h"
 #include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
 #include "rest/crud.h"
+#include "rest/evaluation.h"
 #include "rest/rendered.h"
-#include "rest/schema.h"
+#include "rest/rest.h"
 #include "rest/tenant.h"
 #include "store/collection.h"
 #include "store/entity.h"
+#include "webhook/webhook.h"
+#include "json/json.h"
+
+static const struct span written_states[] = {SPAN_INIT("Pending")};
+static const struct enumeration written_state_names = {"State", written_states,
+                                                       ARRAY_LEN(written_states)};
 
 static const struct property properties[] = {
     ID_PROPERTY("ID of the delivery"),
@@ -28,6 +35,7 @@ static const struct property properties[] = {
     {.name = SPAN_INIT("State"),
      .type = TYPE_STRING,
      .values = &delivery_state_names,
+     .written = &written_state_names,
      .meaning = SPAN_INIT("Where it stands; written as Pending it is sent again")},
     READ_ONLY_PROPERTY("Attempts", TYPE_INTEGER, 0, "Attempts made"),
     READ_ONLY_PROPERTY("Time", TYPE_DATETIME, 0, "When the event was raised"),
@@ -40,6 +48,9 @@ static const struct property properties[] = {
 static const struct shape shape = {.properties = properties,
                                    .count = ARRAY_LEN(properties),
                                    .name = SPAN_INIT("Svc.Admin.Delivery")};
+
+/* What it costs to look at one that is not wanted. */
+enum { LOOK_UNITS = 32 };
 
 struct cursor {
     struct lane *lane;
@@ -72,7 +83,7 @@ static void *next_in_lanes(struct rendered *r)
     const struct deliveries *d = service_of(r->call)->hooks.deliveries;
     struct cursor *at = r->cursor;
 
-    while (at->lane != NULL) {
+    while (at->lane != NULL && budget_ask(LOOK_UNITS)) {
         at->delivery = at->delivery == NULL ? lane_first_delivery(at->lane)
                                             : lane_next_delivery(at->lane, at->delivery);
         if (at->delivery == NULL)
@@ -94,7 +105,7 @@ static void *next_of_event(struct rendered *r)
     const struct deliveries *d = service_of(r->call)->hooks.deliveries;
     struct event_cursor *at = r->cursor;
 
-    while (at->place < at->event->webhooks) {
+    while (at->place < at->event->webhooks && budget_ask(LOOK_UNITS)) {
         struct delivery *delivery = delivery_find_no(d, at->event->object_no + ++at->place);
 
         if (delivery != NULL && !lane_is_dying(delivery->lane))
@@ -191,6 +202,7 @@ static struct err *open_source(struct call *call)
     const struct event *event = NULL;
     struct uuid id;
 
+    TRY(evaluation_begin_reading(call->rest));
     call_shows(call, deliveries_version(d));
     if (rendered_wanted_id(call, SPAN("Id"), &id)) {
         rendered_open(call, next_single, add_json)->cursor = delivery_find(d, &id);
@@ -212,7 +224,8 @@ static bool count(struct call *call, size_t *out_count)
     unsigned states;
     size_t found = 0;
 
-    if (on_state.count < call->query->conditions.count || deliveries_are_dropped(d))
+    if (on_state.count < call->query->conditions.count || deliveries_are_dropped(d) ||
+        turn_is_applying(call->rest->turn))
         return false;
     states = states_that_hold(call, &on_state);
     for (unsigned i = 0; i < DELIVERY_STATE_COUNT; i++)
@@ -228,7 +241,7 @@ static struct err *check_state(struct json_value input, struct arena *a)
     struct json_value state = json_member_fold(input, SPAN("State"));
 
     TRY(json_check_unique(input, true, a));
-    TRY(schema_check(&shape, input, a));
+    TRY(schema_check_input(&shape, input, a));
     if (json_type(state) == JSON_STRING && span_ieq(json_string(state, a), SPAN("Pending")))
         return NULL;
     return ERR(ERR_INVALID_ENTITY, "State can only be written as \"Pending\": to send again");
@@ -246,6 +259,9 @@ static struct span text_of(const struct delivery *delivery, struct arena *a)
     return text;
 }
 
+/* What it costs to send one again, with its text. */
+enum { RESEND_UNITS = 1024 };
+
 static struct err *resend_all(struct call *call, const struct query_result *found,
                               struct span *out_texts, uint64_t *out_version)
 {
@@ -262,8 +278,10 @@ static struct err *resend_all(struct call *call, const struct query_result *foun
         resent = delivery_resend(call->change, delivery);
         out_texts[i] = text_of(&resent, call->arena);
         *out_version = resent.version;
+        if (!budget_ask(RESEND_UNITS))
+            break;
     }
-    return NULL;
+    return budget_check();
 }
 
 static struct err *patch(struct call *call)

@@ -1,14 +1,14 @@
 /* Svc.Echo: answers with its own conditions, and the members of the body, as one object
  * (docs/specification.md, section 7). */
 #include "admin/builtin.h"
-#include "base/json.h"
+#include "protocol/negotiate.h"
 #include "query/literal.h"
 #include "query/query.h"
 #include "query/uri.h"
 #include "rest/crud.h"
-#include "rest/negotiate.h"
 #include "rest/request.h"
 #include "store/entity.h"
+#include "json/json.h"
 
 /* As written, but for a plus sign and zeros in front, which numbers in conditions may have. */
 static void add_number(struct buf *b, struct span text)

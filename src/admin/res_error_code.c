@@ -1,8 +1,8 @@
 /* Svc.Admin.ErrorCode: the names and numbers of error codes (docs/specification.md, section 5). */
 #include "admin/builtin.h"
-#include "base/json.h"
 #include "query/shape.h"
 #include "rest/rendered.h"
+#include "json/json.h"
 
 static const struct property properties[] = {
     READ_ONLY_PROPERTY("Name", TYPE_STRING, 0, "Name of the code"),

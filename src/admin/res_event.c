@@ -1,5 +1,6 @@
 /* Svc.Event: applications raise events here, and read back those that are kept
  * (docs/specification.md, section 7). */
+#include "access/access.h"
 #include "admin/builtin.h"
 #include "admin/service.h"
 #include "base/budget.h"
@@ -9,8 +10,10 @@
 #include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
-#include "rest/access.h"
+#include "rest/call.h"
+#include "rest/evaluation.h"
 #include "rest/rendered.h"
+#include "rest/rest.h"
 #include "rest/stream.h"
 
 static const struct property properties[] = {
@@ -23,18 +26,21 @@ static const struct property properties[] = {
     READ_ONLY_PROPERTY("ContentType", TYPE_STRING, 0, "Media type of the payload"),
     {.name = SPAN_INIT("Payload"),
      .type = TYPE_ANY,
+     .flags = PROPERTY_REQUIRED | PROPERTY_PAYLOAD,
      .meaning = SPAN_INIT("An entity, or an array of them; binary payloads show as base64")},
     {.name = SPAN_INIT("ClientId"),
      .type = TYPE_STRING,
      .meaning =
          SPAN_INIT("The client's own Id, which makes raising it idempotent: 1 to 255 visible "
-                   "ASCII characters")},
+                   "ASCII characters; of a CloudEvent its source and id")},
     {.name = SPAN_INIT("Tenant"),
      .type = TYPE_STRING,
      .meaning = SPAN_INIT("Whose it is: webhooks of other tenants do not get it")},
     {.name = SPAN_INIT("WebhookId"),
      .type = TYPE_STRING,
+     .flags = PROPERTY_SENT,
      .meaning = SPAN_INIT("In a POST: the one webhook that the event may match; not kept")},
+    READ_ONLY_PROPERTY("ce", TYPE_OBJECT, 0, "Attributes of what came as a CloudEvent; else null"),
     READ_ONLY_PROPERTY("Webhooks", TYPE_INTEGER, 0, "Number of webhooks that it matched"),
     OBJECT_NO_PROPERTY,
 };
@@ -47,7 +53,9 @@ struct cursor {
     struct event *event;
     struct span tenant;    /* empty: those of all */
     struct span client_id; /* empty: those of any */
+    struct span only;      /* the event resource that is asked for; empty: any */
     bool is_single;
+    bool is_turned; /* from the last one back */
     bool reads_all;
     uint64_t above; /* of those with a higher ObjectNo */
     /* What the key may do with the events of the resource that was looked at last. */
@@ -55,20 +63,38 @@ struct cursor {
     bool reads;
 };
 
+static struct event *first(const struct cursor *at)
+{
+    if (at->client_id.n > 0)
+        return events_first_of_client(at->events, at->client_id);
+    if (at->tenant.n > 0)
+        return at->is_turned ? events_last_of(at->events, at->tenant)
+                             : events_first_of(at->events, at->tenant);
+    return at->is_turned ? events_last(at->events) : events_first(at->events);
+}
+
+static struct event *after(const struct cursor *at)
+{
+    if (at->client_id.n > 0)
+        return events_next_of_client(at->event);
+    if (at->tenant.n > 0)
+        return at->is_turned ? events_previous_of(at->event) : events_next_of(at->event);
+    return at->is_turned ? events_previous(at->events, at->event)
+                         : events_next(at->events, at->event);
+}
+
 static struct event *next_event(struct cursor *at)
 {
     if (at->is_single)
         return TAKE(at->event);
-    if (at->client_id.n > 0)
-        at->event = at->event == NULL ? events_first_of_client(at->events, at->client_id)
-                                      : events_next_of_client(at->event);
-    else if (at->tenant.n == 0)
-        at->event =
-            at->event == NULL ? events_first(at->events) : events_next(at->events, at->event);
-    else
-        at->event =
-            at->event == NULL ? events_first_of(at->events, at->tenant) : events_next_of(at->event);
+    at->event = at->event == NULL ? first(at) : after(at);
     return at->event;
+}
+
+/* Another resource need not be read back and written to find that out. */
+static bool is_passed_over(const struct cursor *at, const struct event *event)
+{
+    return event->object_no <= at->above || (at->only.n > 0 && !span_eq(at->only, event->resource));
 }
 
 static bool may_read(const struct call *call, struct cursor *at, const struct event *event)
@@ -88,9 +114,16 @@ static void *next_readable(struct rendered *r)
     struct cursor *at = r->cursor;
     struct event *event = next_event(at);
 
-    while (event != NULL && (event->object_no <= at->above || !may_read(r->call, at, event)))
+    while (event != NULL && (is_passed_over(at, event) || !may_read(r->call, at, event)))
         event = budget_ask(16) ? next_event(at) : NULL;
     return event;
+}
+
+static void turn_back(struct rendered *r)
+{
+    struct cursor *at = r->cursor;
+
+    at->is_turned = true;
 }
 
 static void add_json(struct rendered *r, void *object, struct buf *b)
@@ -103,10 +136,13 @@ static struct err *open_source(struct call *call)
     struct events *events = service_of(call)->hooks.events;
     const struct literal *tenant = conditions_equal_to(&call->query->conditions, SPAN("Tenant"));
     const struct literal *client = conditions_equal_to(&call->query->conditions, SPAN("ClientId"));
+    const struct literal *resource =
+        conditions_equal_to(&call->query->conditions, SPAN("Resource"));
     struct cursor *at = ARENA_NEW(call->arena, struct cursor);
     struct rendered *r;
     struct uuid id;
 
+    TRY(evaluation_begin_reading(call->rest));
     call_shows(call, events_version(events));
     at->events = events;
     at->reads_all = access_reads_all(call->key);
@@ -117,10 +153,14 @@ static struct err *open_source(struct call *call)
         at->client_id = client->text;
     else if (tenant != NULL && tenant->kind == LITERAL_STRING)
         at->tenant = tenant->text;
+    if (resource != NULL && resource->kind == LITERAL_STRING)
+        at->only = resource->text;
     at->above = conditions_above(&call->query->conditions, SPAN("ObjectNo"));
     r = rendered_open(call, next_readable, add_json);
     r->cursor = at;
     rendered_by_object_no(r);
+    if (!at->is_single && at->client_id.n == 0)
+        rendered_turns_back(r, turn_back);
     return NULL;
 }
 
@@ -234,6 +274,7 @@ static const struct resource_ops ops = {
     .apply = apply,
     .never_changes = true,
     .reads_raw_body = true,
+    .check_post = event_post_check_conditions,
     .stream = &stream,
 };
 

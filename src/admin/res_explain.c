@@ -1,24 +1,25 @@
 /* Svc.Explain: does a selector find an event, and why (docs/specification.md, section 7). The
  * selector is given or a webhook's, the event is kept or given. Nothing is raised, and nothing is
  * told that the key could not read elsewhere. */
-#include "hooks/explain.h"
+#include "webhook/explain.h"
 
+#include "access/access.h"
 #include "admin/builtin.h"
 #include "admin/service.h"
 #include "base/blob.h"
 #include "base/limits.h"
 #include "hooks/event.h"
 #include "hooks/event_post.h"
-#include "hooks/selector.h"
-#include "hooks/webhook.h"
-#include "hooks/webhook_owner.h"
+#include "protocol/cloudevents.h"
+#include "protocol/formats.h"
+#include "protocol/schema.h"
 #include "query/query.h"
-#include "rest/access.h"
 #include "rest/crud.h"
-#include "rest/formats.h"
 #include "rest/response.h"
-#include "rest/schema.h"
 #include "store/entity.h"
+#include "webhook/selector.h"
+#include "webhook/webhook.h"
+#include "webhook/webhook_owner.h"
 
 enum { SELECTOR, WEBHOOK, EVENT, RESOURCE, PAYLOAD };
 
@@ -37,8 +38,29 @@ static const struct property properties[] = {
                   .meaning = SPAN_INIT("The event resource of an event that is not raised")},
     [PAYLOAD] = {.name = SPAN_INIT("Payload"),
                  .type = TYPE_ANY,
+                 .flags = PROPERTY_PAYLOAD,
                  .meaning = SPAN_INIT("Its payload: an entity, or an array of them")},
 };
+
+static const struct property condition_properties[] = {
+    READ_ONLY_PROPERTY("Condition", TYPE_STRING, 0, "As it stands in the selector"),
+    READ_ONLY_PROPERTY("Value", TYPE_ANY, 0, "What was found; of a `*` at most ten"),
+    READ_ONLY_PROPERTY("Holds", TYPE_BOOLEAN, 0, "Whether that meets it"),
+};
+static const struct shape condition_shape = {.properties = condition_properties,
+                                             .count = ARRAY_LEN(condition_properties)};
+static const struct property answered_properties[] = {
+    READ_ONLY_PROPERTY("Matches", TYPE_BOOLEAN, 0, "Whether the event is delivered for it"),
+    READ_ONLY_PROPERTY("Reason", TYPE_STRING, 0, "Why, or why not, in words"),
+    READ_ONLY_PROPERTY("Selector", TYPE_STRING, 0, "The selector, in normal form"),
+    {.name = SPAN_INIT("Conditions"),
+     .type = TYPE_ARRAY,
+     .flags = PROPERTY_READ_ONLY,
+     .members = &condition_shape,
+     .meaning = SPAN_INIT("Each of its conditions")},
+};
+static const struct shape answered = {.properties = answered_properties,
+                                      .count = ARRAY_LEN(answered_properties)};
 
 static const struct shape shape = {
     .properties = properties, .count = ARRAY_LEN(properties), .name = SPAN_INIT("Svc.Explain")};
@@ -188,11 +210,14 @@ static struct err *read_kept(struct question *q)
     if (q->event.resource == NULL)
         return ERR(ERR_UNKNOWN_RESOURCE, "EventId: '%.*s' is declared no more",
                    SPAN_FMT(event->resource));
-    if (event->is_binary)
-        return NULL;
-    TRY(payload_get(events_payloads(events), event, &payload));
-    q->event.payload = entity_parse(arena_copy(call->arena, blob_span(payload)), call->arena);
-    blob_unref(payload);
+    if (!event->is_binary) {
+        TRY(payload_get(events_payloads(events), event, &payload));
+        q->event.payload = entity_parse(arena_copy(call->arena, blob_span(payload)), call->arena);
+        blob_unref(payload);
+    }
+    if (event->ce.n > 0)
+        q->event.payload = entity_parse(
+            cloudevents_entities(event->ce, q->event.payload, call->arena), call->arena);
     return NULL;
 }
 
@@ -203,7 +228,7 @@ static struct err *read_given(struct question *q)
     struct resource *resource;
     struct span list;
 
-    TRY(event_post_find(call, text_of(q, RESOURCE), &resource));
+    TRY(event_resource_find(call, text_of(q, RESOURCE), &resource));
     TRY(check_readable(call, resource));
     if (resource->is_binary_event)
         return ERR(ERR_INVALID_ENTITY, "Resource: '%.*s' has a binary payload, without conditions",
@@ -233,7 +258,7 @@ static void answer(struct question *q)
             items[count++] = all[j].json;
     }
     response->status = 200;
-    response->content_type = format_media_type(call->out.format);
+    response->content_type = format_media_types[call->out.format];
     formats_add_list(&response->body, items, count, call->out.format, call->out.indent,
                      call->arena);
 }
@@ -273,7 +298,8 @@ static struct err *post(struct call *call)
     return NULL;
 }
 
-static const struct resource_ops ops = {.post = post};
+static const struct resource_ops ops = {
+    .post = post, .answered = &answered, .node_methods = METHOD_BIT(METHOD_POST)};
 
 const struct resource_definition res_explain = {
     .name = SPAN_INIT("Svc.Explain"),

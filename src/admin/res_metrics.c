@@ -3,6 +3,7 @@
  * of its form. */
 #include "admin/builtin.h"
 
+#include "access/clients.h"
 #include "admin/service.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -15,16 +16,20 @@
 #include "io/process.h"
 #include "io/tcp.h"
 #include "journal/journal.h"
+#include "protocol/schema.h"
 #include "query/shape.h"
-#include "rest/clients.h"
+#include "rest/cluster_view.h"
 #include "rest/evaluation.h"
+#include "rest/handover.h"
 #include "rest/metrics.h"
+#include "rest/passage.h"
 #include "rest/response.h"
-#include "rest/schema.h"
 #include "rest/stream.h"
 #include "store/collection.h"
 #include "store/store.h"
 #include "store/turn.h"
+
+#define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
 _Static_assert((int)METRIC_DELIVERY_STATE_COUNT == (int)DELIVERY_STATE_COUNT, "one each");
 _Static_assert((int)METRIC_OUTCOME_COUNT == DELIVERY_STATE_COUNT - DELIVERY_DELIVERED, "one each");
@@ -34,7 +39,7 @@ _Static_assert((int)TCP_CLOSE_REASON_COUNT <= (int)METRIC_CLOSE_REASON_COUNT, "r
 struct text {
     const struct service *service;
     const struct row *row;
-    const void *member; /* of struct metrics */
+    const void *member; /* of struct metrics, or of struct cluster_metrics */
     struct buf *out;
 };
 
@@ -103,12 +108,67 @@ static void collect(struct service *s)
     collect_journal(s, m);
     collect_entities(s, m);
     collect_ledger(s, m);
+    metrics_note_turn(m, turn_longest_ns(s->turn));
     m->scans = evaluations_count(s->rest.evaluations);
     m->streams = streams_count(s->rest.streams);
     m->client_addresses = clients_count(s->rest.clients);
     m->resident_bytes = process_resident_bytes();
     m->heap_bytes = mem_bytes();
     m->cpu_ns = process_cpu_ns();
+}
+
+/* ---- of a node of a cluster ---- */
+
+enum { TROUBLE_STUCK = REPLICA_OTHER_ETCD, TROUBLE_LATE, TROUBLE_HELD_BACK, TROUBLE_COUNT };
+
+_Static_assert((int)METRIC_CLUSTER_TROUBLE_COUNT == (int)TROUBLE_COUNT, "one each");
+_Static_assert((int)METRIC_CLUSTER_ROLE_COUNT == CLUSTER_JOINING + 1, "one each");
+
+static void collect_position(const struct cluster_view *view, struct cluster_metrics *m)
+{
+    const struct cluster_node *self = cluster_self(view);
+
+    m->role[self == NULL ? CLUSTER_JOINING : cluster_role_of(self)] = 1;
+    if (view->trouble != REPLICA_NO_TROUBLE)
+        m->trouble[view->trouble - 1] = 1;
+    m->trouble[TROUBLE_STUCK] = view->stuck.n > 0;
+    m->trouble[TROUBLE_LATE] = view->is_late;
+    m->trouble[TROUBLE_HELD_BACK] = view->held_back.n > 0;
+    m->epoch = view->epoch;
+    m->nodes = view->node_count;
+    m->lease_ns = view->lease_ns;
+    m->end = view->end;
+    m->applied = view->applied;
+    m->lag = view->end > view->applied ? view->end - view->applied : 0;
+    m->lag_ns = view->lag_ns;
+}
+
+static void collect_log(const struct replica_stats *stats, struct cluster_metrics *m)
+{
+    m->batches = stats->appended;
+    m->batch_bytes = stats->appended_bytes;
+    m->attempts = stats->attempts;
+    m->commit_time = stats->append_time;
+    m->read_batches = stats->read;
+    m->read_bytes = stats->read_bytes;
+    m->log_keys = stats->log_keys;
+    m->log_bytes = stats->log_bytes;
+}
+
+static void collect_cluster(const struct rest *rest, struct cluster_metrics *m)
+{
+    const struct cluster_view *view = rest->cluster;
+
+    if (view->refresh != NULL)
+        view->refresh(view->context);
+    *m = (struct cluster_metrics){.epoch = 0};
+    collect_position(view, m);
+    collect_log(&view->stats, m);
+    m->passed_on = passages_sent(rest->passages);
+    m->passing_on = passages_under_way(rest->passages);
+    m->passage_waiting = passages_in_line(rest->passages);
+    m->handover_bytes = handover_bytes(rest->handover);
+    m->handover_dropped = handover_dropped(rest->handover);
 }
 
 /* ---- forms ---- */
@@ -323,6 +383,31 @@ static void add_entities(const struct text *t)
         add_labelled(t, SPAN("_other"), others);
 }
 
+static void add_by_role(const struct text *t)
+{
+    add_by_names(t, cluster_role_names.values, METRIC_CLUSTER_ROLE_COUNT);
+}
+
+static void add_by_trouble(const struct text *t)
+{
+    static const struct span names[METRIC_CLUSTER_TROUBLE_COUNT] = {
+        [REPLICA_UNREACHABLE - 1] = SPAN_INIT("Unreachable"),
+        [REPLICA_DENIED - 1] = SPAN_INIT("Denied"),
+        [REPLICA_FULL - 1] = SPAN_INIT("Full"),
+        [REPLICA_NAME_TAKEN - 1] = SPAN_INIT("NameTaken"),
+        [REPLICA_OTHER_HISTORY - 1] = SPAN_INIT("OtherHistory"),
+        [REPLICA_LOG_LOST - 1] = SPAN_INIT("LogLost"),
+        [REPLICA_DAMAGED - 1] = SPAN_INIT("Damaged"),
+        [REPLICA_MISUSED - 1] = SPAN_INIT("Misused"),
+        [REPLICA_OTHER_ETCD - 1] = SPAN_INIT("OtherEtcd"),
+        [TROUBLE_STUCK] = SPAN_INIT("Stuck"),
+        [TROUBLE_LATE] = SPAN_INIT("Late"),
+        [TROUBLE_HELD_BACK] = SPAN_INIT("HeldBack"),
+    };
+
+    add_by_names(t, names, ARRAY_LEN(names));
+}
+
 static void add_build(const struct text *t)
 {
     add_labelled(t, SPAN(SVCD_VERSION), value_of(t));
@@ -330,24 +415,42 @@ static void add_build(const struct text *t)
 
 /* ---- the whole ---- */
 
-static void add_text(struct service *service, struct buf *b)
+/* `counts` is what the offsets are in. */
+static void add_rows(const struct service *service, const struct row *rows, size_t count,
+                     const void *counts, struct buf *b)
 {
-    static const struct row rows[] = {
-#define METRIC_AS_ROW(member, form, type, name, labels, help)                                      \
-    {SPAN_INIT(name), type,       SPAN_INIT(labels),                                               \
-     SPAN_INIT(help), add_##form, offsetof(struct metrics, member)},
-        METRICS(METRIC_AS_ROW)
-#undef METRIC_AS_ROW
-    };
-
-    collect(service);
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct row *row = &rows[i];
-        const void *member = (const char *)service->metrics + row->offset;
+        const void *member = (const char *)counts + row->offset;
 
         metric_add_head(b, row->name, row->type, row->help);
         row->add(&(struct text){service, row, member, b});
     }
+}
+
+#define AS_ROW(in, member, form, type, name, labels, help)                                         \
+    {SPAN_INIT(name), type, SPAN_INIT(labels), SPAN_INIT(help), add_##form, offsetof(in, member)},
+
+static void add_text(struct service *service, struct buf *b)
+{
+    static const struct row rows[] = {
+#define METRIC_AS_ROW(...) AS_ROW(struct metrics, __VA_ARGS__)
+        METRICS(METRIC_AS_ROW)
+#undef METRIC_AS_ROW
+    };
+    static const struct row cluster_rows[] = {
+#define METRIC_AS_ROW(...) AS_ROW(struct cluster_metrics, __VA_ARGS__)
+        CLUSTER_METRICS(METRIC_AS_ROW)
+#undef METRIC_AS_ROW
+    };
+    struct cluster_metrics of_node;
+
+    collect(service);
+    add_rows(service, rows, ARRAY_LEN(rows), service->metrics, b);
+    if (service->rest.cluster == NULL)
+        return;
+    collect_cluster(&service->rest, &of_node);
+    add_rows(service, cluster_rows, ARRAY_LEN(cluster_rows), &of_node, b);
 }
 
 static struct err *get(struct call *call)
@@ -355,7 +458,7 @@ static struct err *get(struct call *call)
     struct response *response = call->response;
 
     response->status = 200;
-    response->content_type = SPAN("text/plain; version=0.0.4; charset=utf-8");
+    response->content_type = SPAN(METRICS_TYPE);
     add_text(service_of(call), &response->body);
     return NULL;
 }
@@ -366,6 +469,7 @@ const struct resource_definition res_metrics = {
     .name = SPAN_INIT("Svc.Metrics"),
     .description = SPAN_INIT("Measurements, in the text format of Prometheus"),
     .kind = KIND_BINARY,
+    .content_type = SPAN_INIT(METRICS_TYPE),
     .methods = METHOD_BIT(METHOD_GET),
     .shape = &schema_dynamic,
     .ops = &ops,

@@ -1,20 +1,26 @@
 /* Svc.OpenApi: what the key may use, as an OpenAPI 3.1 document (docs/specification.md, section
  * 10). It is made for each answer from the registry and the tables of properties: there is nothing
  * that could be older than a declaration. A large one gives way to others, as a listing does. */
+#include "access/access.h"
 #include "admin/builtin.h"
 #include "base/budget.h"
 #include "base/digest.h"
-#include "base/json.h"
 #include "openapi.h"
+#include "protocol/negotiate.h"
+#include "protocol/schema.h"
 #include "query/shape.h"
-#include "rest/access.h"
-#include "rest/declaration.h"
-#include "rest/negotiate.h"
+#include "resource/declaration.h"
 #include "rest/response.h"
 #include "rest/rest.h"
-#include "rest/schema.h"
 #include "store/collection.h"
 #include "store/store.h"
+#include "webhook/selector.h"
+#include "json/json.h"
+
+bool openapi_is_raised(const struct resource *event)
+{
+    return !selector_is_notice(event->folded);
+}
 
 bool openapi_may_go_on(struct openapi *d)
 {
@@ -39,6 +45,20 @@ static unsigned methods_of(const struct resource *resource, const struct access_
     return resource->ops->post_asks ? methods & METHOD_BIT(METHOD_POST) : methods;
 }
 
+/* Who may not GET the resource is not shown what was changed, but for what is shown only once. */
+static unsigned shown_by(const struct resource *resource, const struct access_key *key,
+                         unsigned methods)
+{
+    unsigned of_changes =
+        METHOD_BIT(METHOD_POST) | METHOD_BIT(METHOD_PATCH) | METHOD_BIT(METHOD_PUT);
+
+    if ((resource->methods & METHOD_BIT(METHOD_GET)) == 0 && resource->ops->answered != NULL)
+        return methods;
+    if (!access_allows(key, resource->name, METHOD_GET))
+        of_changes = resource->ops->answer != NULL ? METHOD_BIT(METHOD_POST) : 0;
+    return methods & (METHOD_BIT(METHOD_GET) | of_changes);
+}
+
 bool openapi_next(struct openapi *d, size_t *place, struct openapi_resource *out_resource)
 {
     const struct resources *resources = d->call->rest->resources;
@@ -48,11 +68,15 @@ bool openapi_next(struct openapi *d, size_t *place, struct openapi_resource *out
         bool asks_only = resource->ops != NULL && resource->ops->post != NULL &&
                          (resource->methods & METHOD_BIT(METHOD_GET)) == 0;
 
+        unsigned methods;
+
         if (!resource_is_visible(resource, d->call->key))
             continue;
+        methods = methods_of(resource, d->call->key);
         *out_resource = (struct openapi_resource){
             .resource = resource,
-            .methods = methods_of(resource, d->call->key),
+            .methods = methods,
+            .shown = shown_by(resource, d->call->key, methods),
             .is_stored = !resource->ops->post_asks && !asks_only && has_id(resource),
             .asks = resource->ops->post_asks || asks_only,
         };
@@ -73,9 +97,13 @@ static void look_at(struct openapi *d, const struct openapi_resource *r)
     d->raises_events = d->raises_events || (posts && span_eq(resource->name, SPAN("Svc.Event")));
     if (resource->kind != KIND_EVENT)
         return;
-    d->has_events = true;
-    d->has_binary_events = d->has_binary_events || resource->is_binary_event;
-    d->has_entity_events = d->has_entity_events || !resource->is_binary_event;
+    d->has_webhooks = true;
+    d->has_events = d->has_events || openapi_is_raised(resource);
+    d->binary_event_count += resource->is_binary_event;
+    if (!resource->is_binary_event &&
+        (d->first_event == NULL ||
+         (openapi_is_raised(resource) && !openapi_is_raised(d->first_event))))
+        d->first_event = resource;
 }
 
 /* What parts of `components` are referred to. */
@@ -87,13 +115,22 @@ static void look(struct openapi *d)
         look_at(d, &r);
 }
 
+/* What a newcomer has to know before the rest. */
+#define ABOUT                                                                                      \
+    "\"A resource of entities is asked by `GET`, with conditions as `where`, and is answered by "  \
+    "an "                                                                                          \
+    "array, also of one; `POST` inserts, `PATCH` changes, `DELETE` deletes what the conditions "   \
+    "find. An event is raised by `POST` to `Svc.Event`. A webhook, an entity of "                  \
+    "`Svc.Admin.Webhook`, selects events and has each sent to its `Destination`; what is sent is " \
+    "under `webhooks`. What is refused changes nothing, and is answered by a `Problem`. The "      \
+    "document is of what the key that asked for it may use.\""
+
 static void add_head(struct openapi *d)
 {
     struct buf *b = d->out;
 
     buf_add_str(b, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"Svc\",\"version\":\"" SVCD_VERSION
-                   "\",\"description\":\"Resources, events and webhooks, as far as this key may "
-                   "use them.\"},\"servers\":[{\"url\":");
+                   "\",\"description\":" ABOUT "},\"servers\":[{\"url\":");
     json_add_string(b, d->call->rest->base_path);
     buf_add_str(b, "}],\"security\":[{\"apikey\":[]},{\"bearer\":[]},{\"basic\":[]}");
     buf_add_str(b, d->call->rest->access->required ? "]" : ",{}]");
@@ -132,6 +169,8 @@ static void add_components(struct openapi *d)
     buf_add_str(b, ",\"parameters\":{");
     openapi_add_parameters(d);
     openapi_add_webhook_parameters(d);
+    buf_add_str(b, "},\"examples\":{");
+    openapi_add_answer_examples(d);
     buf_add_str(b, "},\"headers\":{");
     openapi_add_headers(d);
     buf_add_char(b, '}');
@@ -139,20 +178,13 @@ static void add_components(struct openapi *d)
     buf_add_char(b, '}');
 }
 
-/* A hash of the text, piece by piece: what is hashed at once is nothing that others wait for. */
 static struct span tag_of(struct span text, struct arena *a)
 {
-    enum { PIECE = 65536, TAG_BYTES = 8 };
+    enum { TAG_BYTES = 8 };
     uint8_t digest[DIGEST_BYTES];
-    struct buf digests;
     struct buf tag;
 
-    buf_init_arena(&digests, a);
-    for (size_t at = 0; at < text.n && budget_ask(4 * (size_t)PIECE); at += PIECE) {
-        digest_sha256(span_sub(text, at, MIN(at + PIECE, text.n)), digest);
-        buf_add(&digests, span_of((const char *)digest, sizeof(digest)));
-    }
-    digest_sha256(buf_span(&digests), digest);
+    digest_long(text, digest);
     buf_init_arena(&tag, a);
     for (size_t i = 0; i < TAG_BYTES; i++)
         buf_printf(&tag, "%s%02x", i == 0 ? "\"" : "", (unsigned)digest[i]);
@@ -182,6 +214,7 @@ static struct err *get(struct call *call)
 
     call_shows(call, collection_version(store_collection(call->rest->store, declaration_resource)));
     look(&d);
+    openapi_look_at_names(&d);
     add_head(&d);
     add_tags(&d);
     openapi_add_paths(&d);
@@ -201,6 +234,7 @@ const struct resource_definition res_openapi = {
     .name = SPAN_INIT("Svc.OpenApi"),
     .description = SPAN_INIT("What the key may use, as an OpenAPI 3.1 document"),
     .kind = KIND_BINARY,
+    .content_type = SPAN_INIT("application/json"),
     .methods = METHOD_BIT(METHOD_GET),
     .shape = &schema_dynamic,
     .ops = &ops,

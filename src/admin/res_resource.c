@@ -1,10 +1,10 @@
 /* Svc.Admin.Resource: what is declared, changed at run time (docs/specification.md, section 7). The
  * requests of one call are checked together, before anything takes effect; see declaration.h. */
 #include "admin/builtin.h"
+#include "protocol/schema.h"
 #include "query/query.h"
-#include "rest/declaration.h"
+#include "resource/declaration.h"
 #include "rest/rest.h"
-#include "rest/schema.h"
 #include "rest/tenant.h"
 #include "store/change.h"
 #include "store/collection.h"
@@ -97,12 +97,13 @@ static struct err *apply(struct call *call)
         if (d->verb == METHOD_DELETE)
             TRY(empty(call, d));
     TRY(call_apply(call));
-    TRY(declarations_changed(call->rest, call->arena, &serial));
+    TRY(declarations_changed(call->rest->resources, call->arena, &serial));
     call_shows(call, serial);
     return NULL;
 }
 
-static const struct resource_ops ops = {.check = check, .stored = stored, .apply = apply};
+static const struct resource_ops ops = {
+    .check = check, .stored = stored, .apply = apply, .changes_at_once = true};
 
 const struct resource_definition res_resource = {
     .name = SPAN_INIT("Svc.Admin.Resource"),

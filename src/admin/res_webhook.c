@@ -4,20 +4,28 @@
  */
 #include "admin/builtin.h"
 #include "admin/service.h"
-#include "hooks/webhook.h"
+#include "hooks/lane.h"
+#include "query/query.h"
+#include "resource/resource.h"
+#include "rest/call.h"
+#include "store/collection.h"
 #include "store/entity.h"
+#include "webhook/webhook.h"
 
 /* Status, the only one. */
 static void add_hidden(const struct call *call, const struct entity *entity,
                        const struct property *property, struct buf *b)
 {
     (void)property;
-    webhook_add_status(&service_of(call)->hooks, entity->attached, b);
+    lane_add_status(&service_of(call)->hooks, entity->attached, b);
 }
 
 static struct err *check(struct call *call, struct draft *draft, const struct entity *old)
 {
-    TRY(webhook_check(service_of(call)->hooks.egress, call, draft, old));
+    const struct hooks *hooks = &service_of(call)->hooks;
+
+    TRY(webhook_check(hooks->egress, &hooks->lanes, call, draft, old));
+    TRY(webhook_check_cloud(hooks->cloudevents_source, hooks->cloudevents_origin, call, draft));
     webhook_note_account(call, draft, old);
     return NULL;
 }
@@ -35,7 +43,18 @@ static bool holds_secrets(const struct entity *entity)
     return w == NULL || w->holds_secrets; /* a copy, as of an earlier moment, has no webhook */
 }
 
+/* What pages for people ask first. */
+static bool count(struct call *call, size_t *out_count)
+{
+    if (!lanes_count_states(&service_of(call)->hooks, call->resource->collection,
+                            &call->query->conditions, call->arena, out_count))
+        return false;
+    call_shows(call, collection_version(call->resource->collection));
+    return true;
+}
+
 static const struct resource_ops ops = {
+    .count = count,
     .check = check,
     .apply = apply,
     .answer = webhook_add_answer,

@@ -1,18 +1,20 @@
 /* Svc.Admin.WebhookLog: one entry an attempt, written by webhook_log (docs/specification.md,
  * section 8). Bodies are shown to who may GET the event's resource, which its delivery knows: both
  * are kept as long. Where the delivery was deleted, only to who may GET everything. */
+#include "access/access.h"
 #include "admin/builtin.h"
 #include "admin/service.h"
-#include "base/json.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/forgotten.h"
-#include "hooks/webhook_log.h"
-#include "rest/access.h"
+#include "hooks/webhook_sent.h"
+#include "query/shape.h"
 #include "rest/crud.h"
 #include "rest/stream.h"
 #include "store/collection.h"
 #include "store/entity.h"
+#include "webhook/webhook_log.h"
+#include "json/json.h"
 
 static bool may_read_bodies(const struct service *s, const struct access_key *key,
                             struct json_value entry, struct arena *a)
@@ -27,7 +29,34 @@ static bool may_read_bodies(const struct service *s, const struct access_key *ke
 
 static bool is_body(struct span name)
 {
-    return span_eq(name, SPAN("ResponseBody")) || span_eq(name, SPAN("RequestBody"));
+    return span_eq(name, SPAN("ResponseBody"));
+}
+
+static bool may_read_body(const struct call *call, const struct entity *e)
+{
+    struct arena a;
+    bool may;
+
+    if (access_reads_all(call->key))
+        return true;
+    arena_init(&a);
+    may = may_read_bodies(service_of(call), call->key, entity_parse(entity_json(e), &a), &a);
+    arena_done(&a);
+    return may;
+}
+
+/* RequestHeaders and RequestBody. */
+static void add_hidden(const struct call *call, const struct entity *e, const struct property *p,
+                       struct buf *b)
+{
+    struct hooks *hooks = &service_of(call)->hooks;
+
+    if (span_eq(p->name, SPAN("RequestHeaders")))
+        webhook_sent_add_headers(hooks, e, b);
+    else if (may_read_body(call, e))
+        webhook_sent_add_body(hooks, e, b);
+    else
+        buf_add_str(b, "null");
 }
 
 static void limit(void *context, const struct access_key *key, struct buf *b, struct span json,
@@ -112,7 +141,13 @@ static const struct stream_source stream = {
     .add_json = stream_add_json,
 };
 
-static const struct resource_ops ops = {.apply = apply, .limit = limit, .stream = &stream};
+static const struct resource_ops ops = {
+    .apply = apply,
+    .limit = limit,
+    .stream = &stream,
+    .stored_shape = &webhook_log_stored_shape,
+    .hidden = add_hidden,
+};
 
 const struct resource_definition res_webhook_log = {
     .name = SPAN_INIT("Svc.Admin.WebhookLog"),

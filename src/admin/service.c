@@ -9,8 +9,9 @@
 #include "hooks/delivery.h"
 #include "journal/journal.h"
 #include "query/shape.h"
+#include "resource/declaration.h"
 #include "rest/api_key.h"
-#include "rest/declaration.h"
+#include "rest/cluster_view.h"
 #include "rest/metrics.h"
 #include "rest/stream.h"
 #include "store/collection.h"
@@ -42,7 +43,7 @@ static struct err *add_builtins(struct service *s)
 
     for (size_t i = 0; i < ARRAY_LEN(definitions); i++)
         TRY(index_builtin(definitions[i],
-                          resources_add_builtin(s->rest.resources, s->store, definitions[i], s)));
+                          resources_add_builtin(s->rest.resources, definitions[i], s)));
     return NULL;
 }
 
@@ -62,7 +63,8 @@ static bool is_ready(const void *context)
 {
     const struct service *s = context;
 
-    return !s->is_draining && s->failed == NULL;
+    return !s->is_draining && s->failed == NULL &&
+           (s->rest.cluster == NULL || s->rest.cluster->is_ready);
 }
 
 static void make_rest(struct service *s, struct loop *loop, struct service_options *options)
@@ -76,6 +78,7 @@ static void make_rest(struct service *s, struct loop *loop, struct service_optio
                             .base_path = span_str(options->base_path),
                             .cors_origins = options->cors_origins,
                             .hosts = options->hosts,
+                            .cloudevents_origins = options->cloudevents_origins,
                             .mask = {options->secret_headers},
                         });
     rest_set_access(&s->rest, &options->access);
@@ -98,6 +101,8 @@ static struct err *make_hooks(struct service *s, const struct service_options *o
                               .in_flight_most = options->delivery_in_flight,
                               .connections_per_host = options->connections_per_host,
                               .body_bytes_most = options->body_bytes_in_flight,
+                              .prompt_ms = options->prompt_ms,
+                              .cloudevents_source = span_str(options->cloudevents_source),
                           });
     return NULL;
 }
@@ -122,7 +127,7 @@ struct err *service_new(struct loop *loop, struct service_options *options,
     TRY_GOTO(e, make_hooks(s, options), failed);
     TRY_GOTO(e, add_builtins(s), failed);
     hooks_observe(&s->hooks);
-    declarations_observe(&s->rest);
+    declarations_observe(s->rest.resources);
     *out_service = s;
     return NULL;
 
@@ -138,10 +143,21 @@ static void on_commit_time(void *context, uint64_t ns)
     histogram_add(&s->metrics->journal_sync, ns);
 }
 
-struct err *service_open(struct service *s, const struct turn_options *options)
+void service_join_cluster(struct service *s)
+{
+    resources_add_builtin(s->rest.resources, &res_node, s);
+}
+
+struct err *service_replay(struct service *s, const struct turn_options *options)
 {
     TRY(turn_open(s->turn, options));
     journal_on_timing(turn_journal(s->turn), on_commit_time, s);
+    return NULL;
+}
+
+struct err *service_open(struct service *s, const struct turn_options *options)
+{
+    TRY(service_replay(s, options));
     return api_keys_list_configured(s->rest.api_keys);
 }
 
@@ -162,6 +178,7 @@ void service_free(struct service *s)
 {
     if (s == NULL)
         return;
+    turn_settle(s->turn);
     hooks_stop(&s->hooks);
     fetcher_free(s->fetcher);
     resolver_free(s->resolver);

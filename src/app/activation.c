@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { FIRST_FD = 3 }; /* SD_LISTEN_FDS_START */
-
 static struct span variable(const char *name)
 {
     const char *value = getenv(name);
@@ -12,15 +10,36 @@ static struct span variable(const char *name)
     return value == NULL ? (struct span){NULL, 0} : span_str(value);
 }
 
+const char *activation_name(enum tcp_passed_kind kind)
+{
+    static const char *const names[] = {
+        [TCP_PASSED_BY_OTHERS] = "svcd.passed",
+        [TCP_PASSED_OWN] = "svcd.own",
+        [TCP_PASSED_OWN_ANY_PORT] = "svcd.own-any-port",
+    };
+
+    return names[kind];
+}
+
+static enum tcp_passed_kind kind_of(struct span name)
+{
+    enum tcp_passed_kind kind = TCP_PASSED_BY_OTHERS;
+
+    for (unsigned i = 0; i < TCP_PASSED_KINDS; i++)
+        if (span_eq(name, span_str(activation_name(i))))
+            kind = i;
+    return kind;
+}
+
 static struct err *take(struct tcp_passed *out_passed, uint64_t count, struct span names)
 {
     for (uint64_t i = 0; i < count; i++) {
         struct span name = names.p == NULL ? SPAN("unknown") : span_split(&names, ':');
-        struct err *e = tcp_passed_add(out_passed, FIRST_FD + (int)i);
+        struct err *e = tcp_passed_add(out_passed, ACTIVATION_FIRST_FD + (int)i, kind_of(name));
 
         if (e != NULL)
             return err_prefix(e, "LISTEN_FDS: '%.*s', descriptor %d: ", SPAN_FMT(name),
-                              FIRST_FD + (int)i);
+                              ACTIVATION_FIRST_FD + (int)i);
     }
     return NULL;
 }

@@ -3,12 +3,15 @@
  * read from an empty object: what is left out has the table's default. */
 #include "app/config.h"
 
-#include "base/decimal.h"
+#include "access/access.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "io/disk.h"
+#include "io/process.h"
+#include "protocol/cloudevents.h"
+#include "protocol/schema.h"
 #include "query/shape.h"
-#include "rest/access.h"
-#include "rest/schema.h"
+#include "json/decimal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +19,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { OWN_DESCRIPTORS = 64 }; /* of the journal, listeners, the loop, name resolution */
 
 /* One member of an object in the file. */
 struct option {
@@ -155,8 +160,7 @@ static bool is_host_with_port(struct span text)
            is_port_or_none(span_sub(text, end, text.n));
 }
 
-/* What a browser writes into `Origin` (RFC 6454, section 6.2): no path, not even a slash. */
-static bool is_origin(struct span text)
+bool config_is_origin(struct span text)
 {
     size_t colon = span_find_char(text, ':', 0);
     char first = '0';
@@ -175,7 +179,7 @@ static struct err *read_origins(struct config *c, const struct option *o, struct
     for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at), place++) {
         struct span text = json_string(at, &c->arena);
 
-        if (!span_eq(text, SPAN("*")) && !is_origin(text))
+        if (!span_eq(text, SPAN("*")) && !config_is_origin(text))
             return ERR(ERR_INVALID_ENTITY,
                        "%.*s[%zu]: '%.*s' is no origin: a scheme and a host, as in "
                        "https://app.example, with the port if it has one, and no path; or *",
@@ -205,6 +209,33 @@ static struct err *read_hosts(struct config *c, const struct option *o, struct j
     if (*hosts == NULL)
         *hosts = none;
     return NULL;
+}
+
+static struct err *read_source(struct config *c, const struct option *o, struct json_value v)
+{
+    if (json_type(v) != JSON_NULL && !cloudevents_is_source(json_string(v, &c->arena)))
+        return ERR(ERR_INVALID_ENTITY,
+                   "%.*s: '%.*s' is no URI, nor a reference to one (RFC 3986), as in "
+                   "https://events.example.com/shop",
+                   SPAN_FMT(o->property.name), SPAN_FMT(json_string(v, &c->arena)));
+    return read_text(c, o, v);
+}
+
+/* Of systems that send. */
+static struct err *read_names(struct config *c, const struct option *o, struct json_value v)
+{
+    size_t place = 0;
+
+    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at), place++) {
+        struct span text = json_string(at, &c->arena);
+
+        if (!span_eq(text, SPAN("*")) && !has_only_name_chars(text))
+            return ERR(ERR_INVALID_ENTITY,
+                       "%.*s[%zu]: '%.*s' is no name of a sender, as in events.example.com, "
+                       "without scheme and port; nor *",
+                       SPAN_FMT(o->property.name), place, SPAN_FMT(text));
+    }
+    return read_texts(c, o, v);
 }
 
 static struct err *read_header_names(struct config *c, const struct option *o, struct json_value v)
@@ -246,6 +277,17 @@ static struct err *read_ranges(struct config *c, const struct option *o, struct 
             return err_prefix(e, "%.*s[%zu]: ", SPAN_FMT(o->property.name), ranges->count);
     }
     return NULL;
+}
+
+static struct err *read_cluster(struct config *c, const struct option *o, struct json_value v)
+{
+    struct err *e;
+
+    if (json_type(v) == JSON_NULL)
+        return NULL;
+    c->cluster = ARENA_NEW(&c->arena, struct cluster_config);
+    e = cluster_config_read(v, &c->arena, c->cluster);
+    return e == NULL ? NULL : err_prefix(e, "%.*s.", SPAN_FMT(o->property.name));
 }
 
 enum { LISTENER_ADDRESS, LISTENER_PROXIED };
@@ -361,6 +403,7 @@ static const struct option delivery_options[] = {
     INTEGER("ConnectSeconds", connect_seconds, "5", 1, 300),
     INTEGER("MaxInFlight", max_in_flight, "1024", 1, 100000),
     INTEGER("BodyBytesInFlight", body_bytes_in_flight, "67108864", 65536, 1e15),
+    INTEGER("PromptMs", prompt_ms, "1000", 1, 3600000),
     INTEGER("MaxConnectionsPerHost", max_connections_per_host, "32", 1, 10000),
     SECTION("Egress", egress_options),
     TEXT("Proxy", proxy, "null"),
@@ -384,28 +427,19 @@ static const struct option top_options[] = {
     OPTION("RequireApiKey", TYPE_BOOLEAN, require_api_key, read_boolean, "false"),
     ARRAY("ApiKeys", api_keys, read_document, TYPE_OBJECT, "[]"),
     ARRAY("AllowedCorsOrigins", cors_origins, read_origins, TYPE_STRING, "[]"),
+    OPTION("CloudEventsSource", TYPE_STRING, cloudevents_source, read_source, "null"),
+    ARRAY("AllowedCloudEventsOrigins", cloudevents_origins, read_names, TYPE_STRING, "[]"),
     ARRAY("Hosts", hosts, read_hosts, TYPE_STRING, "[]"),
     ARRAY("TrustedProxies", trusted_proxies, read_ranges, TYPE_STRING, "[\"127.0.0.0/8\",\"::1\"]"),
     ARRAY("Resources", resources, read_document, TYPE_OBJECT, "[]"),
     SECTION("Limits", limit_options),
     SECTION("Retention", retention_options),
     SECTION("Delivery", delivery_options),
+    OPTION("Cluster", TYPE_OBJECT, cluster, read_cluster, "null"),
     SECTION("Log", log_options),
 };
 
 /* ---- the file ---- */
-
-/* Until the end, or the cap. False: errno says why. */
-static bool read_all(int fd, struct buf *b)
-{
-    ssize_t n = 1;
-
-    for (char *room; n > 0 && (room = buf_reserve(b, 65536)) != NULL;) {
-        n = read(fd, room, 65536);
-        buf_commit(b, n > 0 ? (size_t)n : 0);
-    }
-    return n >= 0;
-}
 
 /* Whoever may write it decides who may do what, and where what is sent goes. */
 static struct err *check_owner(const struct stat *status)
@@ -437,7 +471,7 @@ static struct err *check_file(int fd, bool is_again, mode_t *out_mode)
 static struct err *read_open_file(int fd, bool is_again, struct buf *b, mode_t *out_mode)
 {
     TRY(check_file(fd, is_again, out_mode));
-    if (!read_all(fd, b))
+    if (!buf_read_all(b, fd))
         return ERR(ERR_UNKNOWN, "%s", strerror(errno));
     if (buf_over(b))
         return ERR(ERR_UNKNOWN, "larger than %zu bytes", CONFIG_MAX_BYTES);
@@ -546,6 +580,14 @@ struct err *config_add_listener(struct config *c, const struct tcp_address *addr
     return NULL;
 }
 
+static struct err *check_segments(const struct config *c)
+{
+    if (c->segment_bytes % DISK_BLOCK_BYTES == 0)
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY, "SegmentBytes: is %lld, it must be a multiple of %u",
+               (long long)c->segment_bytes, DISK_BLOCK_BYTES);
+}
+
 struct err *config_read(struct config *c, const struct config_arguments *arguments)
 {
     struct err *e;
@@ -556,6 +598,10 @@ struct err *config_read(struct config *c, const struct config_arguments *argumen
         TRY(apply_arguments(c, arguments));
     for (size_t i = 0; i < c->listener_count && e == NULL; i++)
         e = check_listener(c, &c->listeners[i]);
+    if (e == NULL)
+        e = check_segments(c);
+    if (e == NULL && c->cluster != NULL)
+        e = cluster_config_check_fsync(c->fsync);
     return e == NULL || c->file == NULL ? e : err_prefix(e, "%s: ", c->file);
 }
 
@@ -583,4 +629,31 @@ struct err *config_access(struct config *c, struct access *out_access)
         }
     }
     return NULL;
+}
+
+struct err *config_check_again(const struct config_arguments *arguments)
+{
+    struct config_arguments again = *arguments;
+    struct config c;
+    struct err *e;
+
+    again.is_again = true;
+    e = config_read(&c, &again);
+    config_done(&c);
+    return e;
+}
+
+/* Clients may not take the descriptors that the journal and deliveries need. */
+void config_fit_connections(struct config *c)
+{
+    uint64_t all = process_descriptors_most();
+    int64_t room = (int64_t)(all - MIN(all / 2, (uint64_t)c->max_in_flight + OWN_DESCRIPTORS));
+
+    if (c->limits.connections <= room)
+        return;
+    log_warn("server",
+             "Limits.Connections: %lld are too many for the %llu files that the process may have "
+             "open: there will be %lld",
+             (long long)c->limits.connections, (unsigned long long)all, (long long)room);
+    c->limits.connections = room;
 }

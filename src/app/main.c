@@ -156,6 +156,7 @@ int main(int argc, char **argv)
 {
     struct arguments arguments = {.check = false};
     struct config config;
+    struct anew anew;
     struct err *e;
     int status;
 
@@ -171,7 +172,8 @@ int main(int argc, char **argv)
         return bad_config(e);
     }
     log_configure(config.log_level, config.log_format);
-    status = server_run(&config, &arguments.config, arguments.check);
+    anew_init(&anew, argv);
+    status = server_run(&config, &arguments.config, &anew, arguments.check);
     config_done(&config);
     return status;
 }

@@ -1,6 +1,7 @@
-/* One block holds the count and the bytes, so that sharing costs no allocation and reading no
- * second step through memory. The count is not atomic: there is one thread. A count that would wrap
- * or sink below zero is our bug and aborts. */
+/* One block holds the count and the bytes, so that sharing costs no allocation. Only what was a
+ * buffer stays where it is: to copy very many bytes would take longer than a turn may. The count is
+ * not atomic: there is one thread. A count that would wrap or sink below zero is our bug and
+ * aborts. */
 #include "base/blob.h"
 
 #include "base/mem.h"
@@ -13,8 +14,7 @@ struct blob *blob_alloc(size_t n)
 {
     struct blob *b = mem_alloc(sizeof(*b) + n);
 
-    b->refs = 1;
-    b->n = n;
+    *b = (struct blob){.refs = 1, .n = n, .p = (char *)(b + 1)};
     return b;
 }
 
@@ -25,6 +25,16 @@ struct blob *blob_new(struct span s)
     if (s.n > 0)
         memcpy(b->p, s.p, s.n);
     return b;
+}
+
+struct blob *blob_take(struct buf *b)
+{
+    struct blob *taken = NEW(struct blob);
+
+    MUST(b->arena == NULL && b->n > 0);
+    *taken = (struct blob){.refs = 1, .n = b->n, .p = mem_resize(b->p, b->n)};
+    *b = (struct buf){.max = b->max};
+    return taken;
 }
 
 struct blob *blob_ref(struct blob *b)
@@ -39,8 +49,11 @@ void blob_unref(struct blob *b)
     if (b == NULL)
         return;
     MUST(b->refs > 0);
-    if (--b->refs == 0)
-        mem_free(b);
+    if (--b->refs > 0)
+        return;
+    if (b->p != (char *)(b + 1))
+        mem_free(b->p);
+    mem_free(b);
 }
 
 struct span blob_span(const struct blob *b)

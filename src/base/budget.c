@@ -15,15 +15,17 @@
 #include <errno.h>
 #include <sys/time.h>
 
-enum { LEAST_ALARM_NS = 200000 };
+enum { LEAST_ALARM_NS = 200000, RETRY_AFTER_S = 5 };
 
 struct budget_now budget_now = {.left = INT64_MAX};
 
-static bool is_handled, is_armed;
+static bool is_handled;
+static volatile sig_atomic_t is_armed;
 
 void budget_init(struct budget *b, uint64_t most_ns)
 {
-    *b = (struct budget){.most_ns = most_ns};
+    *b = (struct budget){
+        .most_ns = most_ns, .first_ns = BUDGET_FIRST_NS, .slice_ns = BUDGET_SLICE_NS};
 }
 
 static uint64_t spent_ns(struct budget *b)
@@ -107,9 +109,9 @@ bool budget_look(void)
     spent = spent_ns(b);
     if (has_spent_all(b, spent))
         return is_good(b);
-    if (yields(b) && spent >= BUDGET_SLICE_NS)
+    if (yields(b) && spent >= b->slice_ns)
         give_way(b);
-    else if (b->may_begin_anew && b->holds == 0 && spent >= BUDGET_FIRST_NS)
+    else if (b->may_begin_anew && b->holds == 0 && spent >= b->first_ns)
         b->state = BUDGET_NEEDS_FIBER;
     return is_good(b);
 }
@@ -123,6 +125,14 @@ bool budget_may_begin(size_t units)
     if (b->state == BUDGET_GOOD && b->may_begin_anew && b->holds == 0 && units >= BUDGET_FIRST_NS)
         b->state = BUDGET_NEEDS_FIBER;
     return is_good(b);
+}
+
+void budget_yield(void)
+{
+    struct budget *b = budget_now.current;
+
+    MUST(b != NULL && b->is_on_fiber);
+    give_way(b);
 }
 
 bool budget_give_way(void)
@@ -155,6 +165,14 @@ unsigned budget_turns(void)
     return budget_now.current == NULL ? 0 : budget_now.current->turns;
 }
 
+static struct err *no_room(void)
+{
+    struct err *e = ERR(ERR_OVERLOADED, "the limit MemoryBytes is reached by what is being made");
+
+    err_set_retry_after(e, RETRY_AFTER_S);
+    return e;
+}
+
 struct err *budget_check(void)
 {
     const struct budget *b = budget_now.current;
@@ -165,6 +183,8 @@ struct err *budget_check(void)
         return ERR(ERR_REQUEST_TOO_COSTLY,
                    "the request takes more than the limit RequestCpuMs (%llu ms of processor time)",
                    (unsigned long long)(b->most_ns / 1000000));
+    if (b->state == BUDGET_NO_ROOM)
+        return no_room();
     return ERR(ERR_GIVES_WAY, "the request gives way to others");
 }
 
@@ -175,9 +195,9 @@ static uint64_t alarm_ns(struct budget *b)
     uint64_t spent = spent_ns(b), most = UINT64_MAX;
 
     if (yields(b))
-        most = BUDGET_SLICE_NS;
+        most = b->slice_ns;
     else if (b->may_begin_anew && b->holds == 0)
-        most = BUDGET_FIRST_NS;
+        most = b->first_ns;
     else if (b->most_ns > 0)
         most = b->most_ns - MIN(b->most_ns, b->used_ns);
     return most == UINT64_MAX ? 0 : MAX(most - MIN(most, spent), (uint64_t)LEAST_ALARM_NS);
@@ -195,8 +215,18 @@ static bool goes_on(struct budget *b)
     return is_good(b);
 }
 
+static void interrupt(struct budget *b)
+{
+    b->is_interruptible = 0;
+    if (!goes_on(b))
+        siglongjmp(*b->left, 1);
+    set_alarm(alarm_ns(b));
+    b->is_interruptible = 1;
+}
+
 /* The signal is not blocked meanwhile, neither here nor where it yields to: a jump out of here need
- * not restore the mask. */
+ * not restore the mask. One that comes before such a piece can be interrupted comes again: between
+ * setting the alarm and saying so, others may have had the processor for as long as it takes. */
 static void on_alarm(int number)
 {
     struct budget *b = budget_now.current;
@@ -204,14 +234,13 @@ static void on_alarm(int number)
 
     (void)number;
     is_armed = false;
-    if (b == NULL || !b->is_interruptible)
+    if (b == NULL || b->left == NULL)
         return;
-    b->is_interruptible = 0;
-    if (!goes_on(b))
-        siglongjmp(*b->left, 1);
-    set_alarm(alarm_ns(b));
+    if (b->is_interruptible)
+        interrupt(b);
+    else
+        set_alarm(LEAST_ALARM_NS);
     errno = saved_errno;
-    b->is_interruptible = 1;
 }
 
 static void handle_alarm(void)

@@ -10,8 +10,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { LEAST_SIZE = 63 };
+enum { LEAST_SIZE = 63, READ_BYTES = 65536 };
 
 void buf_init(struct buf *b, size_t max)
 {
@@ -105,6 +106,24 @@ void buf_add_long(struct buf *b, struct span s)
 void buf_add_str(struct buf *b, const char *text)
 {
     buf_add(b, span_str(text));
+}
+
+bool buf_read_all(struct buf *b, int fd)
+{
+    char more = 0;
+    ssize_t n;
+
+    while (b->n < b->max) {
+        size_t left = MIN(b->max - b->n, READ_BYTES);
+
+        n = read(fd, buf_reserve(b, left), left);
+        if (n <= 0)
+            return n == 0;
+        buf_commit(b, (size_t)n);
+    }
+    n = read(fd, &more, 1);
+    b->over = n > 0;
+    return n >= 0;
 }
 
 void buf_add_utf8(struct buf *b, struct span s)

@@ -2,6 +2,8 @@
  * day is its last and the months before it have a regular pattern. */
 #include "base/datetime.h"
 
+#include <string.h>
+
 #include "base/must.h"
 
 #define NANOS_PER_SECOND INT64_C(1000000000)
@@ -204,22 +206,37 @@ static void put_digits(char *to, unsigned value, size_t digits)
         to[digits] = (char)('0' + value % 10);
 }
 
-/* Every log entry has one: printf would cost more than the rest of the entry. */
-void datetime_add(struct buf *b, int64_t unix_ns)
+/* Most are of the second of the one before. */
+static struct {
+    int64_t seconds;
+    char text[sizeof("0000-00-00T00:00:00.0000000Z")];
+} written = {.seconds = INT64_MIN};
+
+static void put_second(struct instant at)
 {
-    char text[] = "0000-00-00T00:00:00.0000000Z";
-    struct instant at = datetime_from_unix_ns(unix_ns);
+    char *text = written.text;
     struct datetime_parts parts;
 
     datetime_parts(at, &parts);
+    memcpy(text, "0000-00-00T00:00:00.0000000Z", sizeof(written.text));
     put_digits(text, (unsigned)parts.year, 4);
     put_digits(text + 5, (unsigned)parts.month, 2);
     put_digits(text + 8, (unsigned)parts.day, 2);
     put_digits(text + 11, (unsigned)parts.hour, 2);
     put_digits(text + 14, (unsigned)parts.minute, 2);
     put_digits(text + 17, (unsigned)parts.second, 2);
-    put_digits(text + 20, at.nanos / 100, 7);
-    buf_add(b, span_of(text, sizeof(text) - 1));
+    written.seconds = at.seconds;
+}
+
+/* Every log entry has some: printf would cost more than the rest of the entry. */
+void datetime_add(struct buf *b, int64_t unix_ns)
+{
+    struct instant at = datetime_from_unix_ns(unix_ns);
+
+    if (at.seconds != written.seconds)
+        put_second(at);
+    put_digits(written.text + 20, at.nanos / 100, 7);
+    buf_add(b, span_of(written.text, sizeof(written.text) - 1));
 }
 
 struct instant datetime_from_unix_ns(int64_t unix_ns)

@@ -53,7 +53,8 @@ size_t span_find(struct span s, struct span needle)
     return found != NULL ? (size_t)(found - s.p) : SIZE_MAX;
 }
 
-typedef uint8_t bytes16 __attribute__((vector_size(16)));
+enum { WIDE = 16, HALF = WIDE / 2 };
+typedef uint8_t bytes16 __attribute__((vector_size(WIDE)));
 
 /* Not zero where a byte is one of those that may not be. */
 static inline bytes16 others_of(const char *p, uint8_t least, uint8_t most, uint8_t but)
@@ -76,18 +77,23 @@ static bool is_zero(bytes16 bytes)
 /* The last ones overlap those before them, and fewer than sixteen are filled up. */
 bool span_holds_only(struct span s, uint8_t least, uint8_t most, char but)
 {
-    char few[sizeof(bytes16)];
+    char few[WIDE];
     bytes16 others;
 
     if (s.n == 0)
         return true;
-    if (s.n < sizeof(few)) {
-        memset(few, least != (uint8_t)but ? least : most, sizeof(few));
-        memcpy(few, s.p, s.n);
+    if (s.n < WIDE) {
+        if (s.n >= HALF) { /* its halves overlap */
+            memcpy(few, s.p, HALF);
+            memcpy(few + HALF, s.p + s.n - HALF, HALF);
+        } else {
+            memset(few, least != (uint8_t)but ? least : most, WIDE);
+            memcpy(few, s.p, s.n);
+        }
         return is_zero(others_of(few, least, most, (uint8_t)but));
     }
-    others = others_of(s.p + s.n - sizeof(few), least, most, (uint8_t)but);
-    for (size_t i = 0; i + sizeof(few) <= s.n; i += sizeof(few))
+    others = others_of(s.p + s.n - WIDE, least, most, (uint8_t)but);
+    for (size_t i = 0; i + WIDE <= s.n; i += WIDE)
         others |= others_of(s.p + i, least, most, (uint8_t)but);
     return is_zero(others);
 }

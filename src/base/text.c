@@ -56,8 +56,7 @@ size_t text_utf8_bytes(struct span s)
     return 0;
 }
 
-/* Of a well-formed character. */
-static uint32_t scalar_of(struct span c)
+uint32_t text_scalar(struct span c)
 {
     static const uint8_t lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     uint32_t scalar = (uint8_t)c.p[0] & lead_bits[c.n];
@@ -75,7 +74,7 @@ bool text_is_control(struct span c)
         {0x00, 0x1f},     {0x7f, 0x9f},     {0x061c, 0x061c},
         {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
     };
-    uint32_t scalar = scalar_of(c);
+    uint32_t scalar = text_scalar(c);
 
     for (size_t i = 0; i < ARRAY_LEN(controls); i++)
         if (scalar >= controls[i].first && scalar <= controls[i].last)
@@ -85,7 +84,7 @@ bool text_is_control(struct span c)
 
 void text_add_escape(struct buf *b, struct span c)
 {
-    buf_printf(b, "\\u%04x", (unsigned)scalar_of(c));
+    buf_printf(b, "\\u%04x", (unsigned)text_scalar(c));
 }
 
 void text_add_shown(struct buf *b, struct span s)
@@ -285,7 +284,7 @@ static int base64_value(char c)
 }
 
 /* One to three bytes become four characters. */
-static void base64_quad(char out[4], const uint8_t *bytes, size_t n)
+static inline void base64_quad(char out[4], const uint8_t *bytes, size_t n)
 {
     uint32_t group = (uint32_t)bytes[0] << 16;
 
@@ -310,8 +309,10 @@ void text_add_base64(struct buf *b, struct span bytes)
 
     if (out == NULL)
         return;
-    for (size_t i = 0; i < quads; i++)
-        base64_quad(out + 4 * i, (const uint8_t *)bytes.p + 3 * i, MIN(bytes.n - 3 * i, 3));
+    for (size_t i = 0; i < bytes.n / 3; i++)
+        base64_quad(out + 4 * i, (const uint8_t *)bytes.p + 3 * i, 3);
+    if (bytes.n % 3 != 0)
+        base64_quad(out + 4 * (quads - 1), (const uint8_t *)bytes.p + 3 * (quads - 1), bytes.n % 3);
     buf_commit(b, 4 * quads);
 }
 

@@ -1,6 +1,6 @@
 /* Names are looked up among what the key may use (Svc.AvailableResource), payloads in the
  * declarations, which it may not be allowed to read: then an example has no properties. */
-#include "catalogue.h"
+#include "cli/catalogue.h"
 
 #include "base/clock.h"
 #include "cli/sample.h"

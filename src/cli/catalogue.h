@@ -2,7 +2,7 @@
 #ifndef CLI_CATALOGUE_H
 #define CLI_CATALOGUE_H
 
-#include "client.h"
+#include "cli/client.h"
 
 /* The full name of the event resource that was typed: its own, or an end of it behind a dot. What
  * there is not, or what could be several, has been told. */

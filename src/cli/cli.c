@@ -1,6 +1,6 @@
 /* Printing, and reading what a command is given. Messages quote what others wrote, which a terminal
  * is not to obey: controls are escaped. */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include "base/text.h"
 
@@ -8,9 +8,10 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-enum { VALUE_BYTES_MOST = 64 << 20, MESSAGE_BYTES = 1 << 16 };
+enum { VALUE_BYTES_MOST = 64 << 20, MESSAGE_BYTES = 1 << 16, ANSWER_BYTES = 64 };
 
 static void say(const char *before, const char *fmt, va_list arguments)
 {
@@ -71,11 +72,44 @@ void cli_progress(struct cli *cli, const char *fmt, ...)
     va_end(arguments);
 }
 
+int cli_check_asking(const struct cli *cli)
+{
+    if (args_has(&cli->args, OPTION_YES) || isatty(STDIN_FILENO))
+        return CLI_DONE;
+    return cli_fail(CLI_MISUSE, "nobody can be asked here; --yes does it without asking");
+}
+
+int cli_confirm(const struct cli *cli, const char *question)
+{
+    char line[ANSWER_BYTES];
+    struct span rest, answer;
+
+    if (args_has(&cli->args, OPTION_YES))
+        return CLI_DONE;
+    fprintf(stderr, "%s (yes or no) ", question);
+    rest = span_str(fgets(line, sizeof(line), stdin) != NULL ? line : "");
+    answer = span_trim(span_split(&rest, '\n'));
+    if (span_ieq(answer, SPAN("yes")) || span_ieq(answer, SPAN("y")))
+        return CLI_DONE;
+    return cli_fail(CLI_REFUSED, "nothing was done");
+}
+
+/* Who has closed a pipe knows it. */
+static bool fail_to_print(void)
+{
+    static bool is_told;
+
+    if (errno != EPIPE && !is_told)
+        (void)cli_fail(CLI_REFUSED, "what is printed cannot be written: %s", strerror(errno));
+    is_told = true;
+    return false;
+}
+
 bool cli_print(struct span text)
 {
     if (text.n > 0 && fwrite(text.p, 1, text.n, stdout) != text.n)
-        return false;
-    return fflush(stdout) == 0;
+        return fail_to_print();
+    return fflush(stdout) == 0 ? true : fail_to_print();
 }
 
 bool cli_print_line(struct span text)
@@ -88,20 +122,13 @@ struct span cli_operand(const struct cli *cli, size_t i)
     return i < cli->args.operand_count ? cli->args.operands[i] : span_of(NULL, 0);
 }
 
-static struct err *read_all(int fd, size_t max_bytes, struct buf *out)
+static struct err *read_all(int fd, struct buf *out)
 {
-    for (;;) {
-        char *room = buf_reserve(out, 65536);
-        ssize_t n = read(fd, room, 65536);
-
-        if (n < 0)
-            return ERR(ERR_UNKNOWN, "%s", strerror(errno));
-        buf_commit(out, (size_t)n);
-        if (n == 0)
-            return NULL;
-        if (out->n > max_bytes)
-            return ERR(ERR_UNKNOWN, "it has more than %zu bytes", max_bytes);
-    }
+    if (!buf_read_all(out, fd))
+        return ERR(ERR_UNKNOWN, "%s", strerror(errno));
+    if (buf_over(out))
+        return ERR(ERR_UNKNOWN, "it has more than %zu bytes", out->max);
+    return NULL;
 }
 
 struct err *cli_read_file(struct span path, size_t max_bytes, struct arena *a,
@@ -116,7 +143,8 @@ struct err *cli_read_file(struct span path, size_t max_bytes, struct arena *a,
     if (fd < 0)
         return ERR(ERR_UNKNOWN, "%s: %s", name.p, strerror(errno));
     buf_init_arena(&b, a);
-    e = read_all(fd, max_bytes, &b);
+    b.max = max_bytes;
+    e = read_all(fd, &b);
     if (!is_standard)
         close(fd);
     if (e != NULL)

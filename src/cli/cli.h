@@ -3,9 +3,9 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
-#include "base/json.h"
 #include "cli/args.h"
 #include "cli/table.h"
+#include "json/json.h"
 
 enum { CLI_DONE, CLI_REFUSED, CLI_MISUSE, CLI_NOT_REACHED };
 
@@ -29,6 +29,12 @@ void cli_note(const struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* How far a long work is: one line that is written over, only where standard error is a terminal.
  * With NULL the line is taken away. */
 void cli_progress(struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* CLI_DONE: there is somebody to ask, or --yes makes it needless. Else a misuse has been told. */
+int cli_check_asking(const struct cli *cli);
+/* The question, on standard error. CLI_DONE: the person at the terminal says yes, or --yes has said
+ * so before. CLI_REFUSED: they do not, which has been told. */
+int cli_confirm(const struct cli *cli, const char *question);
 
 /* To standard output; false once it is closed or full: the command ends then. */
 bool cli_print(struct span text);

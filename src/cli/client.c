@@ -1,7 +1,7 @@
 /* libcurl's simple interface: a command waits for its answer and has nothing else to do. Targets go
  * out as they are written (CURLOPT_REQUEST_TARGET): libcurl does not know this request language,
  * and would take a `#` or a `?` for its own. */
-#include "client.h"
+#include "cli/client.h"
 
 #include "base/mem.h"
 #include "base/must.h"
@@ -23,6 +23,7 @@ struct client {
     struct span base_path; /* without a slash at its end */
     struct span socket;    /* absent: TCP */
     struct span key;
+    struct span leader; /* Url of a node that changes were sent on to; absent: none yet */
 };
 
 struct client *client_new(const struct settings *settings, struct arena *a)
@@ -46,6 +47,11 @@ struct client *client_new(const struct settings *settings, struct arena *a)
     while (span_ends(client->base_path, SPAN("/")))
         client->base_path.n--;
     return client;
+}
+
+struct client *client_beside(const struct cli *cli, struct span url)
+{
+    return client_new(&(struct settings){.url = url, .key = cli->client->key}, cli->arena);
 }
 
 void client_free(struct client *client)
@@ -74,9 +80,9 @@ static void set_text(CURL *handle, CURLoption option, const char *text)
     MUST(curl_easy_setopt(handle, option, text) == CURLE_OK);
 }
 
-CURL *client_handle(struct cli *cli, struct span target, struct curl_slist **out_fields)
+static CURL *make_handle(struct cli *cli, const struct client *client, struct span target,
+                         struct curl_slist **out_fields)
 {
-    const struct client *client = cli->client;
     CURL *handle = curl_easy_init();
     struct span whole =
         arena_printf(cli->arena, "%.*s%.*s", SPAN_FMT(client->base_path), SPAN_FMT(target));
@@ -100,6 +106,11 @@ CURL *client_handle(struct cli *cli, struct span target, struct curl_slist **out
         buf_done(&field);
     }
     return handle;
+}
+
+CURL *client_handle(struct cli *cli, struct span target, struct curl_slist **out_fields)
+{
+    return make_handle(cli, cli->client, target, out_fields);
 }
 
 static size_t take_body(char *bytes, size_t size, size_t n, void *arg)
@@ -154,6 +165,7 @@ static void read_answer(CURL *handle, struct span body, struct arena *a, struct 
         .info = field_of(handle, "Svc-info", a),
         .pager = field_of(handle, "Svc-pager", a),
         .content_type = field_of(handle, "Content-Type", a),
+        .location = field_of(handle, "Location", a),
     };
     if (span_find(out->content_type, SPAN("json")) != SIZE_MAX && body.n > 0) {
         struct err *e = json_parse(body, NULL, a, doc);
@@ -164,10 +176,11 @@ static void read_answer(CURL *handle, struct span body, struct arena *a, struct 
     }
 }
 
-int client_send(struct cli *cli, const struct ask *ask, struct answer *out)
+static bool try_at(struct cli *cli, const struct client *client, const struct ask *ask,
+                   struct answer *out, struct span *out_why)
 {
     struct curl_slist *fields = NULL;
-    CURL *handle = client_handle(cli, ask->target, &fields);
+    CURL *handle = make_handle(cli, client, ask->target, &fields);
     char why[CURL_ERROR_SIZE] = "";
     struct buf body;
     CURLcode code;
@@ -180,13 +193,104 @@ int client_send(struct cli *cli, const struct ask *ask, struct answer *out)
     code = curl_easy_perform(handle);
     if (code == CURLE_OK)
         read_answer(handle, buf_span(&body), cli->arena, out);
+    else
+        *out_why =
+            arena_copy(cli->arena, span_str(why[0] != '\0' ? why : curl_easy_strerror(code)));
     curl_slist_free_all(fields);
     curl_easy_cleanup(handle);
-    if (code == CURLE_OK)
+    return code == CURLE_OK;
+}
+
+/* ---- a change that is made elsewhere ---- */
+
+static bool is_below(struct span address, struct span url)
+{
+    return url.n > 0 && address.n > url.n && span_starts(address, url) && address.p[url.n] == '/';
+}
+
+/* The Url that the address is below, of a node as the server that was asked knows them; the absent
+ * span with a reason. Who can answer there has the key already. */
+static struct span find_node(struct cli *cli, struct span address, struct span *out_why)
+{
+    const struct ask ask = {.method = "GET", .target = SPAN("/Svc.Admin.Node/_")};
+    struct answer nodes;
+
+    if (!try_at(cli, cli->client, &ask, &nodes, out_why))
+        return span_of(NULL, 0);
+    if (nodes.status != 200 || json_type(nodes.json) != JSON_ARRAY) {
+        *out_why = arena_printf(cli->arena, "the cluster's nodes cannot be read: %.*s",
+                                SPAN_FMT(client_words(cli, &nodes)));
+        return span_of(NULL, 0);
+    }
+    for (struct json_value at = json_first(nodes.json); json_exists(at);
+         at = json_next(nodes.json, at)) {
+        struct span url = client_text(cli, at, "Url");
+
+        while (span_ends(url, SPAN("/")))
+            url.n--;
+        if (is_below(address, url))
+            return url;
+    }
+    *out_why = SPAN("it is no node of the cluster");
+    return span_of(NULL, 0);
+}
+
+/* As find_node, but for who may see the key on its way. */
+static struct span find_safe_node(struct cli *cli, struct span address, struct span *out_why)
+{
+    const struct client *client = cli->client;
+    bool is_plain = !span_starts(address, SPAN("https://"));
+
+    if (is_below(address, client->leader))
+        return client->leader;
+    if (is_plain && !span_starts(client->url, SPAN("http://"))) {
+        *out_why = SPAN("the key would go there in plain text");
+        return span_of(NULL, 0);
+    }
+    return find_node(cli, address, out_why);
+}
+
+/* Once: who is sent on again is told where to. */
+static bool ask_leader(struct cli *cli, const struct ask *ask, struct answer *out,
+                       struct span *out_why)
+{
+    struct span why = SPAN(""), address = out->location;
+    struct span url = find_safe_node(cli, address, &why);
+    struct client leader = {.url = url, .key = cli->client->key};
+    struct ask again = *ask;
+
+    if (url.p == NULL) {
+        out->info = arena_printf(cli->arena,
+                                 "changes are made at %.*s, which is not asked: %.*s; nothing was "
+                                 "done, --url names another server",
+                                 SPAN_FMT(address), SPAN_FMT(why));
+        return true;
+    }
+    cli->client->leader = url;
+    leader.origin = arena_printf(cli->arena, "%.*s/", SPAN_FMT(url));
+    again.target = span_sub(address, url.n, address.n);
+    if (try_at(cli, &leader, &again, out, &why))
+        return true;
+    *out_why = arena_printf(cli->arena, "the cluster's leader, %.*s, does not answer: %.*s",
+                            SPAN_FMT(url), SPAN_FMT(why));
+    return false;
+}
+
+bool client_try(struct cli *cli, const struct ask *ask, struct answer *out, struct span *out_why)
+{
+    return try_at(cli, cli->client, ask, out, out_why) &&
+           (out->status != 307 || out->location.n == 0 || ask_leader(cli, ask, out, out_why));
+}
+
+int client_send(struct cli *cli, const struct ask *ask, struct answer *out)
+{
+    struct span why;
+
+    if (client_try(cli, ask, out, &why))
         return CLI_DONE;
     cli_progress(cli, NULL);
-    return cli_fail(CLI_NOT_REACHED, "%.*s is not reached: %s", SPAN_FMT(client_address(cli)),
-                    why[0] != '\0' ? why : curl_easy_strerror(code));
+    return cli_fail(CLI_NOT_REACHED, "%.*s is not reached: %.*s", SPAN_FMT(client_address(cli)),
+                    SPAN_FMT(why));
 }
 
 static bool is_good(const struct answer *answer)

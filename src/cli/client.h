@@ -2,12 +2,14 @@
 #ifndef CLI_CLIENT_H
 #define CLI_CLIENT_H
 
-#include "cli.h"
-#include "settings.h"
+#include "cli/cli.h"
+#include "cli/settings.h"
 
 #include <curl/curl.h>
 
 struct client *client_new(const struct settings *settings, struct arena *a);
+/* Of another server, with the same key. */
+struct client *client_beside(const struct cli *cli, struct span url);
 /* NULL is allowed. */
 void client_free(struct client *client);
 
@@ -21,10 +23,15 @@ struct ask {
 
 struct answer {
     int status;
-    struct span body, info, pager, content_type;
+    struct span body, info, pager, content_type, location;
     struct json_value json; /* absent: the body is no JSON */
 };
 
+/* It was answered, however. A change that a node of a cluster sends on to its leader (307) is asked
+ * there, with the key: if that is the Url of a node, as the node that was asked says, and the key
+ * is not in plain text there where it was not before. Else the answer's words say why not. False:
+ * it was not, *out_why says why, and nothing has been told. */
+bool client_try(struct cli *cli, const struct ask *ask, struct answer *out, struct span *out_why);
 /* CLI_DONE: it was answered, however. */
 int client_send(struct cli *cli, const struct ask *ask, struct answer *out);
 /* CLI_DONE: 2xx. Everything else has been told. */

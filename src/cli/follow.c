@@ -5,11 +5,11 @@
  *
  * Bytes are only read between events, so that a receiver that is slow slows the stream down; when
  * that takes too long for the server it closes, and we go on where we were. */
-#include "follow.h"
+#include "cli/follow.h"
 
 #include "base/mem.h"
 #include "base/must.h"
-#include "stop.h"
+#include "cli/stop.h"
 
 #include <stdlib.h>
 
@@ -275,6 +275,8 @@ int follow_run(struct cli *cli, const struct follow *follow)
     buf_init(&f.refusal, REFUSAL_BYTES_MOST);
     stream_init(&f.stream, EVENT_BYTES_MOST, on_stream_event, &f);
     status = begin(&f);
+    if (status == CLI_DONE && follow->start != NULL)
+        *follow->start = f.position;
     while (status == CLI_DONE && !stop_is_asked()) {
         status = connect_once(&f);
         if (status == CLI_DONE && !stop_is_asked())

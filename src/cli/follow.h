@@ -3,8 +3,8 @@
 #ifndef CLI_FOLLOW_H
 #define CLI_FOLLOW_H
 
+#include "cli/client.h"
 #include "cli/stream.h"
-#include "client.h"
 
 struct follow {
     struct span target; /* of the stream */
@@ -13,6 +13,7 @@ struct follow {
      * ends it all. */
     int (*on_event)(void *arg, struct json_value event);
     void *arg;
+    uint64_t *start; /* NULL, or where the ObjectNo that it begins behind goes */
 };
 
 /* CLI_DONE once it is stopped. Until the first connection, what is wrong is told and ends it; later

@@ -1,12 +1,12 @@
 /* One attempt an event, and no more: who listens sees the failure at once, and can send the event
  * again (`svc events resend`). */
-#include "forward.h"
+#include "cli/forward.h"
 
 #include "base/clock.h"
 #include "base/must.h"
 #include "base/text.h"
 #include "cli/signature.h"
-#include "stop.h"
+#include "cli/stop.h"
 
 enum { CONNECT_SECONDS = 5, WHOLE_SECONDS = 30 };
 

@@ -2,7 +2,7 @@
 #ifndef CLI_FORWARD_H
 #define CLI_FORWARD_H
 
-#include "client.h"
+#include "cli/client.h"
 
 struct forward {
     struct span url;

@@ -1,5 +1,5 @@
 /* Entities travel as their text: numbers, order and escapes stay as they are. */
-#include "kinds.h"
+#include "cli/kinds.h"
 
 const struct kind kinds[KIND_COUNT] = {
     {"Resources",

@@ -3,7 +3,7 @@
 #ifndef CLI_KINDS_H
 #define CLI_KINDS_H
 
-#include "client.h"
+#include "cli/client.h"
 
 struct kind {
     const char *member; /* of the exported object */

@@ -1,10 +1,12 @@
 /* A file with a key is its owner's alone: one that others may read is refused, as ssh does, because
  * a warning would be read once and the key stay open. */
-#include "settings.h"
+#include "cli/settings.h"
 
-#include "base/json.h"
-#include "cli.h"
+#include "base/must.h"
+#include "cli/cli.h"
+#include "json/json.h"
 
+#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -92,13 +94,73 @@ static struct err *read_file(struct arena *a, struct settings *out)
     return out->key.p != NULL ? check_mode(path, a) : NULL;
 }
 
-static struct err *check_url(struct span url)
+static bool is_http(struct span url)
 {
-    if (span_istarts(url, SPAN("http://")) || span_istarts(url, SPAN("https://")) ||
-        span_starts(url, SPAN("unix:")))
+    return span_istarts(url, SPAN("http://")) || span_istarts(url, SPAN("https://"));
+}
+
+/* libcurl judges, which will use it. */
+static CURLUcode parse_url(CURLU *parsed, struct span url)
+{
+    struct buf b;
+    CURLUcode code;
+
+    MUST(parsed != NULL);
+    buf_init(&b, BUF_NO_CAP);
+    buf_add(&b, url);
+    code = curl_url_set(parsed, CURLUPART_URL, buf_text(&b), 0);
+    buf_done(&b);
+    return code;
+}
+
+static bool has_part(struct span url, CURLUPart part)
+{
+    CURLU *parsed = curl_url();
+    char *text = NULL;
+    bool has =
+        parse_url(parsed, url) == CURLUE_OK && curl_url_get(parsed, part, &text, 0) == CURLUE_OK;
+
+    curl_free(text);
+    curl_url_cleanup(parsed);
+    return has;
+}
+
+static struct err *check_well_formed(const char *what, struct span url)
+{
+    CURLU *parsed = curl_url();
+    CURLUcode code = parse_url(parsed, url);
+
+    curl_url_cleanup(parsed);
+    if (code == CURLUE_OK)
         return NULL;
-    return ERR(ERR_UNKNOWN, "the server's URL '%.*s' begins with none of http://, https://, unix:",
-               SPAN_FMT(url));
+    return ERR(ERR_UNKNOWN, "%s '%.*s': %s", what, SPAN_FMT(url), curl_url_strerror(code));
+}
+
+struct err *settings_check_url(struct span url)
+{
+    if (span_starts(url, SPAN("unix:")))
+        return url.n > 5 ? NULL : ERR(ERR_UNKNOWN, "the server's URL 'unix:' names no socket");
+    if (!is_http(url))
+        return ERR(
+            ERR_UNKNOWN,
+            "the server's URL '%.*s' begins with none of http://, https://, unix:", SPAN_FMT(url));
+    if (has_part(url, CURLUPART_USER) || has_part(url, CURLUPART_PASSWORD))
+        return ERR(ERR_UNKNOWN, "the server's URL has a name or password in it; give the API key "
+                                "by --key-file, SVC_KEY or the configuration file");
+    if (has_part(url, CURLUPART_QUERY) || has_part(url, CURLUPART_FRAGMENT))
+        return ERR(ERR_UNKNOWN,
+                   "the server's URL '%.*s' has a '?' or '#', but ends with the host "
+                   "or the base path",
+                   SPAN_FMT(url));
+    return check_well_formed("the server's URL", url);
+}
+
+struct err *settings_check_receiver(const char *what, struct span url)
+{
+    if (!is_http(url))
+        return ERR(ERR_UNKNOWN, "%s: '%.*s' begins with neither http:// nor https://", what,
+                   SPAN_FMT(url));
+    return check_well_formed(what, url);
 }
 
 struct err *settings_read(const struct args *args, struct arena *a, struct settings *out)
@@ -117,5 +179,5 @@ struct err *settings_read(const struct args *args, struct arena *a, struct setti
         TRY(read_key_file(args_value(args, OPTION_KEY_FILE), a, &out->key));
     if (!span_holds_only(out->key, 0x21, 0x7e, '\0'))
         return ERR(ERR_UNKNOWN, "the API key holds blanks or other than visible ASCII characters");
-    return check_url(out->url);
+    return settings_check_url(out->url);
 }

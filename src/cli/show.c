@@ -1,7 +1,8 @@
 /* Tables show what fits a line of a terminal; everything is in --json. */
-#include "show.h"
+#include "cli/show.h"
 
 #include "base/datetime.h"
+#include "json/decimal.h"
 
 #include <time.h>
 
@@ -45,11 +46,11 @@ static bool is_server_time(struct span text)
     return text.n == 28 && span_ends(text, SPAN("Z")) && datetime_parse(text, &at);
 }
 
-/* Of texts and numbers alone. */
+/* Without arrays and objects in it. */
 static bool is_plain_list(struct json_value value)
 {
     for (struct json_value e = json_first(value); json_exists(e); e = json_next(value, e))
-        if (json_type(e) != JSON_STRING && json_type(e) != JSON_NUMBER)
+        if (json_type(e) == JSON_ARRAY || json_type(e) == JSON_OBJECT)
             return false;
     return json_type(value) == JSON_ARRAY;
 }
@@ -63,7 +64,7 @@ struct span show_value(struct cli *cli, struct json_value value)
         for (struct json_value e = json_first(value); json_exists(e); e = json_next(value, e)) {
             if (b.n > 0)
                 buf_add_str(&b, ", ");
-            buf_add(&b, show_value(cli, e));
+            buf_add(&b, json_type(e) == JSON_NULL ? SPAN("null") : show_value(cli, e));
         }
         return buf_span(&b);
     }
@@ -96,18 +97,23 @@ bool show_table(struct cli *cli, const struct table *table)
     return cli_print(buf_span(&b));
 }
 
+void show_add_array(const struct entities *entities, struct buf *b)
+{
+    buf_add_char(b, '[');
+    for (size_t i = 0; i < entities->count; i++) {
+        if (i > 0)
+            buf_add_char(b, ',');
+        buf_add(b, json_text(entities->items[i]));
+    }
+    buf_add_char(b, ']');
+}
+
 static bool print_array(struct cli *cli, const struct entities *entities)
 {
     struct buf b;
 
     buf_init_arena(&b, cli->arena);
-    buf_add_char(&b, '[');
-    for (size_t i = 0; i < entities->count; i++) {
-        if (i > 0)
-            buf_add_char(&b, ',');
-        buf_add(&b, json_text(entities->items[i]));
-    }
-    buf_add_char(&b, ']');
+    show_add_array(entities, &b);
     return cli_print_line(buf_span(&b));
 }
 
@@ -119,6 +125,29 @@ static struct json_value first_member(struct json_value entity, struct span path
     while (paths.n > 0 && json_type(value) == JSON_NULL)
         value = show_member(entity, arena_copy(a, span_split(&paths, '|')).p);
     return value;
+}
+
+/* `98%` of 0.9761; as it is where it is no part of 1. */
+static struct span percent_of(struct cli *cli, struct json_value value)
+{
+    double part;
+
+    if (json_type(value) != JSON_NUMBER)
+        return show_value(cli, value);
+    part = decimal_to_double(json_text(value));
+    if (!(part >= 0 && part <= 1))
+        return json_text(value);
+    return arena_printf(cli->arena, "%d%%", (int)(part * 100 + 0.5));
+}
+
+static struct span cell_of(struct cli *cli, struct json_value entity, struct span paths)
+{
+    bool is_percent = span_ends(paths, SPAN("%"));
+    struct json_value value;
+
+    paths.n -= is_percent;
+    value = first_member(entity, paths, cli->arena);
+    return is_percent ? percent_of(cli, value) : show_value(cli, value);
 }
 
 bool show_entities(struct cli *cli, const struct entities *entities, const char *const *columns,
@@ -141,8 +170,7 @@ bool show_entities(struct cli *cli, const struct entities *entities, const char 
     table = table_new(cli->arena, headings, count);
     for (size_t row = 0; row < entities->count; row++)
         for (size_t i = 0; i < count; i++)
-            table_add(table,
-                      show_value(cli, first_member(entities->items[row], paths[i], cli->arena)));
+            table_add(table, cell_of(cli, entities->items[row], paths[i]));
     return show_table(cli, table);
 }
 
@@ -239,6 +267,8 @@ bool show_any(struct cli *cli, struct json_value array)
         json_add_indented(&b, array, 2);
         return cli_print_line(buf_span(&b));
     }
+    if (json_count(array) == 0)
+        return true;
     if (json_count(array) == 1)
         return show_entity(cli, json_first(array));
     return show_rows(cli, array);

@@ -2,7 +2,7 @@
 #ifndef CLI_SHOW_H
 #define CLI_SHOW_H
 
-#include "client.h"
+#include "cli/client.h"
 
 /* A value on one line: texts without quotes, null as nothing, a list of these with commas,
  * everything else as JSON. */
@@ -11,10 +11,12 @@ struct span show_value(struct cli *cli, struct json_value value);
 struct json_value show_member(struct json_value entity, const char *path);
 
 /* A table of these members: `path`, `path=heading`, or `path|path=heading` for the first that is
- * not null; the marks of table_new go behind. With
- * --json the entities themselves, as an array. */
+ * not null; the marks of table_new go behind. A path that ends with '%' is a part of 1, shown as a
+ * percentage. With --json the entities themselves, as an array. */
 bool show_entities(struct cli *cli, const struct entities *entities, const char *const *columns,
                    size_t count);
+/* The entities, as the server said them. */
+void show_add_array(const struct entities *entities, struct buf *b);
 /* A table of whatever members the entities have; one alone as a list of names and values. */
 bool show_any(struct cli *cli, struct json_value array);
 /* Names and values of one entity, objects inside it as `Outer.Inner`. */

@@ -1,6 +1,6 @@
 /* The handler writes to a pipe, so that a wait in poll ends; a flag alone could be set just before
  * the wait begins. */
-#include "stop.h"
+#include "cli/stop.h"
 
 #include "base/must.h"
 

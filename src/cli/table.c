@@ -30,13 +30,14 @@ enum paint table_paint_of(struct span state)
         struct span text;
         enum paint paint;
     } states[] = {{SPAN_INIT("Active"), PAINT_GOOD},    {SPAN_INIT("Delivered"), PAINT_GOOD},
-                  {SPAN_INIT("created"), PAINT_GOOD},   {SPAN_INIT("updated"), PAINT_GOOD},
-                  {SPAN_INIT("true"), PAINT_GOOD},      {SPAN_INIT("Dead"), PAINT_BAD},
-                  {SPAN_INIT("Aborted"), PAINT_BAD},    {SPAN_INIT("Failing"), PAINT_BAD},
-                  {SPAN_INIT("refused"), PAINT_BAD},    {SPAN_INIT("false"), PAINT_BAD},
-                  {SPAN_INIT("HeldBack"), PAINT_WARN},  {SPAN_INIT("Throttled"), PAINT_WARN},
-                  {SPAN_INIT("Paused"), PAINT_WARN},    {SPAN_INIT("Waiting"), PAINT_WARN},
-                  {SPAN_INIT("unchanged"), PAINT_FAINT}};
+                  {SPAN_INIT("created"), PAINT_GOOD},   {SPAN_INIT("Leader"), PAINT_GOOD},
+                  {SPAN_INIT("updated"), PAINT_GOOD},   {SPAN_INIT("true"), PAINT_GOOD},
+                  {SPAN_INIT("Dead"), PAINT_BAD},       {SPAN_INIT("Aborted"), PAINT_BAD},
+                  {SPAN_INIT("Failing"), PAINT_BAD},    {SPAN_INIT("refused"), PAINT_BAD},
+                  {SPAN_INIT("false"), PAINT_BAD},      {SPAN_INIT("HeldBack"), PAINT_WARN},
+                  {SPAN_INIT("Throttled"), PAINT_WARN}, {SPAN_INIT("Candidate"), PAINT_WARN},
+                  {SPAN_INIT("Joining"), PAINT_WARN},   {SPAN_INIT("Paused"), PAINT_WARN},
+                  {SPAN_INIT("Waiting"), PAINT_WARN},   {SPAN_INIT("unchanged"), PAINT_FAINT}};
 
     for (size_t i = 0; i < ARRAY_LEN(states); i++)
         if (span_eq(state, states[i].text))
@@ -50,7 +51,8 @@ struct column {
     struct span heading;
     size_t width;
     bool kept, painted;
-    bool has_text; /* else all are numbers, which stand to the right */
+    bool has_text;  /* else all are numbers, which stand to the right */
+    bool has_times; /* cut they would say nothing */
 };
 
 struct table {
@@ -95,10 +97,19 @@ static struct span shown(struct arena *a, struct span text)
     return buf_span(&b);
 }
 
+/* Percent too. */
 static bool is_number(struct span cell)
 {
+    cell.n -= cell.n > 1 && span_ends(cell, SPAN("%"));
     return cell.n > 0 && span_holds_only(cell, '+', '9', '/') &&
            span_find_char(cell, '-', 1) == cell.n;
+}
+
+/* `2026-11-23 12:03:37`. */
+static bool is_time(struct span cell)
+{
+    return cell.n == 19 && cell.p[4] == '-' && cell.p[7] == '-' && cell.p[10] == ' ' &&
+           cell.p[13] == ':' && cell.p[16] == ':';
 }
 
 void table_add(struct table *table, struct span cell)
@@ -117,6 +128,7 @@ void table_add(struct table *table, struct span cell)
     table->cells[table->cell_count++] = text;
     column->width = MAX(column->width, width_of(text));
     column->has_text = column->has_text || (text.n > 0 && !is_number(text));
+    column->has_times = column->has_times || is_time(text);
 }
 
 size_t table_rows(const struct table *table)
@@ -128,7 +140,7 @@ static size_t width_within(const struct table *table, size_t i, size_t cap)
 {
     const struct column *column = &table->columns[i];
 
-    return column->kept ? column->width : MIN(column->width, cap);
+    return column->kept || column->has_times ? column->width : MIN(column->width, cap);
 }
 
 /* Of a row of the first `count` columns. */
@@ -230,19 +242,27 @@ static struct span take_line(struct span *rest, size_t columns)
     struct span line = width_cut(*rest, columns);
     size_t end = line.n;
 
-    while (line.n < rest->n && end > line.n / 2 && line.p[end - 1] != ' ')
+    while (line.n < rest->n && rest->p[line.n] != ' ' && end > line.n / 2 && line.p[end - 1] != ' ')
         end--;
     if (line.n < rest->n && end > line.n / 2)
         line.n = end;
     *rest = span_sub(*rest, line.n > 0 ? line.n : 1, rest->n);
+    while (rest->n > 0 && rest->p[0] == ' ')
+        *rest = span_sub(*rest, 1, rest->n);
     return line;
 }
 
 void table_print_pair(struct buf *b, struct look look, size_t width, struct span name,
                       struct span value)
 {
+    table_print_painted_pair(b, look, width, name, value,
+                             span_ends(name, SPAN("State")) ? table_paint_of(value) : PAINT_NONE);
+}
+
+void table_print_painted_pair(struct buf *b, struct look look, size_t width, struct span name,
+                              struct span value, enum paint paint)
+{
     size_t left = look.columns > width + GAP + NARROWEST ? look.columns - width - GAP : SIZE_MAX;
-    enum paint paint = span_ends(name, SPAN("State")) ? table_paint_of(value) : PAINT_NONE;
     struct arena a;
     struct span rest;
 

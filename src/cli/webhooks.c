@@ -1,6 +1,6 @@
 /* A Label is nobody's alone: it is turned into the Id before anything is changed, so that a change
  * never means two webhooks. */
-#include "webhooks.h"
+#include "cli/webhooks.h"
 
 #include "cli/target.h"
 

@@ -2,7 +2,7 @@
 #ifndef CLI_WEBHOOKS_H
 #define CLI_WEBHOOKS_H
 
-#include "client.h"
+#include "cli/client.h"
 
 /* Its entity, by Id or Label; what there is not, or several are called, has been told. */
 int webhook_find(struct cli *cli, struct span typed, struct json_value *out_webhook);

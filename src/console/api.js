@@ -4,6 +4,7 @@ const root = new URL("..", import.meta.url).href.replace(/\/$/, "");
 export const base = root;
 let key = sessionStorage.getItem("key");
 let resources = new Map();
+let description = null; /* what the server says of itself, once asked for */
 
 export class Problem extends Error {
   constructor(status, text, code) {
@@ -17,6 +18,7 @@ export const has_key = () => key !== null;
 
 export function use_key(text) {
   key = text || null;
+  description = null;
   if (key) sessionStorage.setItem("key", key);
   else sessionStorage.removeItem("key");
 }
@@ -28,8 +30,8 @@ function headers_of(more) {
 async function sent(method, path, { body, headers, signal } = {}) {
   const options = { method, headers: headers_of(headers), signal, cache: "no-store", credentials: "omit", redirect: "error" };
   if (body !== undefined) {
-    options.body = typeof body === "string" ? body : JSON.stringify(body);
-    options.headers["Content-Type"] = "application/json";
+    options.body = typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body);
+    options.headers["Content-Type"] ??= "application/json";
   }
   let response;
   try {
@@ -96,6 +98,26 @@ export async function count(resource, where, signal) {
   return (await ask("REPORT", uri(resource, where), { signal }))[0].Count;
 }
 
+async function alone(read, signal) {
+  const [method, path] = read.split(" ");
+  const found = await ask(method, path, { signal });
+  return method === "REPORT" ? found[0].Count : found;
+}
+
+/* What several reads give, each "GET /..." entities or "REPORT /..." a number: in one request, of one moment, where the
+ * key may ask so and the server takes so many. */
+export async function all(reads, signal) {
+  if (reads.length > 1 && can("Svc.Aggregator", "POST")) {
+    try {
+      const [found] = await ask("POST", "/Svc.Aggregator", { body: Object.fromEntries(reads.map((read, i) => [`Read${i}`, read])), signal });
+      return reads.map((_, i) => found[`Read${i}`]);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+    }
+  }
+  return Promise.all(reads.map((read) => alone(read, signal)));
+}
+
 export const change = (resource, id, body) => ask("PATCH", `/${resource}/Id=${enc(id)}`, { body });
 export const remove = (resource, id) => ask("DELETE", `/${resource}/Id=${enc(id)}`);
 
@@ -104,21 +126,63 @@ export const remove = (resource, id) => ask("DELETE", `/${resource}/Id=${enc(id)
 export async function load_rights() {
   const found = await ask("GET", "/Svc.AvailableResource");
   resources = new Map(found.map((r) => [r.Name, r]));
+  description = null;
 }
 
 export const can = (resource, method = "GET") => resources.get(resource)?.Methods.includes(method) === true;
+/* The server's own events are raised by nobody else. */
+export const is_own = (event) => event.startsWith("Svc.");
+export const is_raised = (event) => can("Svc.Event", "POST") && !is_own(event);
 export const of_kind = (kind) => [...resources.values()].filter((r) => r.Kind === kind);
 
 /* ---- what is declared ---- */
 
-/* The properties of what an event carries, or null where nobody says. */
-export async function properties_of(event, signal) {
-  if (!can("Svc.Admin.Resource")) return null;
-  const [declared] = await get("Svc.Admin.Resource", [`Name=${quoted(event)}`], {}, signal);
-  const of = declared?.Payload?.Resource;
-  if (!of) return null;
-  const [entity] = await get("Svc.Admin.Resource", [`Name=${quoted(of)}`], {}, signal);
-  return entity?.Properties || null;
+async function document_of_all(signal) {
+  if (!can("Svc.OpenApi")) return null;
+  description ??= ask("GET", "/Svc.OpenApi").catch(() => null);
+  signal?.throwIfAborted();
+  const found = await description;
+  if (!found) description = null;
+  return found;
+}
+
+/* The properties of a built-in resource as Svc.OpenApi has them, hidden ones too; null where the key may not read it. */
+export async function described(resource, signal) {
+  return (await document_of_all(signal))?.components?.schemas?.[resource]?.properties || null;
+}
+
+/* A datetime is a string there: the example tells. */
+function type_of(schema, example) {
+  const [type] = [schema?.type ?? "any"].flat().filter((one) => one !== "null");
+  return type === "string" && /^\d{4}-\d\d-\d\dT/.test(example) ? "datetime" : type;
+}
+
+/* What an event carries, as Svc.OpenApi has it for who may not read declarations, and of the server's own events. */
+async function described_payload(event, signal) {
+  const found = await document_of_all(signal);
+  const content = found?.webhooks?.[event]?.post?.requestBody?.content || {};
+  const media = content["application/json"];
+  if (!media) return { properties: null, bytes: Object.keys(content)[0] || null };
+  const name = media.schema.oneOf[0].items.$ref.split("/").at(-1), { properties = {}, required = [] } = found.components.schemas[name];
+  const made = Object.entries(media.example[0]).map(([Name, value]) =>
+    ({ Name, Type: type_of(properties[Name], value), Required: required.includes(Name), Description: properties[Name]?.description }));
+  return { properties: made.length ? made : null, bytes: null };
+}
+
+/* What an event carries: `properties`, or null where nobody says; `bytes`, their media type, where it is no JSON. */
+export async function carried_by(event, signal) {
+  const [declared] = can("Svc.Admin.Resource") && !is_own(event) ? await get("Svc.Admin.Resource", [`Name=${quoted(event)}`], {}, signal) : [];
+  if (!declared) return described_payload(event, signal);
+  const of = declared.Payload?.Resource;
+  const [entity] = of ? await get("Svc.Admin.Resource", [`Name=${quoted(of)}`], {}, signal) : [declared];
+  return { properties: entity?.Properties || null, bytes: declared.Payload?.ContentType || null };
+}
+
+/* Raises an event; `bytes` say what the file is. */
+export function raise_event(event, { value, file, bytes, webhook }) {
+  if (!bytes) return ask("POST", uri("Svc.Event"), { body: { Resource: event, Payload: value, WebhookId: webhook } });
+  const to = webhook ? `&WebhookId=${enc(webhook)}` : "";
+  return ask("POST", `/Svc.Event/Resource=${enc(event)}${to}`, { body: file, headers: { "Content-Type": bytes } });
 }
 
 /* ---- streams ---- */
@@ -156,29 +220,57 @@ async function read_stream(response, on_block) {
   }
 }
 
+/* Browsers have few connections to a server: a page that nobody sees holds none, and catches up when it is seen. */
+const in_sight = (signal) => new Promise((resolve) => {
+  if (!document.hidden || signal.aborted) {
+    resolve();
+    return;
+  }
+  document.addEventListener("visibilitychange", resolve, { once: true, signal });
+  signal.addEventListener("abort", resolve, { once: true });
+});
+
+/* Calls `use` with a signal that ends with `signal`, or when the page goes out of sight. */
+async function while_in_sight(signal, use) {
+  const connection = new AbortController(), listening = new AbortController();
+  const leave = () => (document.hidden || signal.aborted) && connection.abort();
+  document.addEventListener("visibilitychange", leave, { signal: listening.signal });
+  signal.addEventListener("abort", leave, { signal: listening.signal });
+  try {
+    await use(connection.signal);
+  } finally {
+    listening.abort();
+  }
+}
+
 /* Each new entity that meets the conditions, from the one after the ObjectNo `after` on, without a seam over
  * connections. `on.state`: live, lost; `on.gap`: something is not kept any more. Ends with the signal, or throws a
  * Problem when the server refuses. */
 export async function follow(resource, where, after, on, signal) {
   let last = after;
   let pause = 1000;
+  const read = async (connection) => {
+    const headers = { Accept: "text/event-stream", ...(last === undefined ? {} : { "Last-Event-ID": String(last) }) };
+    const response = await sent("GET", uri(resource, where), { headers, signal: connection });
+    on.state("live");
+    pause = 1000;
+    last ??= 0; /* there was nothing before */
+    await read_stream(response, (block) => {
+      if (block.id) last = block.id;
+      if (block.event === "gap") on.gap?.();
+      else if (block.data) on.entity(parse_exactly(block.data));
+    });
+  };
   while (!signal.aborted) {
+    await in_sight(signal);
     try {
-      const headers = { Accept: "text/event-stream", ...(last === undefined ? {} : { "Last-Event-ID": String(last) }) };
-      const response = await sent("GET", uri(resource, where), { headers, signal });
-      on.state("live");
-      pause = 1000;
-      await read_stream(response, (block) => {
-        if (block.id) last = block.id;
-        if (block.event === "gap") on.gap?.();
-        else if (block.data) on.entity(parse_exactly(block.data));
-      });
+      await while_in_sight(signal, read);
     } catch (error) {
-      if (signal.aborted) return;
-      if (error.status >= 400 && error.status < 500 && error.status !== 429) throw error;
+      if (error.status >= 400 && error.status < 500 && error.status !== 429 && !signal.aborted) throw error;
     }
     if (signal.aborted) return;
     on.state("lost");
+    if (document.hidden) continue;
     await wait(pause, signal);
     pause = Math.min(pause * 2, 30000);
   }

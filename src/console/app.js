@@ -6,6 +6,7 @@ import * as catalogue from "./catalogue.js";
 import * as errors from "./errors.js";
 import * as events from "./events.js";
 import * as explain from "./explain.js";
+import * as first from "./first.js";
 import * as keys from "./keys.js";
 import * as overview from "./overview.js";
 import * as resources from "./resources.js";
@@ -23,8 +24,9 @@ const pages = {
   errors: { title: "Errors", show: errors.show, needs: () => can("Svc.Admin.Error") },
   resources: { title: "Resources", show: resources.show, needs: () => can("Svc.Admin.Resource") },
   keys: { title: "Keys", show: keys.show, needs: () => can("Svc.Admin.ApiKey") },
-  system: { title: "System", show: system.show, needs: () => can("Svc.Metrics") || can("Svc.Health") },
+  system: { title: "System", show: system.show, needs: () => can("Svc.Metrics") || can("Svc.Health") || can("Svc.Admin.Limit") || can("Svc.Admin.Node") },
   webhook: { title: "Webhook", show: webhook.show, below: "webhooks" },
+  first: { title: "First webhook", show: first.show, below: "webhooks" },
   new: { title: "New webhook", show: webhooks.show_new, below: "webhooks" },
   event: { title: "Event", show: events.show_one, below: "events" },
   raise: { title: "Raise an event", show: events.show_raise, below: "events" },
@@ -64,6 +66,7 @@ function first_page() {
 function show_navigation(current) {
   fill(nav, Object.entries(pages).filter(([, page]) => page.needs?.()).map(([name, page]) =>
     h("a", { href: `#/${name}`, "aria-current": name === current && "page" }, page.title)));
+  nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   fill(session, has_key() && button("Sign out", sign_out));
 }
 
@@ -83,7 +86,7 @@ function sign_in(error) {
     error && has_key() && problem(error),
     form([field("API key", input)], "Sign in", async () => {
       use_key(input.value.trim());
-      await start();
+      await start(true);
     })));
   input.focus();
 }
@@ -135,7 +138,13 @@ function show_failure(error) {
   if (!error.status) console.error(error);
 }
 
-async function start() {
+/* Who signs in anew with a key that has no right to the page before sees the first that there is. */
+function leave_if_refused() {
+  const { name } = place();
+  if (Object.hasOwn(pages, name) && !pages[pages[name].below || name].needs()) history.replaceState(null, "", `#/${first_page()}`);
+}
+
+async function start(is_other = false) {
   try {
     await load_rights();
   } catch (error) {
@@ -143,6 +152,7 @@ async function start() {
     else show_failure(error);
     return;
   }
+  if (is_other) leave_if_refused();
   await show_page();
 }
 

@@ -1,5 +1,5 @@
 /* What events there are, and what they carry. */
-import { ask, can, get, of_kind } from "./api.js";
+import { ask, can, carried_by, get, is_raised, of_kind } from "./api.js";
 import { code, empty, facts, h, head, json, link, table, td } from "./dom.js";
 import { sample_of } from "./sample.js";
 
@@ -16,10 +16,10 @@ async function declarations(signal) {
   }
 }
 
-function payload_of(d, known) {
-  if (!d) return null;
-  if (d.Payload?.ContentType) return h("p", {}, `Bytes: ${d.Payload.ContentType}`);
-  const properties = known.get(d.Payload?.Resource)?.Properties;
+const carried = (d, known) => ({ properties: known.get(d.Payload?.Resource)?.Properties || d.Properties, bytes: d.Payload?.ContentType });
+
+function payload_of({ properties, bytes }) {
+  if (bytes) return h("p", {}, `Bytes: ${bytes}`);
   if (!properties) return h("p", { class: "quiet" }, "Entities with any members.");
   return h("div", { class: "split" },
     table("Properties", ["Property", "Type", "Description"], properties.map((p) => h("tr", {},
@@ -39,8 +39,8 @@ export async function show(view) {
     const d = known.get(event.Name);
     const makers = [...known.values()].filter((e) => e.Events && Object.values(e.Events).includes(event.Name)).map((e) => e.Name);
     view.root.append(h("section", {}, h("h2", {}, event.Name), event.Description && h("p", {}, event.Description),
-      makers.length ? facts([["Raised by changes of", makers.join(", ")]]) : "", payload_of(d, known) || "",
+      makers.length ? facts([["Raised by changes of", makers.join(", ")]]) : "", payload_of(d ? carried(d, known) : await carried_by(event.Name, view.signal)),
       h("div", { class: "bar" }, can("Svc.Admin.Webhook", "POST") && link("Subscribe", `#/new?selector=${encodeURIComponent(`/${event.Name}`)}`, "button"),
-        can("Svc.Event", "POST") && link("Raise one", `#/raise/${event.Name}`, "button"), can("Svc.Event") && link("Look at them", `#/events?resource=${event.Name}`, "button"))));
+        is_raised(event.Name) && link("Raise one", `#/raise/${event.Name}`, "button"), can("Svc.Event") && link("Look at them", `#/events?resource=${event.Name}`, "button"))));
   }
 }

@@ -63,18 +63,20 @@ export function duration(ms) {
 }
 
 export const number = (n) => Number(n).toLocaleString("en").replaceAll(",", "\u202f");
+export const counted = (n, one, several) => `${number(n)} ${n === 1 ? one : several}`;
 export const json = (value) => JSON.stringify(value, null, 2);
 
 /* ---- small things that pages are made of ---- */
 
 const tones = {
   Active: "well", Delivered: "well", Failing: "ill", Dead: "ill", Aborted: "ill", HeldBack: "warn", Paused: "warn",
-  Throttled: "warn", Waiting: "warn",
+  Throttled: "warn", Waiting: "warn", Unverified: "warn",
 };
 const words = { HeldBack: "Held back", InFlight: "In flight" };
+export const state_words = (state) => words[state] || state;
 
 export function badge(state, reason) {
-  return h("span", { class: `badge ${tones[state] || ""}`, title: reason }, words[state] || state);
+  return h("span", { class: `badge ${tones[state] || ""}`, title: reason }, state_words(state));
 }
 
 export function outcome(attempt) {
@@ -142,7 +144,7 @@ export function copy_button(text, label = "Copy") {
 }
 
 export function code(text, label) {
-  return h("div", {}, h("pre", { tabindex: 0, "aria-label": label || "Text" }, text), copy_button(text));
+  return h("div", { class: "code" }, h("pre", { tabindex: 0, role: "region", "aria-label": label || "Text" }, text), copy_button(text));
 }
 
 /* ---- what comes up, and goes ---- */

@@ -1,10 +1,10 @@
 /* Events: as they are raised, one of them with who got it, and a form that raises one. */
-import { ask, can, follow_quietly, get, of_kind, one, parse_exactly, properties_of, quoted, uri } from "./api.js";
-import { attempt, badge, button, code, empty, facts, field, fill, form, h, head, json, link, live_mark, number, problem, table, td, time, toast } from "./dom.js";
+import { ask, can, carried_by, change, follow_quietly, get, is_raised, of_kind, one, parse_exactly, quoted, raise_event } from "./api.js";
+import { attempt, badge, button, code, counted, empty, facts, field, fill, form, h, head, json, link, live_mark, number, problem, table, td, time, toast } from "./dom.js";
 import { sample_of } from "./sample.js";
 
 const events = "Svc.Event", delivery = "Svc.Admin.Delivery", hook = "Svc.Admin.Webhook";
-const rows_most = 200, page_length = 50, glance = 160;
+const rows_most = 200, page_length = 50, glance = 160, candidates_most = 20, deliveries_most = 20;
 
 const short = (value) => {
   const text = typeof value === "string" ? value : JSON.stringify(value);
@@ -13,7 +13,7 @@ const short = (value) => {
 
 function row(e) {
   return h("tr", {}, td("tight", h("a", { href: `#/event/${e.Id}` }, time(e.Time))), td("", e.Resource, e.Tenant && h("span", { class: "two" }, e.Tenant)),
-    td("n", number(e.Webhooks)), td("long mono", short(e.Payload)));
+    td("n", number(e.Webhooks)), td("long mono", h("span", { class: "few" }, short(e.Payload))));
 }
 
 export async function show(view) {
@@ -27,7 +27,7 @@ export async function show(view) {
   };
   select.addEventListener("change", go);
   const place = h("div", {});
-  fill(view.root, head("Events", h("span", { class: "spring" }), mark, can(events, "POST") && link("Raise one", `#/raise/${resource}`, "button main")),
+  fill(view.root, head("Events", h("span", { class: "spring" }), mark, can(events, "POST") && link("Raise one", `#/raise/${is_raised(resource) ? resource : ""}`, "button main")),
     h("form", { class: "bar", onsubmit: (e) => {
       e.preventDefault();
       go();
@@ -76,24 +76,31 @@ async function label_of(id, signal) {
 }
 
 async function got_it(e, signal) {
-  const found = await get(delivery, [`EventId=${e.Id}`], { limit: page_length }, signal);
+  const found = await get(delivery, [`EventId=${e.Id}`], { limit: deliveries_most }, signal);
   if (!found.length) return empty("No delivery of it is kept.", e.Webhooks ? "Its webhooks are deleted, or the time is over." : "No webhook's selector found it.");
   const rows = await Promise.all(found.map(async (d) => h("tr", {}, td("long", link(await label_of(d.WebhookId, signal), `#/webhook/${d.WebhookId}`)), td("tight", badge(d.State)),
     td("n", d.Attempts), td("tight", time(d.NextAttemptTime)), td("long small", d.LastError || "–"),
-    td("tight", can("Svc.Explain", "POST") && link("Why", `#/explain?webhook=${d.WebhookId}&event=${e.Id}`)))));
-  return [table("Deliveries", ["Webhook", "State", "#Attempts", "Next attempt", "Last error", "Why"], rows), found.next && h("p", { class: "quiet" }, `The first ${page_length} are shown.`)];
+    td("tight", h("span", { class: "bar none" }, can("Svc.Explain", "POST") && link("Why", `#/explain?webhook=${d.WebhookId}&event=${e.Id}`),
+      can(delivery, "PATCH") && !["Pending", "InFlight"].includes(d.State) && button("Send again", () => attempt(async () => {
+        await change(delivery, d.Id, { State: "Pending" });
+        toast("Queued again");
+      })))))));
+  return [table("Deliveries", ["Webhook", "State", "#Attempts", "Next attempt", "Last error", "Do"], rows), found.next && h("p", { class: "quiet" }, `The first ${deliveries_most} are shown.`)];
 }
 
 /* Of webhooks that look at the same event resource, and were not meant. */
 async function why_not(e, place, signal) {
-  const candidates = await get(hook, [], { search: `${quoted(`/${e.Resource}`)},EventSelector`, limit: 20, select: "Id,Label,Destination" }, signal);
+  const selectors = [`/${e.Resource}`, `/${e.Resource.replace(/[^.]*$/, "*")}`, "/*"];
+  const found = await Promise.all(selectors.flatMap((text) => ["EventSelector", "EventSelectors"].map((name) =>
+    get(hook, [], { search: `${quoted(text)},${name}`, limit: candidates_most, select: "Id,Label,Destination" }, signal))));
+  const candidates = [...new Map(found.flat().map((w) => [w.Id, w])).values()].slice(0, candidates_most);
   const rows = await Promise.all(candidates.map(async (w) => {
     const said = await ask("POST", "/Svc.Explain", { body: { WebhookId: w.Id, EventId: e.Id }, signal });
     if (said.some((s) => s.Matches)) return null;
     return h("tr", {}, td("long", link(w.Label || w.Destination, `#/webhook/${w.Id}`)), td("long", said[0]?.Reason || "–"), td("tight", link("Look", `#/explain?webhook=${w.Id}&event=${e.Id}`)));
   }));
   const shown = rows.filter(Boolean);
-  fill(place, shown.length ? table("Webhooks that did not get it", ["Webhook", "Why not", "Explained"], shown) : h("p", { class: "quiet" }, "Of the first 20 webhooks on this event, none."));
+  fill(place, shown.length ? table("Webhooks that did not get it", ["Webhook", "Why not", "Explained"], shown) : h("p", { class: "quiet" }, `Of the first ${candidates_most} webhooks on this event, none.`));
 }
 
 export async function show_one(view) {
@@ -101,12 +108,12 @@ export async function show_one(view) {
   view.title(e.Resource);
   const missed = h("div", {});
   view.root.append(...fill(h("div", {}),
-    head(e.Resource, h("span", { class: "spring" }), can(events, "POST") && link("Raise one like it", `#/raise/${e.Resource}?like=${e.Id}`, "button")),
+    head(e.Resource, h("span", { class: "spring" }), is_raised(e.Resource) && link("Raise one like it", `#/raise/${e.Resource}?like=${e.Id}`, "button")),
     facts([["Raised", time(e.Time)], ["Id", h("code", {}, e.Id)], ["Media type", e.ContentType], ["Tenant", e.Tenant], ["Webhooks", number(e.Webhooks)]]),
     h("h2", {}, "Payload"), code(typeof e.Payload === "string" ? e.Payload : json(e.Payload), "Payload"),
     can(delivery) && [h("h2", {}, "Who got it"), await got_it(e, view.signal)],
     can("Svc.Explain", "POST") && can(hook) && [h("h2", {}, "Who did not"), missed,
-      fill(missed, button("Ask", () => attempt(() => why_not(e, missed, view.signal))))]).childNodes);
+      fill(missed, button("Ask which, and why", () => attempt(() => why_not(e, missed, view.signal))))]).childNodes);
 }
 
 /* ---- the form ---- */
@@ -116,7 +123,7 @@ const blank = "";
 function input_for(p) {
   if (p.Type === "boolean") return h("select", {}, ["", "true", "false"].map((v) => h("option", { value: v }, v || "–")));
   if (p.Type === "integer" || p.Type === "number") return h("input", { inputmode: "decimal" });
-  if (p.Type === "object" || p.Type === "array" || p.Type === "any") return h("textarea", { rows: 2, class: "mono" });
+  if (p.Type === "object" || p.Type === "array" || p.Type === "any") return h("textarea", { rows: 2, class: "low" });
   return h("input", { placeholder: p.Type === "datetime" ? "2026-01-31T12:00:00Z" : null });
 }
 
@@ -141,25 +148,31 @@ function form_of(properties, start) {
   };
 }
 
+/* Bytes come from a file. */
+export function file_form(bytes) {
+  const input = h("input", { type: "file", required: true, accept: bytes });
+  return { nodes: [field("Payload, a file", input, bytes)], file: () => input.files[0] };
+}
+
 function text_form(start) {
   const input = h("textarea", { value: json(start) });
   return { nodes: [field("Payload, as JSON", input)], value: () => parse_exactly(input.value) };
 }
 
 export async function show_raise(view) {
-  const all = of_kind("EventResource"), [name] = view.ids;
+  const all = of_kind("EventResource").filter((r) => is_raised(r.Name)), [name] = view.ids;
   const select = h("select", {}, h("option", { value: "" }, "choose"), all.map((r) => h("option", { value: r.Name, selected: r.Name === name }, r.Name)));
   select.addEventListener("change", () => { location.hash = `#/raise/${select.value}`; });
   view.root.append(head("Raise an event"), h("div", { class: "bar" }, h("label", {}, "Event ", select)));
   if (!all.length) view.root.append(empty("There is no event resource.", "Declare one first: ", link("resources", "#/resources")));
   if (!name) return;
   const like = view.query.get("like") ? await one(events, view.query.get("like"), {}, view.signal) : null;
-  const properties = await properties_of(name, view.signal);
+  const { properties, bytes } = await carried_by(name, view.signal);
   const start = like ? (Array.isArray(like.Payload) && like.Payload.length === 1 ? like.Payload[0] : like.Payload) : sample_of(properties);
-  const made = properties && !Array.isArray(start) && start !== null && typeof start === "object" ? form_of(properties, start) : text_form(start ?? {});
+  const made = bytes ? file_form(bytes) : properties && !Array.isArray(start) && start !== null && typeof start === "object" ? form_of(properties, start) : text_form(start ?? {});
   view.root.append(form(made.nodes, "Raise it", async () => {
-    const [raised] = await ask("POST", uri(events), { body: { Resource: name, Payload: made.value() } });
-    toast(`Raised: ${raised.Webhooks} webhooks get it`);
+    const [raised] = await raise_event(name, { bytes, file: made.file?.(), value: made.value?.() });
+    toast(`Raised: ${counted(raised.Webhooks, "webhook gets it", "webhooks get it")}`);
     location.hash = can(events) ? `#/event/${raised.Id}` : "#/events";
   }));
 }

@@ -1,18 +1,15 @@
 /* What fails, and since when. Told by the stream of attempts; asks only about webhooks that something happened to. */
-import { can, count, follow_quietly, get } from "./api.js";
+import { all, can, follow_quietly, get, uri } from "./api.js";
 import { badge, empty, fill, h, head, link, live_mark, number, spark_length, sparkline, table, td, time } from "./dom.js";
+import { first_webhook } from "./first.js";
 
 const hook = "Svc.Admin.Webhook", log = "Svc.Admin.WebhookLog", delivery = "Svc.Admin.Delivery";
 const members = "Id,Label,Destination,EventSelector,ErrorMessage,Status";
 const page_length = 10;
 const columns = ["Webhook", "State", "Since", "Last 64 attempts", "#Success", "#Pending", "Next attempt", "Last error"];
 
-export async function attempts_of(id, signal) {
-  if (!can(log)) return [];
-  const found = await get(log, [`WebhookId=${id}`], { offset: -spark_length, select: "IsSuccess,DurationMs,Error,ObjectNo" }, signal);
-  found.next = undefined;
-  return found;
-}
+const read_attempts = (id) =>
+  `GET ${uri(log, [`WebhookId=${id}`], { offset: -spark_length, select: "IsSuccess,DurationMs,Error,ObjectNo" })}`;
 
 /* The server counts from its start on, the log goes further back. */
 export function success(status, attempts = []) {
@@ -36,9 +33,10 @@ export function row_cells(webhook, attempts) {
   ];
 }
 
-async function list(conditions, meta, signal) {
-  const found = await get(hook, conditions, { add: "Status", select: members, limit: page_length, ...meta }, signal);
-  const lines = await Promise.all(found.map(async (webhook) => ({ webhook, attempts: await attempts_of(webhook.Id, signal) })));
+async function list(conditions, signal) {
+  const found = await get(hook, conditions, { add: "Status", select: members, limit: page_length }, signal);
+  const attempts = can(log) ? await all(found.map((webhook) => read_attempts(webhook.Id)), signal) : [];
+  const lines = found.map((webhook, i) => ({ webhook, attempts: attempts[i] ?? [] }));
   lines.next = found.next;
   return lines;
 }
@@ -46,20 +44,16 @@ async function list(conditions, meta, signal) {
 const tile = (label, value, href, is_bad) =>
   h(href ? "a" : "div", { class: `tile ${is_bad && value ? "bad" : ""}`, href }, h("b", {}, number(value)), label);
 
-async function tiles(signal) {
-  const states = ["Failing", "HeldBack", "Throttled", "Paused"];
-  const names = ["failing", "held back", "throttled", "paused"];
-  const counts = await Promise.all([count(hook, [], signal), ...states.map((s) => count(hook, [`Status.State=${s}`], signal)),
-    ...(can(delivery) ? ["Pending", "Waiting", "Dead"].map((s) => count(delivery, [`State=${s}`], signal)) : [])]);
-  return [tile("webhooks", counts[0], "#/webhooks"),
-    states.map((s, i) => tile(names[i], counts[i + 1], `#/webhooks?state=${s}`, s === "Failing")),
-    can(delivery) && [tile("deliveries pending", counts[5]), tile("waiting to retry", counts[6]), tile("dead deliveries", counts[7], null, true)]];
-}
+const states = ["Failing", "HeldBack", "Throttled", "Paused"];
 
-function first_steps() {
-  return empty("There is no webhook yet.",
-    h("p", {}, "A webhook sends a request for each event that its selector matches. Look at what events there are in the ",
-      link("catalogue", "#/catalogue"), ", then ", can(hook, "POST") ? link("make the first one", "#/new") : "ask for the right to make one", "."));
+async function tiles(signal) {
+  const names = ["failing", "held back", "throttled", "paused"];
+  const counts = await all([`REPORT ${uri(hook)}`, ...states.map((s) => `REPORT ${uri(hook, [`Status.State=${s}`])}`),
+    ...(can(delivery) ? ["Pending", "Waiting", "Dead"].map((s) => `REPORT ${uri(delivery, [`State=${s}`])}`) : [])], signal);
+  const nodes = [tile("webhooks", counts[0], "#/webhooks"),
+    states.map((s, i) => tile(names[i], counts[i + 1], `#/webhooks?state=${s}`, s === "Failing")),
+    can(delivery) && [tile("pending", counts[5]), tile("to be retried", counts[6]), tile("dead", counts[7], null, true)]];
+  return { nodes, all: counts[0], failing: counts[1], held: counts[2] };
 }
 
 export async function show(view) {
@@ -73,15 +67,16 @@ export async function show(view) {
     return row;
   };
   const read = async () => {
-    const [counts, failing, held, others] = await Promise.all([tiles(view.signal),
-      list(["Status.State=Failing"], {}, view.signal), list(["Status.State=HeldBack"], {}, view.signal),
-      list(["Status.State!=Failing", "Status.State!=HeldBack"], {}, view.signal)]);
+    const counts = await tiles(view.signal);
+    const of = (count, ...conditions) => (count ? list(conditions, view.signal) : []);
+    const [failing, held, others] = await Promise.all([of(counts.failing, "Status.State=Failing"), of(counts.held, "Status.State=HeldBack"),
+      of(counts.all - counts.failing - counts.held, "Status.State!=Failing", "Status.State!=HeldBack")]);
     const ill = [...failing, ...held];
     const focused = place.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     known.clear();
-    fill(numbers, counts);
+    fill(numbers, counts.nodes);
     if (!ill.length && !others.length) {
-      fill(place, first_steps());
+      if (!place.querySelector(".guide, .empty")) fill(place, first_webhook());
       return;
     }
     fill(place, h("h2", {}, "Needs attention"),

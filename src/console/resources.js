@@ -1,29 +1,48 @@
 /* What the application declares, and declaring more. */
 import { ask, can, change, get, load_rights, one, remove, uri } from "./api.js";
-import { attempt, button, confirmed, empty, field, form, h, head, json, link, table, td, toast } from "./dom.js";
+import { attempt, button, confirmed, counted, empty, field, fill, form, h, head, json, link, td, toast } from "./dom.js";
+import { paged } from "./list.js";
 
 const declared = "Svc.Admin.Resource";
-const own = ["Description", "Methods", "Properties", "Indexes", "Events", "Payload", "ContentType"];
+const own = ["Description", "Methods", "Properties", "Indexes", "Events", "Payload", "CloudEventsType", "ContentType", "File"];
 const kinds = { EntityResource: "entities", EventResource: "events", BinaryResource: "bytes" };
 
-export async function show(view) {
-  const found = await get(declared, [], { limit: 200, order_asc: "Name" }, view.signal);
-  view.root.append(head("Resources", h("span", { class: "spring" }), can(declared, "POST") ? link("Declare one", "#/resource/new", "button main") : ""),
-    found.length ? table("Resources", ["Name", "Kind", "Description", "#Properties", "Declared in"], found.map((r) => h("tr", {},
-      td("long", link(r.Name, `#/resource/${r.Id}`)), td("tight", kinds[r.Kind] || r.Kind), td("long", r.Description || "–"),
-      td("n", r.Properties ? r.Properties.length : "any"), td("tight", r.IsReadOnly ? "configuration" : "interface")))) :
-      empty("Nothing is declared.", "A resource says what entities or events there are. ", can(declared, "POST") ? link("Declare the first one", "#/resource/new") : ""));
-  if (found.next) view.root.append(h("p", { class: "quiet" }, "The first 200 are shown."));
+function carries(r) {
+  if (r.Payload?.Resource) return ["as ", h("code", {}, r.Payload.Resource)];
+  if (r.Payload?.ContentType || r.ContentType) return r.Payload?.ContentType || r.ContentType;
+  if (r.Kind === "BinaryResource") return "bytes";
+  return r.Properties ? counted(r.Properties.length, "property", "properties") : "any members";
 }
 
-const example = {
-  Name: "Shop.OrderPlaced", Kind: "EventResource", Description: "An order was placed", Payload: { Resource: "Shop.Order" },
+export async function show(view) {
+  const found = await get(declared, [], { limit: 100, order_asc: "Name" }, view.signal);
+  const row = (r) => h("tr", {}, td("long", link(r.Name, `#/resource/${r.Id}`)), td("tight", kinds[r.Kind] || r.Kind), td("long", r.Description || "–"),
+    td("", carries(r)), td("tight", r.IsReadOnly ? "configuration" : "interface"));
+  fill(view.root, head("Resources", h("span", { class: "spring" }), can(declared, "POST") && link("Declare one", "#/resource/new", "button main")),
+    found.length ? paged(view, "Resources", ["Name", "Kind", "Description", "Carries", "Declared in"], found, row) :
+      empty("Nothing is declared.", "A resource says what entities or events there are. ", can(declared, "POST") ? link("Declare the first one", "#/resource/new") : ""));
+}
+
+const properties = [{ Name: "Customer", Type: "string", Required: true, Description: "Who pays" }, { Name: "Total", Type: "number" }, { Name: "At", Type: "datetime" }];
+const examples = {
+  "An event, and what it carries": { Name: "Shop.OrderPlaced", Kind: "EventResource", Description: "An order was placed", Properties: properties },
+  "An event that carries anything": { Name: "Shop.SomethingHappened", Kind: "EventResource", Description: "Any object" },
+  "Entities whose changes raise events": [{ Name: "Shop.Order", Kind: "EntityResource", Description: "Orders", Properties: properties, Events: { Inserted: "Shop.OrderInserted", Updated: null, Deleted: null } },
+    { Name: "Shop.OrderInserted", Kind: "EventResource", Description: "An order was inserted", Payload: { Resource: "Shop.Order" } }],
 };
 
 function declaring(view) {
-  const text = h("textarea", { rows: 16, value: json(example) });
-  view.root.append(head("Declare a resource"), h("p", { class: "quiet" }, "One declaration, or several in an array that may refer to each other. An entity resource has Properties: Name, Type, Required, Description; its Events name what its changes raise."),
-    form([field("Declaration, as JSON", text)], "Declare", async () => {
+  const names = Object.keys(examples);
+  const text = h("textarea", { rows: 18, value: json(examples[names[0]]), spellcheck: "false" });
+  const select = h("select", {}, names.map((name) => h("option", { value: name }, name)));
+  let proposed = text.value;
+  select.addEventListener("change", () => {
+    const before = text.value, is_lost = before !== proposed;
+    text.value = proposed = json(examples[select.value]);
+    if (is_lost) toast("The declaration was replaced", () => { text.value = before; });
+  });
+  view.root.append(head("Declare a resource"), h("p", { class: "quiet" }, "One declaration, or several in an array that may refer to each other. Types: string, integer, number, boolean, datetime, object, array, any."),
+    form([field("Begin with", select), field("Declaration, as JSON", text)], "Declare", async () => {
       await ask("POST", uri(declared), { body: JSON.parse(text.value) });
       await load_rights();
       toast("Declared");
@@ -52,6 +71,7 @@ export async function show_one(view) {
   if (text.readOnly) view.root.append(h("p", { class: "quiet" }, r.IsReadOnly ? "It is the configuration's, and changed there only." : "Your key may not change it."), field("Declaration", text));
   else view.root.append(form([field("Declaration, as JSON", text)], "Save", async () => {
     await change(declared, r.Id, JSON.parse(text.value));
+    await load_rights();
     toast("Saved");
   }));
 }

@@ -1,6 +1,8 @@
 /* An example of a payload: what the declared properties are, changed so that a selector's conditions hold. It is a
  * suggestion that people see before it is sent. */
 
+import { is_own, of_kind } from "./api.js";
+
 const of_type = {
   string: "text", integer: 1, number: 1.5, boolean: true, datetime: "2026-01-31T12:00:00Z", object: {}, array: [], any: null,
 };
@@ -21,6 +23,15 @@ export function parse_selector(text) {
     conditions: conditions.split("&").map((c) => /^([^=!<>]+)(!=|<=|>=|=|<|>)(.*)$/.exec(c)).filter(Boolean)
       .map(([, path, operator, value]) => ({ path: decoded(path).split("."), operator, value: decoded(value) })),
   };
+}
+
+/* Of `/Shop.*` and the like the first event that there is. */
+export function event_of(selector) {
+  const { event } = parse_selector(selector);
+  const [before, after] = event.split("*");
+  if (after === undefined) return event;
+  const meant = of_kind("EventResource").filter((r) => r.Name.startsWith(before) && (before === "" || !r.Name.slice(before.length).includes(".")));
+  return (meant.find((r) => !is_own(r.Name)) || meant[0])?.Name || event;
 }
 
 function decoded(text) {

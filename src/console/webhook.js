@@ -1,16 +1,18 @@
 /* One webhook: how it is doing, its attempts as they are made, what waits, and what one does with it. */
-import { ask, can, change, count, follow_quietly, get, of_kind, one, parse_exactly, properties_of, remove, uri } from "./api.js";
+import { ask, can, carried_by, change, count, follow_quietly, get, is_raised, one, parse_exactly, raise_event, remove, uri } from "./api.js";
 import {
-  attempt, badge, button, confirmed, copy_button, dialog, duration, empty, facts, field, fill, form, h, head, json, link,
+  attempt, badge, button, confirmed, copy_button, counted, dialog, duration, empty, facts, field, fill, form, h, head, json, link,
   live_mark, number, outcome, problem, spark_length, sparkline, table, td, time, toast,
 } from "./dom.js";
+import { file_form } from "./events.js";
 import { last_error, success } from "./overview.js";
-import { parse_selector, sample_for, selectors_of } from "./sample.js";
+import { event_of, sample_for, selectors_of } from "./sample.js";
 import { verification } from "./verify.js";
-import { webhook_form } from "./webhooks.js";
+import { paged } from "./list.js";
+import { webhook_form } from "./hook_form.js";
 
 const hook = "Svc.Admin.Webhook", log = "Svc.Admin.WebhookLog", delivery = "Svc.Admin.Delivery";
-const rows_most = 100;
+const rows_most = 100, queue_length = 25;
 
 export function attempt_row(a) {
   return h("tr", {},
@@ -35,24 +37,27 @@ async function pause(view, w, is_paused) {
   });
 }
 
-/* Of `/Shop.*` and the like the first event that there is. */
-function event_of(selector) {
-  const { event } = parse_selector(selector);
-  const [before, after] = event.split("*");
-  if (after === undefined) return event;
-  return of_kind("EventResource").find((r) => r.Name.startsWith(before) && (before === "" || !r.Name.slice(before.length).includes(".")))?.Name || event;
-}
+/* Nobody but the server raises its own events. */
+const tested_selectors = (w) => selectors_of(w).filter((one) => is_raised(event_of(one)));
 
 async function send_test(w) {
-  const [selector] = selectors_of(w);
-  const event_name = event_of(selector);
-  const text = h("textarea", { value: json(sample_for(selector, await properties_of(event_name))), "aria-label": "Payload" });
+  const selectors = tested_selectors(w);
+  const select = h("select", {}, selectors.map((one) => h("option", { value: one }, one)));
+  const text = h("textarea", {}), place = h("div", {});
+  let bytes = null, chosen = null;
+  const propose = async () => {
+    const carried = await carried_by(event_of(select.value));
+    bytes = carried.bytes;
+    chosen = bytes ? file_form(bytes) : null;
+    text.value = json(sample_for(select.value, carried.properties));
+    fill(place, chosen ? chosen.nodes : field("Payload", text));
+  };
+  select.addEventListener("change", () => attempt(propose));
+  await propose();
   await dialog("Send a test", (close) => [
     h("p", {}, "An event for this webhook alone, through its selector, headers and signature. The example is made from the selector and the declared properties."),
-    form([field("Payload of ", text), h("code", {}, selector)], "Send", async () => {
-      const [event] = await ask("POST", uri("Svc.Event"), {
-        body: { Resource: event_name, Payload: parse_exactly(text.value), WebhookId: w.Id },
-      });
+    form([selectors.length > 1 ? field("Selector", select) : h("code", {}, selectors[0]), place], "Send", async () => {
+      const [event] = await raise_event(event_of(select.value), { bytes, file: chosen?.file(), value: bytes ? null : parse_exactly(text.value), webhook: w.Id });
       if (!event.Webhooks) throw new Error("The selector does not match this payload, so nothing is sent.");
       close();
       toast("Sent. The attempt appears among those below.");
@@ -81,16 +86,16 @@ async function resend_dead(view, w) {
   const since = h("input", { type: "datetime-local", value: local_time(Date.now() - 86400000), required: true });
   await dialog("Send dead deliveries again", (close) => {
     const found = h("p", {}, "\u00a0");
-    let conditions = null, counted = 0;
+    let conditions = null, dead = 0;
     const look = form([field("Of events since", since)], "Count them", async () => {
       conditions = [`WebhookId=${w.Id}`, "State=Dead", `Time>=${new Date(since.value).toISOString()}`];
-      counted = await count(delivery, conditions);
-      fill(found, counted ? `${number(counted)} dead deliveries. ` : "There is none. ",
-        counted > 0 && button(`Send ${number(counted)} again`, () => attempt(async () => {
+      dead = await count(delivery, conditions);
+      fill(found, dead ? `${counted(dead, "dead delivery", "dead deliveries")}. ` : "There is none. ",
+        dead > 0 && button(`Send ${number(dead)} again`, () => attempt(async () => {
           const body = { State: "Pending" };
           await ask("PATCH", uri(delivery, conditions, { unsafe: true }), { body, headers: { Prefer: "return=minimal" } });
           close();
-          toast(`${number(counted)} deliveries are queued again`);
+          toast(`${counted(dead, "delivery is", "deliveries are")} queued again`);
           view.again();
         }), "main"));
     }, button("Cancel", () => close()));
@@ -101,17 +106,22 @@ async function resend_dead(view, w) {
 const local_time = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 16);
 
 async function edit(view, w) {
-  await dialog("Change the webhook", (close) => webhook_form(w, "Save", async (body) => {
+  let close = null;
+  const made = await webhook_form(w, "Save", async (body) => {
     if (Object.keys(body).length) await change(hook, w.Id, body);
     close();
     toast("Saved");
     view.again();
-  }));
+  });
+  await dialog("Change the webhook", (end) => {
+    close = end;
+    return made;
+  });
 }
 
 async function delete_it(w) {
   const pending = can(delivery) ? await count(delivery, [`WebhookId=${w.Id}`, "State=Pending"]) + await count(delivery, [`WebhookId=${w.Id}`, "State=Waiting"]) : 0;
-  if (!await confirmed("Delete the webhook?", `${w.Label || w.Destination} is deleted for good${pending ? `, and ${number(pending)} deliveries that wait are cancelled` : ""}.`, "Delete")) return;
+  if (!await confirmed("Delete the webhook?", `${w.Label || w.Destination} is deleted for good${pending ? `, and ${counted(pending, "delivery that waits is", "deliveries that wait are")} cancelled` : ""}.`, "Delete")) return;
   await attempt(async () => {
     await remove(hook, w.Id);
     location.hash = "#/webhooks";
@@ -122,9 +132,9 @@ async function delete_it(w) {
 function controls(view, w) {
   if (!can(hook, "PATCH") && !can("Svc.Event", "POST") && !can(hook, "DELETE")) return null;
   return h("div", { class: "bar" },
-    can("Svc.Event", "POST") && !w.IsPaused && button("Send a test", () => attempt(() => send_test(w)), "main"),
+    tested_selectors(w).length > 0 && !w.IsPaused && button("Send a test", () => attempt(() => send_test(w)), "main"),
     can(hook, "PATCH") && [button(w.IsPaused ? "Resume" : "Pause", () => pause(view, w, !w.IsPaused)),
-      button("Change", () => edit(view, w)), button(w.Signing ? "Rotate the secret" : "Sign requests", () => rotate(view, w))],
+      button("Change", () => attempt(() => edit(view, w))), button(w.Signing ? "Rotate the secret" : "Sign requests", () => rotate(view, w))],
     can(delivery, "PATCH") && button("Send dead ones again", () => resend_dead(view, w)),
     can("Svc.Explain", "POST") && link("Explain", `#/explain?webhook=${w.Id}`, "button"),
     can(hook, "DELETE") && button("Delete", () => attempt(() => delete_it(w)), "lose"));
@@ -135,7 +145,7 @@ function controls(view, w) {
 function status_of(w, attempts) {
   const s = w.Status;
   return h("div", {}, w.ErrorMessage && h("div", { class: "note" }, w.ErrorMessage),
-    facts([["State", [badge(s.State), " ", s.Reason]], ["Failing since", s.FailingSince && time(s.FailingSince)],
+    facts([["State", [badge(s.State), " ", s.State === "Failing" ? null : s.Reason]], ["Failing since", s.FailingSince && time(s.FailingSince)],
       ["Held back until", s.HeldBackUntil && time(s.HeldBackUntil)],
       ["Last 64 attempts", [sparkline(attempts), `${success(s, attempts)} succeeded`]],
       ["Queue", `${number(s.Pending)} pending, ${number(s.InFlight)} in flight, ${number(s.Waiting)} waiting`],
@@ -147,8 +157,9 @@ function details_of(w) {
   return facts([["Request", h("code", {}, `${w.Method} ${w.Destination}`)], ["Selector", selectors_of(w).map((one) => h("code", { class: "two" }, one))],
     ["Headers", Object.keys(w.Headers || {}).length ? h("code", {}, json(w.Headers)) : null],
     ["Delivery", w.Delivery && h("code", {}, json(w.Delivery))],
+    ["Format", w.Format], ["Verify", w.Verify],
     ["Custom payload", w.CustomPayloadRequest && h("code", {}, json(w.CustomPayloadRequest))],
-    ["Signing", w.Signing ? `${w.Signing.Secrets?.length ?? 0} secrets sign` : "unsigned"], ["Tags", w.Tags && w.Tags.join(", ")],
+    ["Signing", w.Signing ? counted(w.Signing.Secrets?.length ?? 0, "secret signs", "secrets sign") : "unsigned"], ["Tags", w.Tags && w.Tags.join(", ")],
     ["Tenant", w.Tenant], ["Owner", w.Owner], ["Made", time(w.Time)], ["Id", h("code", {}, w.Id)]]);
 }
 
@@ -164,16 +175,19 @@ function queue_row(d) {
 
 async function queue(view, w) {
   const place = h("div", {});
-  const select = h("select", { "aria-label": "State" }, ["", "Pending", "Waiting", "InFlight", "Dead", "Aborted", "Delivered"].map((s) => h("option", { value: s }, s || "any state")));
+  const select = h("select", {}, ["", "Pending", "Waiting", "InFlight", "Dead", "Aborted", "Delivered"].map((s) => h("option", { value: s }, s || "any state")));
   const look = async () => {
-    const found = await get(delivery, [`WebhookId=${w.Id}`, select.value && `State=${select.value}`], { limit: 25 }, view.signal);
-    fill(place, found.length ? table("Deliveries", ["Event", "State", "#Attempts", "Next attempt", "Last error", "Do"], found.map(queue_row)) : empty("None.", "No delivery of this webhook is in that state."),
-      found.next && h("p", { class: "quiet" }, "The first 25 are shown."));
+    const found = await get(delivery, [`WebhookId=${w.Id}`, select.value && `State=${select.value}`], { limit: queue_length }, view.signal);
+    fill(place, found.length ? paged(view, "Deliveries", ["Event", "State", "#Attempts", "Next attempt", "Last error", "Do"], found, queue_row, "", "tall") : empty("None.", "No delivery of this webhook is in that state."));
+  };
+  /* What somebody has paged through, or is about to press, stays where it is. */
+  const look_anew = async () => {
+    if (place.querySelectorAll("tbody tr").length <= queue_length && !place.contains(document.activeElement)) await look();
   };
   select.value = w.Status.Waiting ? "Waiting" : w.Status.Pending ? "Pending" : "Dead";
   select.addEventListener("change", () => look().catch((e) => fill(place, problem(e))));
   await look();
-  return [h("h2", {}, "Deliveries"), h("div", { class: "bar" }, h("label", {}, "State ", select), button("Look again", () => attempt(look))), place];
+  return { look_anew, nodes: [h("h2", {}, "Deliveries"), h("div", { class: "bar" }, h("label", {}, "State ", select), button("Look again", () => attempt(look))), place] };
 }
 
 export async function show(view) {
@@ -181,30 +195,35 @@ export async function show(view) {
   const recent = can(log) ? await get(log, [`WebhookId=${w.Id}`], { offset: -spark_length }, view.signal) : [];
   view.title(w.Label || w.Destination);
   const mark = live_mark();
-  const status = h("div", {}, status_of(w, recent));
+  const status = h("div", {}, status_of(w, recent)), state = h("span", {}, badge(w.Status.State, w.Status.Reason));
   const rows = h("tbody", {}, [...recent].reverse().map(attempt_row));
   const list = table("Attempts", attempt_columns, []);
   list.querySelector("tbody").replaceWith(rows);
+  list.classList.add("tall");
   const none = empty("No attempt yet.", "It is made when an event matches the selector. Send a test to see one now.");
   const tell = () => {
     list.hidden = !rows.children.length;
     none.hidden = !list.hidden;
   };
   tell();
-  fill(view.root, head(w.Label || w.Destination, badge(w.Status.State), h("span", { class: "spring" }), can(log) ? mark : null), controls(view, w),
+  const waiting = can(delivery) ? await queue(view, w) : null;
+  fill(view.root, head(w.Label || w.Destination, state, h("span", { class: "spring" }), can(log) ? mark : null), controls(view, w),
     h("div", { class: "split" }, h("section", {}, h("h2", {}, "How it is doing"), status), h("section", {}, h("h2", {}, "What it is"), details_of(w))),
     can(log) && [h("h2", {}, "Attempts"), list, none],
-    can(delivery) && await queue(view, w),
+    waiting?.nodes,
     h("h2", {}, "Verify signatures"), h("p", { class: "quiet" }, "What the receiver does with the header fields webhook-id, webhook-timestamp and webhook-signature, before it reads the body."), verification());
-  if (can(log)) watch(view, w, recent, { mark, rows, status, tell });
+  if (can(log)) watch(view, w, recent, { mark, rows, status, state, tell, waiting });
 }
 
-function watch(view, w, recent, { mark, rows, status, tell }) {
+function watch(view, w, recent, { mark, rows, status, state, tell, waiting }) {
   let due = null;
   const look = async () => {
     due = null;
     const [now] = await get(hook, [`Id=${w.Id}`], { add: "Status" }, view.signal);
-    if (now) fill(status, status_of(now, recent));
+    if (!now) return;
+    fill(status, status_of(now, recent));
+    fill(state, badge(now.Status.State, now.Status.Reason));
+    await waiting?.look_anew();
   };
   follow_quietly(log, [`WebhookId=${w.Id}`], recent.at(-1)?.ObjectNo ?? w.ObjectNo, {
     state: (s) => mark.show(s),

@@ -162,7 +162,11 @@ static void describe(struct fetch_transfer *t, enum fetch_error error, const cha
         .tls_ms = t->tls_ms,
         .first_byte_ms = ms_between(t->begun_ns, t->first_byte_ns),
         .reused = t->is_reused && has_status,
+        .was_sent = t->has_sent,
     };
+    for (size_t i = 0; has_status && i < a->wanted_count; i++)
+        if (a->found[i].n > 0 && !buf_over(&a->found[i]))
+            t->result.found[i] = buf_span(&a->found[i]);
     if (error == FETCH_OK)
         return;
     if (scheme != SIZE_MAX)
@@ -207,6 +211,35 @@ static void on_deadline(struct timer *timer)
 
     snprintf(why, sizeof(why), "%u ms were over while %s", timeout_of(t->fetch), phase_text(t));
     fetch_end(t, FETCH_TIMEOUT, why);
+}
+
+void fetch_go_on(struct fetch_transfer *t)
+{
+    if (!t->is_paused)
+        timer_start(t->fetcher->loop, &t->deadline, timeout_of(t->fetch));
+}
+
+static void set_paused(struct fetch *fetch, bool is_paused)
+{
+    struct fetch_transfer *t = fetch->transfer;
+
+    if (t == NULL || t->state != FETCH_EXCHANGING || t->is_paused == is_paused)
+        return;
+    t->is_paused = is_paused;
+    if (is_paused)
+        timer_stop(t->fetcher->loop, &t->deadline);
+    fetch_go_on(t);
+    fetch_exchange_pause(t->conn);
+}
+
+void fetch_pause(struct fetch *f)
+{
+    set_paused(f, true);
+}
+
+void fetch_resume(struct fetch *f)
+{
+    set_paused(f, false);
 }
 
 /* Its way. */
@@ -308,7 +341,7 @@ static struct fetch_transfer *engage(struct fetcher *f, struct fetch *fetch)
     if (fetch->body != NULL)
         blob_ref(fetch->body);
     f->active++;
-    t->is_reused = false;
+    t->is_reused = t->is_paused = t->has_sent = false;
     t->begun_ns = clock_mono_ns();
     t->resolved_ns = t->first_byte_ns = 0;
     t->connect_ms = t->tls_ms = 0;
@@ -374,6 +407,8 @@ static struct fetcher *fetcher_make(struct loop *loop, struct resolver *resolver
     f->max_connections = options->max_connections != 0 ? options->max_connections : CONNECTIONS;
     f->proxy = copy(options->proxy);
     f->ca_file = copy(options->ca_file);
+    f->cert_file = copy(options->cert_file);
+    f->key_file = copy(options->key_file);
     f->user_agent = copy(options->user_agent != NULL ? options->user_agent : "svcd/" SVCD_VERSION);
     buf_init(&f->proxy_authorization, BUF_NO_CAP);
     fetch_origins_init(f);
@@ -421,6 +456,13 @@ static struct err *use_proxy(struct fetcher *f)
     return NULL;
 }
 
+static struct err *check_file(const char *what, const char *path)
+{
+    if (path == NULL || access(path, R_OK) == 0)
+        return NULL;
+    return ERR(ERR_UNKNOWN, "%s: '%s': %s", what, path, strerror(errno));
+}
+
 /* One handle is made at once, to see whether libcurl has all that is needed. */
 static struct err *fetcher_open(struct fetcher *f)
 {
@@ -428,8 +470,9 @@ static struct err *fetcher_open(struct fetcher *f)
 
     if (f->proxy != NULL)
         TRY(use_proxy(f));
-    if (f->ca_file != NULL && access(f->ca_file, R_OK) != 0)
-        return ERR(ERR_UNKNOWN, "CA file '%s': %s", f->ca_file, strerror(errno));
+    TRY(check_file("CaFile", f->ca_file));
+    TRY(check_file("CertFile", f->cert_file));
+    TRY(check_file("KeyFile", f->key_file));
     f->multi = curl_multi_init();
     f->share = fetch_connect_share();
     if (f->multi == NULL || f->share == NULL)
@@ -478,6 +521,8 @@ void fetcher_free(struct fetcher *f)
     buf_done(&f->proxy_authorization);
     mem_free(f->proxy);
     mem_free(f->ca_file);
+    mem_free(f->cert_file);
+    mem_free(f->key_file);
     mem_free(f->user_agent);
     mem_free(f);
 }

@@ -20,7 +20,13 @@
 #define NOISE_FACTOR 8 /* chunks of one byte have six around it */
 #define NOISE_BYTES ((uint64_t)1 << 20)
 
-enum { INTERIM_MOST = 16, READ_BYTES = 65536, KEEP_BYTES = 4096, DATE_BYTES = 64 };
+enum {
+    INTERIM_MOST = 16,
+    READ_BYTES = 65536,
+    KEEP_BYTES = 4096,
+    DATE_BYTES = 64,
+    WANTED_BYTES = 256
+};
 
 static struct fetch_answer *answer_of(llhttp_t *parser)
 {
@@ -38,6 +44,8 @@ static void begin_head(struct fetch_answer *a)
         return;
     a->in_head = true;
     a->retry_after_s = -1;
+    for (size_t i = 0; i < a->wanted_count; i++)
+        buf_clear(&a->found[i]);
     if (a->parser.status_code >= 200)
         a->status = a->parser.status_code;
     else if (++a->interim > INTERIM_MOST)
@@ -108,6 +116,17 @@ static bool is_packed(struct span codings)
     return false;
 }
 
+static void find_wanted(struct fetch_answer *a, struct span name, struct span value)
+{
+    for (size_t i = 0; i < a->wanted_count; i++) {
+        if (!span_ieq(name, a->wanted[i]))
+            continue;
+        if (a->found[i].n > 0)
+            buf_add(&a->found[i], SPAN(", "));
+        buf_add(&a->found[i], value);
+    }
+}
+
 /* The longest of several Retry-After counts: never less than was asked. */
 static int on_field(llhttp_t *parser)
 {
@@ -124,6 +143,9 @@ static int on_field(llhttp_t *parser)
         a->retry_after_s = MAX(a->retry_after_s, parse_retry_after(span_trim(value)));
     else if (span_ieq(name, SPAN("Transfer-Encoding")) && is_packed(value))
         a->stop = FETCH_PACKED;
+    find_wanted(a, name, span_trim(value));
+    if (a->fields != NULL && a->status != 0)
+        a->fields->on_field(a->fields, name, span_trim(value));
     buf_clear(&a->line);
     return verdict_of(a);
 }
@@ -147,11 +169,21 @@ static int on_head(llhttp_t *parser)
     return has_no_body(a) ? 1 : 0;
 }
 
+bool fetch_answer_is_stream(const struct fetch_answer *a)
+{
+    return a->stream != NULL && a->complete_head && a->status / 100 == 2;
+}
+
 static int on_body(llhttp_t *parser, const char *p, size_t n)
 {
     struct fetch_answer *a = answer_of(parser);
 
     a->body_bytes += n;
+    if (fetch_answer_is_stream(a)) {
+        if (!a->stream->on_body(a->stream, span_of(p, n)))
+            a->stop = FETCH_BODY_READ;
+        return verdict_of(a);
+    }
     buf_add(&a->body, span_sub(span_of(p, n), 0, a->body.max - a->body.n));
     if (a->body_bytes > a->read_bytes)
         a->stop = FETCH_BODY_READ;
@@ -191,21 +223,29 @@ void fetch_answer_begin(struct fetch_answer *a, const struct fetch *fetch)
 
     buf_shrink(&body, MIN(keep, KEEP_BYTES));
     body.max = keep;
+    for (size_t i = 0; i < FETCH_WANTED_MOST; i++)
+        buf_done(&a->found[i]);
     buf_shrink(&line, KEEP_BYTES);
     line.max = BUF_NO_CAP; /* the head has a limit */
     *a = (struct fetch_answer){
         .to_head = span_eq(fetch->method, SPAN("HEAD")),
         .retry_after_s = -1,
         .read_bytes = fetch->read_bytes != 0 ? fetch->read_bytes : READ_BYTES,
+        .wanted = fetch->wanted,
+        .wanted_count = fetch->wanted_count,
         .body = body,
         .line = line,
     };
+    for (size_t i = 0; i < fetch->wanted_count; i++)
+        buf_init(&a->found[i], WANTED_BYTES);
     llhttp_init(&a->parser, HTTP_RESPONSE, &settings);
     llhttp_set_lenient_headers(&a->parser, 1); /* for what it costs nobody to overlook */
 }
 
 void fetch_answer_done(struct fetch_answer *a)
 {
+    for (size_t i = 0; i < FETCH_WANTED_MOST; i++)
+        buf_done(&a->found[i]);
     buf_done(&a->line);
     buf_done(&a->body);
 }
@@ -215,6 +255,8 @@ static uint64_t most_bytes(const struct fetch_answer *a)
 {
     if (a->has_body)
         return a->trailers_at + FETCH_HEAD_BYTES;
+    if (fetch_answer_is_stream(a))
+        return UINT64_MAX;
     return a->complete_head ? NOISE_BYTES + NOISE_FACTOR * (uint64_t)a->read_bytes
                             : FETCH_HEAD_BYTES;
 }

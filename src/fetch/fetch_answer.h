@@ -40,9 +40,14 @@ struct fetch_answer {
     bool is_done;
     bool is_unclear; /* where it ends: the connection is not for another request */
     int64_t retry_after_s;
-    struct buf line;   /* the field being read, name and value */
-    size_t name_bytes; /* of these */
-    struct buf body;   /* the first bytes, up to its cap */
+    const struct span *wanted; /* the fetch's */
+    size_t wanted_count;
+    struct buf found[FETCH_WANTED_MOST]; /* of the final head */
+    struct buf line;                     /* the field being read, name and value */
+    size_t name_bytes;                   /* of these */
+    struct fetch *stream; /* set by the caller after fetch_answer_begin: it has an on_body; NULL */
+    struct fetch *fields; /* likewise: it has an on_field; NULL */
+    struct buf body;      /* the first bytes, up to its cap */
     uint64_t body_bytes;
     size_t read_bytes;              /* how many of the body to read */
     uint64_t received, trailers_at; /* bytes */
@@ -55,6 +60,8 @@ void fetch_answer_done(struct fetch_answer *a);
 /* The same answer however its bytes are cut. What is left of `bytes` behind a whole answer makes
  * it unclear. */
 enum fetch_progress fetch_answer_feed(struct fetch_answer *a, struct span bytes);
+/* Its body goes to the fetch's on_body: known with the head. */
+bool fetch_answer_is_stream(const struct fetch_answer *a);
 /* The connection has ended: no more will come. */
 enum fetch_progress fetch_answer_end(struct fetch_answer *a);
 /* After a whole answer: may the connection carry another request? */

@@ -87,6 +87,10 @@ static CURLcode set_texts(CURL *easy, const struct fetcher *f)
         code = curl_easy_setopt(easy, CURLOPT_CAINFO, f->ca_file);
     if (code == CURLE_OK && f->ca_file != NULL)
         code = curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, f->ca_file);
+    if (code == CURLE_OK && f->cert_file != NULL)
+        code = curl_easy_setopt(easy, CURLOPT_SSLCERT, f->cert_file);
+    if (code == CURLE_OK && f->key_file != NULL)
+        code = curl_easy_setopt(easy, CURLOPT_SSLKEY, f->key_file);
     return code;
 }
 

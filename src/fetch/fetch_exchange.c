@@ -4,7 +4,7 @@
  * and counts.
  *
  * When a kept connection has ended before a byte of the answer came, the request is sent once more,
- * on a new one. */
+ * on a new one; if it must not be done twice, only where not a byte of it had gone out. */
 #include "fetch_private.h"
 
 #include "base/blob.h"
@@ -61,7 +61,7 @@ static void lose(struct fetch_conn *c, ssize_t error)
     struct fetch_transfer *t = c->transfer;
     char why[CURL_ERROR_SIZE];
 
-    if (c->was_used && !t->answer.has_bytes) {
+    if (c->was_used && !t->answer.has_bytes && !(t->fetch->is_once && t->has_sent)) {
         let_go(c, false);
         fetch_try_again(t);
         return;
@@ -88,6 +88,8 @@ static bool take(struct fetch_conn *c, struct span bytes)
         t->first_byte_ns = clock_mono_ns();
     switch (fetch_answer_feed(&t->answer, bytes)) {
     case FETCH_MORE:
+        if (fetch_answer_is_stream(&t->answer))
+            fetch_go_on(t);
         return true;
     case FETCH_WHOLE:
         complete(c);
@@ -129,11 +131,21 @@ static bool read_answer(struct fetch_conn *c, bool is_last)
         }
         if (!take(c, span_of(scratch, (size_t)n)))
             return false;
+        if (c->transfer->is_paused)
+            return true;
         if (is_all && !is_last)
             return true;
     }
     loop_post(c->fetcher->loop, &c->again); /* of TLS no event tells what has been read already */
     return true;
+}
+
+/* Of the socket, by what is still to be sent and may be read. */
+static int wanted_events(const struct fetch_conn *c)
+{
+    const struct fetch_transfer *t = c->transfer;
+
+    return (t->is_paused ? 0 : UV_READABLE) | (t->sent < request_bytes(t) ? UV_WRITABLE : 0);
 }
 
 /* Sends what has not been sent of the request. False: the connection is not the request's any more.
@@ -157,23 +169,37 @@ static bool send_request(struct fetch_conn *c)
             return false;
         }
         t->sent += (size_t)n;
+        t->has_sent = t->has_sent || n > 0;
         is_all = t->sent == request_bytes(t);
     }
-    fetch_socket_watch(c->socket, is_all ? UV_READABLE : UV_READABLE | UV_WRITABLE);
+    fetch_socket_watch(c->socket, wanted_events(c));
     return true;
+}
+
+/* TLS may hold what no event tells of. */
+void fetch_exchange_pause(struct fetch_conn *c)
+{
+    fetch_socket_watch(c->socket, wanted_events(c));
+    if (!c->transfer->is_paused)
+        loop_post(c->fetcher->loop, &c->again);
 }
 
 void fetch_exchange_begin(struct fetch_conn *c)
 {
     c->transfer->sent = 0;
     fetch_answer_begin(&c->transfer->answer, c->transfer->fetch);
+    if (c->transfer->fetch->on_body != NULL)
+        c->transfer->answer.stream = c->transfer->fetch;
+    if (c->transfer->fetch->on_field != NULL)
+        c->transfer->answer.fields = c->transfer->fetch;
     if (send_request(c) && c->has_early)
         loop_post(c->fetcher->loop, &c->again);
 }
 
 void fetch_exchange_read(struct fetch_conn *c)
 {
-    (void)read_answer(c, false);
+    if (!c->transfer->is_paused)
+        (void)read_answer(c, false);
 }
 
 /* An error of the socket shows when it is read. TLS may have to read before it can send. */

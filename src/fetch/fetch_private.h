@@ -80,8 +80,10 @@ struct fetch_transfer {
     struct timer deadline; /* of the whole fetch */
     struct fetch_conn *conn;
     bool is_starting; /* inside fetch_start */
+    bool is_paused;   /* its connection is not read */
     bool is_reused;   /* its connection had been used before */
     bool sends_body;
+    bool has_sent;   /* a byte of the request, over any connection */
     struct buf head; /* of the request */
     size_t sent;     /* of head and body */
     uint64_t begun_ns, resolved_ns, first_byte_ns;
@@ -139,6 +141,7 @@ struct fetcher {
     const struct egress_rules *rules;
     unsigned connect_timeout_ms, max_connections;
     char *proxy, *ca_file, *user_agent; /* NULL: see struct fetch_options */
+    char *cert_file, *key_file;         /* NULL: none */
     struct fetch_target proxy_target;   /* valid with a proxy */
     bool sends_url;                     /* the proxy is asked for http:// by the whole URL */
     struct buf proxy_authorization;     /* the header field's value; empty: none */
@@ -166,6 +169,8 @@ struct fetcher {
 /* Its connection is made; it took so long from its beginning to be connected, and to the end of the
  * handshake (0: none). The request goes out, and on_done may be called before this returns. */
 void fetch_on_connected(struct fetch_transfer *t, uint32_t connect_ms, uint32_t tls_ms);
+/* More of a stream has come: its time begins anew. */
+void fetch_go_on(struct fetch_transfer *t);
 /* Ends it: FETCH_OK with `why` "", which is copied. on_done may be called before this returns. */
 void fetch_end(struct fetch_transfer *t, enum fetch_error error, const char *why);
 /* Its kept connection had ended before it was used: it goes on a new one. */
@@ -269,6 +274,8 @@ const char *fetch_request_write(struct fetch_transfer *t);
 
 /* fetch_exchange.c */
 
+/* What has become of is_paused. */
+void fetch_exchange_pause(struct fetch_conn *c);
 /* Sends the transfer's request over its connection. */
 void fetch_exchange_begin(struct fetch_conn *c);
 void fetch_exchange_on_event(struct fetch_conn *c, int status, int events);

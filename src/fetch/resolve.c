@@ -28,9 +28,11 @@
 #include "io/ip.h"
 
 #include <ares.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define KIND_RESOLVER 0x7265736fu
 #define KIND_ENTRY 0x72656e74u
@@ -588,12 +590,23 @@ size_t resolve_cached(const struct resolver *r)
     return map_count(&r->entries);
 }
 
+/* One that goes later is as an empty one; one that is not there at the start is a mistake. */
+static struct err *check_hosts_file(const char *path)
+{
+    if (path == NULL || access(path, R_OK) == 0)
+        return NULL;
+    return ERR(ERR_UNKNOWN, "HostsFile: '%s': %s", path, strerror(errno));
+}
+
 struct err *resolver_new(struct loop *loop, const struct resolve_options *options,
                          struct resolver **out_resolver)
 {
-    struct resolver *r = NEW(struct resolver);
-    int status = ares_library_init(ARES_LIB_INIT_ALL);
+    struct resolver *r;
+    int status;
 
+    TRY(check_hosts_file(options->hosts_file));
+    r = NEW(struct resolver);
+    status = ares_library_init(ARES_LIB_INIT_ALL);
     r->kind = KIND_RESOLVER;
     r->loop = loop;
     r->timeout_ms = options->timeout_ms != 0 ? options->timeout_ms : TIMEOUT_MS;
@@ -613,7 +626,7 @@ struct err *resolver_new(struct loop *loop, const struct resolve_options *option
         status = channel_open(r, &r->channel);
     if (status != ARES_SUCCESS) {
         resolver_free(r);
-        return ERR(ERR_UNKNOWN, "name servers (%s): %s",
+        return ERR(ERR_UNKNOWN, "NameServers: '%s': %s",
                    options->servers != NULL ? options->servers : "the system's",
                    ares_strerror(status));
     }

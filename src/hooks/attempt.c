@@ -8,7 +8,6 @@
 #include "base/fiber.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/metric.h"
 #include "base/text.h"
 #include "fetch/fetch.h"
 #include "hooks/attempt_inner.h"
@@ -21,7 +20,6 @@
 #include "hooks/retention.h"
 #include "io/timer.h"
 #include "rest/evaluation.h"
-#include "rest/metrics.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
@@ -129,7 +127,7 @@ void attempts_record(struct deliveries *d)
 {
     struct attempt *attempt;
 
-    while ((attempt = pop(&d->stopped_attempts)) != NULL)
+    while (!turn_is_held(d->hooks->turn) && (attempt = pop(&d->stopped_attempts)) != NULL)
         record_outcome(attempt);
 }
 
@@ -198,7 +196,7 @@ static void send_remote(struct attempt *attempt)
     fetch_start(attempt->deliveries->hooks->fetcher, fetch);
 }
 
-static void answered(struct attempt *attempt, const struct response *response)
+static void answered(struct attempt *attempt, struct response *response)
 {
     attempt_answered_fn *take = TAKE(attempt->answered);
 
@@ -238,7 +236,7 @@ void attempt_evaluate(struct attempt *attempt, const struct request *request,
     buf_shrink(&d->response->body, KEPT_RESPONSE_BYTES); /* what became a body is there twice */
 }
 
-static void take_local_answer(struct attempt *attempt, const struct response *response)
+static void take_local_answer(struct attempt *attempt, struct response *response)
 {
     struct span body = buf_span(&response->body);
 
@@ -303,7 +301,7 @@ static void send_body(struct attempt *attempt)
         send_remote(attempt);
 }
 
-static void take_custom_payload(struct attempt *attempt, const struct response *response)
+static void take_custom_payload(struct attempt *attempt, struct response *response)
 {
     bool ready;
 
@@ -335,13 +333,17 @@ void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_
     attempt->settings = lane_settings_get(delivery->lane);
     attempt->origin = origin;
     attempt->started_ns = clock_mono_ns();
+    attempt->header_count = 0;
     attempt->content_type = (struct span){NULL, 0};
     attempt->is_aborted = attempt->is_cancelled = attempt->has_no_room = false;
     attempt->answer = (struct retry_answer){.retry_after_s = -1};
     attempt->outcome = (struct webhook_log_entry){.time_unix_ns = clock_unix_ns()};
     delivery_move(d, delivery, DELIVERY_IN_FLIGHT);
     delivery->attempt = attempt;
-    if (attempt->settings->webhook.has_custom)
+    if (attempt_lacks_source(attempt))
+        attempt_abort(attempt, SPAN("the event has no source, and the configuration's "
+                                    "CloudEventsSource is no more"));
+    else if (attempt->settings->webhook.has_custom)
         attempt_ask_custom_payload(attempt, take_custom_payload);
     else
         take_payload(attempt);
@@ -355,6 +357,11 @@ static void record_outcome(struct attempt *attempt)
     struct lane *lane = attempt->delivery->lane;
     struct err *e;
 
+    if (turn_is_held(hooks->turn)) {
+        list_push_back(&attempt->deliveries->stopped_attempts, &attempt->link);
+        turn_line_up(hooks->turn, &attempt->deliveries->line);
+        return;
+    }
     if (lane_is_dying(lane)) { /* the reaper drops the delivery */
         attempt->delivery->attempt = NULL;
         attempt_put(attempt);

@@ -1,14 +1,15 @@
-/* Shared by the files of attempt: attempt.c (its life), attempt_request.c (what is sent) and
- * attempt_outcome.c (how it ended). */
+/* Shared by the files of attempt: attempt.c (its life), attempt_request.c (what is sent)
+ * and attempt_outcome.c (how it ended). */
 #ifndef HOOKS_ATTEMPT_INNER_H
 #define HOOKS_ATTEMPT_INNER_H
 
 #include "fetch/fetch.h"
-#include "hooks/retry.h"
-#include "hooks/webhook_log.h"
 #include "io/timer.h"
+#include "webhook/retry.h"
+#include "webhook/webhook_log.h"
 
-enum { ATTEMPT_HEADERS_MOST = 128 };
+/* Nearly all attempts have fewer header fields. */
+enum { ATTEMPT_FEW_HEADERS = 32 };
 
 struct attempt;
 struct evaluation;
@@ -17,7 +18,7 @@ struct request;
 struct response;
 
 /* What is done with the answer to a local request. */
-typedef void attempt_answered_fn(struct attempt *attempt, const struct response *response);
+typedef void attempt_answered_fn(struct attempt *attempt, struct response *response);
 
 struct attempt {
     struct list_link link; /* among those that are idle, or that have stopped */
@@ -26,8 +27,12 @@ struct attempt {
     struct delivery *delivery;
     struct lane_settings *settings;
     struct lane_origin *origin; /* has a place for it; NULL: the destination is local */
-    struct fetch_header headers[ATTEMPT_HEADERS_MOST];
-    size_t header_count;
+    struct fetch_header few_headers[ATTEMPT_FEW_HEADERS];
+    struct fetch_header *headers; /* these, or when they are more, in the arena */
+    size_t header_size;           /* places there */
+    size_t header_count;          /* 0: nothing is sent */
+    size_t
+        known_headers; /* of these: those of the webhook, and those that tell what the log does */
     struct blob *body;
     struct body *made;  /* whose bytes it has, when they were made for it */
     bool sends_payload; /* they are its event's, as they are */
@@ -64,8 +69,8 @@ void attempt_abort(struct attempt *attempt, struct span why);
 struct err *attempt_take_payload(struct attempt *attempt, bool *out_ready) MUST_USE;
 /* What the custom payload request answers. */
 void attempt_ask_custom_payload(struct attempt *attempt, attempt_answered_fn *answered);
-/* Becomes the body. *out_ready false: the attempt has stopped. */
-void attempt_take_custom_payload(struct attempt *attempt, const struct response *response,
+/* Becomes the body. *out_ready false: the attempt has stopped, or there is no room. */
+void attempt_take_custom_payload(struct attempt *attempt, struct response *response,
                                  bool *out_ready);
 /* Evaluates a request to ourselves, and calls `answered` once: at once, unless it gives way to
  * others. */
@@ -74,6 +79,19 @@ void attempt_run_local(struct attempt *attempt, struct span method, struct span 
                        attempt_answered_fn *answered);
 struct span attempt_error_of_response(struct attempt *attempt, const struct response *response);
 struct err *attempt_add_headers(struct attempt *attempt) MUST_USE;
+/* Is it to be a CloudEvent whose event has no source to go with: the configuration's has gone
+ * since? */
+bool attempt_lacks_source(const struct attempt *attempt);
+
+void attempt_make_room_for_headers(struct attempt *attempt);
+/* A copy of what was made becomes the body. False: there is no room for it now. */
+bool attempt_take_made(struct attempt *attempt, struct span made) MUST_USE;
+static inline void attempt_add_header(struct attempt *attempt, struct span name, struct span value)
+{
+    if (attempt->header_count == attempt->header_size)
+        attempt_make_room_for_headers(attempt);
+    attempt->headers[attempt->header_count++] = (struct fetch_header){name, value};
+}
 
 /* attempt_outcome.c */
 /* Records it. An error: nothing is recorded, for want of room on the disk. */

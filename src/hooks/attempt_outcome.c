@@ -12,9 +12,10 @@
 #include "hooks/hooks.h"
 #include "hooks/lane_record.h"
 #include "hooks/lane_settings.h"
+#include "hooks/webhook_sent.h"
+#include "protocol/status.h"
 #include "rest/metrics.h"
 #include "rest/rest.h"
-#include "rest/status.h"
 #include "store/change.h"
 #include "store/record.h"
 #include "store/turn.h"
@@ -28,7 +29,9 @@ static struct lane_outcome judge(const struct attempt *attempt)
         retry_decide(&settings->retry, attempt->outcome.attempt, &attempt->answer,
                      attempt->ended_unix_ns, rng_unit());
 
-    if (settings->is_local && retry_is_refusal(attempt->answer.status))
+    bool is_refused = settings->is_local && retry_is_refusal(attempt->answer.status);
+
+    if (is_refused)
         decision = (struct retry_decision){.verdict = RETRY_DEAD};
 
     return (struct lane_outcome){
@@ -40,6 +43,8 @@ static struct lane_outcome judge(const struct attempt *attempt)
         .started_unix_ns = attempt->outcome.time_unix_ns,
         .ended_unix_ns = attempt->ended_unix_ns,
         .error = text_cut_bytes(attempt->outcome.error, KEPT_ERROR_BYTES),
+        .delivery = attempt->delivery,
+        .is_refused = is_refused,
     };
 }
 
@@ -78,6 +83,7 @@ static void fill_entry(struct attempt *attempt)
     entry->destination = attempt->settings->webhook.destination;
     entry->is_success = attempt->answer.status >= 200 && attempt->answer.status < 300;
     entry->body_bytes = blob_span(attempt->body).n;
+    webhook_sent(attempt);
     if (entry->error.n == 0 && attempt->answer.answered && !entry->is_success)
         entry->error = arena_printf(&attempt->arena, "answered %d %s", attempt->answer.status,
                                     status_reason(attempt->answer.status));

@@ -1,5 +1,7 @@
 /* Two sums: that of payloads, which `payload` keeps, and that of made bodies, which are in a map by
- * their content, so that a thousand webhooks with one custom payload hold it once.
+ * what their content begins with, so that a thousand webhooks with one custom payload hold it once,
+ * and none is read whole to be found. Those that begin alike are compared one after the other:
+ * together they are no longer than what may be under way.
  *
  * A body counts for the account that was the first to send it; a quarter of the bytes is not for
  * one account alone. As with slots, a part is not for receivers that are slow or not known yet
@@ -7,7 +9,9 @@
  * that wait, in turns; each that still finds no room goes to the end of their list. */
 #include "hooks/body.h"
 
+#include "access/account.h"
 #include "base/blob.h"
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/room.h"
@@ -17,19 +21,29 @@
 #include "hooks/lane_inner.h"
 #include "hooks/payload.h"
 #include "hooks/share.h"
-#include "rest/account.h"
 
-enum { OFFERS_PER_TURN = 16, OTHERS_PARTS = 4 };
+enum {
+    OFFERS_PER_TURN = 16,
+    OTHERS_PARTS = 4,
+    BEGIN_BYTES = 65536,       /* by which they are found */
+    COPIED_BYTES_MOST = 262144 /* longer ones keep the memory they were made in */
+};
 
 struct body {
     struct blob *blob;
     struct share *share; /* of the one that had it made first */
     unsigned attempts;
+    struct body *next; /* that begins alike; NULL: none */
 };
 
-static struct span content_of(const void *item)
+static struct span begin_of(struct span content)
 {
-    return blob_span(((const struct body *)item)->blob);
+    return span_sub(content, 0, MIN(content.n, BEGIN_BYTES));
+}
+
+static struct span key_of(const void *item)
+{
+    return begin_of(blob_span(((const struct body *)item)->blob));
 }
 
 uint64_t bodies_bytes(const struct deliveries *d)
@@ -72,42 +86,97 @@ struct err *body_take_payload(struct attempt *attempt)
     return NULL;
 }
 
-static struct body *body_new(struct deliveries *d, struct share *share, struct span made)
+static struct body *body_find(const struct deliveries *d, struct span made)
 {
-    struct body *body = NEW(struct body);
+    struct body *body = map_find(&d->bodies, begin_of(made));
 
-    body->blob = blob_new(made);
-    body->share = share_ref(share);
-    share->account->bytes += made.n;
-    d->made_bytes += made.n;
-    map_add(&d->bodies, body);
+    while (body != NULL && !span_eq(blob_span(body->blob), made))
+        body = body->next;
     return body;
 }
 
-bool body_take_made(struct attempt *attempt, struct span made)
+/* Takes the blob. */
+static struct body *body_new(struct deliveries *d, struct share *share, struct blob *blob)
 {
-    struct deliveries *d = attempt->deliveries;
-    struct lane *lane = attempt->delivery->lane;
-    struct body *body = map_find(&d->bodies, made);
+    struct body *body = NEW(struct body);
 
-    MUST(attempt->body == NULL);
-    lane->made_bytes = made.n;
-    if (body == NULL) {
-        if (!has_room_for(lane, made.n))
-            return false;
-        body = body_new(d, lane->share, made);
-    }
+    body->blob = blob;
+    body->share = share_ref(share);
+    share->account->bytes += blob->n;
+    d->made_bytes += blob->n;
+    body->next = map_put(&d->bodies, body);
+    return body;
+}
+
+/* Returns whether it is there. */
+static bool use(struct attempt *attempt, struct body *body)
+{
+    if (body == NULL)
+        return false;
     body->attempts++;
     attempt->made = body;
     attempt->body = blob_ref(body->blob);
     return true;
 }
 
+/* There is a body of this content, which the attempt has now, or there is room for one. */
+static bool is_held(struct attempt *attempt, struct span made, bool *out_has_room)
+{
+    struct lane *lane = attempt->delivery->lane;
+    bool is_there;
+
+    MUST(attempt->body == NULL);
+    lane->made_bytes = made.n;
+    is_there = use(attempt, body_find(attempt->deliveries, made));
+    *out_has_room = is_there || has_room_for(lane, made.n);
+    return is_there;
+}
+
+static void hold(struct attempt *attempt, struct blob *blob)
+{
+    use(attempt, body_new(attempt->deliveries, attempt->delivery->lane->share, blob));
+}
+
+bool body_take_made(struct attempt *attempt, struct span made)
+{
+    bool has_room;
+
+    if (!is_held(attempt, made, &has_room) && has_room)
+        hold(attempt, blob_new(made));
+    return has_room;
+}
+
+bool body_take_answer(struct attempt *attempt, struct buf *answer)
+{
+    bool has_room;
+
+    if (!is_held(attempt, buf_span(answer), &has_room) && has_room)
+        hold(attempt,
+             answer->n > COPIED_BYTES_MOST ? blob_take(answer) : blob_new(buf_span(answer)));
+    return has_room;
+}
+
+/* The next that begins alike is found in its place. */
+static void take_out(struct deliveries *d, struct body *body)
+{
+    struct body *before = map_find(&d->bodies, key_of(body));
+
+    if (before == body) {
+        map_remove(&d->bodies, key_of(body));
+        if (body->next != NULL)
+            map_add(&d->bodies, body->next);
+        return;
+    }
+    while (before->next != body)
+        before = before->next;
+    before->next = body->next;
+}
+
 static void made_put(struct deliveries *d, struct body *body)
 {
     if (--body->attempts > 0)
         return;
-    map_remove(&d->bodies, content_of(body));
+    take_out(d, body);
     d->made_bytes -= body->blob->n;
     body->share->account->bytes -= body->blob->n;
     share_unref(body->share);
@@ -149,7 +218,7 @@ static void on_offer(struct loop_task *task)
 
 void bodies_init(struct deliveries *d)
 {
-    map_init(&d->bodies, content_of);
+    map_init(&d->bodies, key_of);
     d->offer.run = on_offer;
 }
 

@@ -2,9 +2,9 @@
  * alike. */
 #include "hooks/delivery.h"
 
+#include "base/budget.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/member.h"
 #include "base/must.h"
 #include "base/sm.h"
 #include "hooks/attempt.h"
@@ -16,13 +16,15 @@
 #include "hooks/lane_record.h"
 #include "hooks/payload.h"
 #include "hooks/share.h"
-#include "hooks/webhook.h"
 #include "query/shape.h"
 #include "rest/metrics.h"
 #include "rest/response.h"
 #include "store/change.h"
 #include "store/record.h"
 #include "store/store.h"
+#include "webhook/selector.h"
+#include "webhook/webhook.h"
+#include "json/member.h"
 
 #include <string.h>
 
@@ -100,10 +102,10 @@ bool delivery_has_ended(const struct delivery *delivery)
     return has_ended(delivery->state);
 }
 
-/* What lies between two records of a delivery a replay does not see: that its time has come and
- * that it is attempted is not journaled, and the record of a move from which others have followed
- * may be cleaned away. So it makes these moves itself: every state can be reached from every other.
- */
+/* What lies between two records of a delivery neither a replay sees nor a node that follows
+ * another: that its time has come and that it is attempted is not journaled, and the record of a
+ * move from which others have followed may be cleaned away. So it makes these moves itself: every
+ * state can be reached from every other. */
 static void catch_up(struct delivery *delivery, enum delivery_state next)
 {
     while (!sm_allows(&delivery_machine, delivery->state, next))
@@ -114,7 +116,7 @@ static void catch_up(struct delivery *delivery, enum delivery_state next)
 void delivery_move(struct deliveries *d, struct delivery *delivery, enum delivery_state next)
 {
     leave_state(d, delivery);
-    if (!store_is_loaded(d->hooks->store))
+    if (!store_is_loaded(d->hooks->store) || !d->is_started)
         catch_up(delivery, next);
     sm_move(&delivery_machine, &delivery->state, next);
     enter_state(d, delivery);
@@ -147,6 +149,9 @@ void delivery_drop(struct deliveries *d, struct delivery *delivery)
     mem_free(delivery);
 }
 
+/* What it costs to make one. */
+enum { DELIVERY_UNITS = 512 };
+
 /* Of a record of its own, which it gets when it is moved. */
 #define MOVED_BYTES 80u
 
@@ -164,6 +169,7 @@ void delivery_create(struct deliveries *d, const struct uuid *webhook_id, struct
     d->version = MAX(d->version, origin->serial);
     enter_state(d, delivery);
     lane_update(lane);
+    budget_spend(DELIVERY_UNITS);
 }
 
 static void take_fields(struct delivery *delivery, const struct record_delivery *r)
@@ -181,6 +187,13 @@ static void count_dead(struct deliveries *d)
 {
     if (store_is_loaded(d->hooks->store))
         d->hooks->metrics->deliveries[DELIVERY_DEAD - DELIVERY_DELIVERED]++;
+}
+
+static void count_untold(struct deliveries *d, const struct delivery *delivery)
+{
+    if (store_is_loaded(d->hooks->store) && !lane_count_death(delivery->lane) &&
+        !selector_is_notice(delivery->event->resource))
+        d->hooks->metrics->notices_left_out++;
 }
 
 static struct err *apply_delivery(void *context, struct span body,
@@ -204,6 +217,8 @@ static struct err *apply_delivery(void *context, struct span body,
     } else if (delivery->version != r.version) { /* else it was only moved */
         if (delivery->state == DELIVERY_PENDING && r.state == DELIVERY_DEAD)
             count_dead(d);
+        if (r.state == DELIVERY_DEAD)
+            count_untold(d, delivery);
         take_fields(delivery, &r);
         delivery_move(d, delivery, r.state);
     }
@@ -397,12 +412,18 @@ struct delivery *delivery_find_no(const struct deliveries *d, uint64_t object_no
 }
 
 /* The id is made of what never changes, so that it need not be kept. */
+void delivery_id_of(int64_t time_unix_ns, const struct uuid *event, uint64_t object_no,
+                    struct uuid *out_id)
+{
+    *out_id =
+        uuid_from_serial(time_unix_ns, (uint16_t)(event->b[14] << 8 | event->b[15]), object_no);
+}
+
 void delivery_id(const struct delivery *delivery, struct uuid *out_id)
 {
     const struct event *event = delivery->event;
-    uint16_t salt = (uint16_t)(event->id.b[14] << 8 | event->id.b[15]);
 
-    *out_id = uuid_from_serial(event->time_unix_ns, salt, delivery->object_no);
+    delivery_id_of(event->time_unix_ns, &event->id, delivery->object_no, out_id);
 }
 
 struct delivery *delivery_find(const struct deliveries *d, const struct uuid *id)
@@ -466,6 +487,7 @@ enum delivery_refusal delivery_admit(struct webhook *w, const struct change *cha
     if (w->change_no != change->no) {
         w->change_no = change->no;
         w->change_deliveries = 0;
+        w->change_deaths = 0;
     }
     if (pending + w->change_deliveries >= most)
         return DELIVERY_PAST_WEBHOOK;
@@ -540,6 +562,14 @@ void delivery_forget(struct change *change, const struct delivery *delivery)
     change_end(change, RECORD_DELIVERY_GONE, 1);
 }
 
+/* 0: it has no time of its own. */
+static int64_t next_attempt_ns(const struct delivery *delivery)
+{
+    if (has_ended(delivery->state) || delivery->at_unix_ns == 0)
+        return 0;
+    return MAX(delivery->at_unix_ns, lane_held_until_ns(delivery->lane));
+}
+
 void delivery_add_json(const struct delivery *delivery, struct buf *b)
 {
     const struct event *event = delivery->event;
@@ -555,8 +585,7 @@ void delivery_add_json(const struct delivery *delivery, struct buf *b)
     member_add_text(b, SPAN("State"), state_names[delivery->state]);
     member_add_u64(b, SPAN("Attempts"), delivery->attempts);
     member_add_time(b, SPAN("Time"), event->time_unix_ns);
-    member_add_time(b, SPAN("NextAttemptTime"),
-                    has_ended(delivery->state) ? 0 : delivery->at_unix_ns);
+    member_add_time(b, SPAN("NextAttemptTime"), next_attempt_ns(delivery));
     member_add_u64_or_null(b, SPAN("LastStatus"), delivery->last_status);
     member_add_text_or_null(b, SPAN("LastError"), span_str(delivery->last_error));
     member_add_u64(b, SPAN("ObjectNo"), delivery->object_no);

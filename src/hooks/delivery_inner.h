@@ -34,7 +34,8 @@ struct deliveries {
     uint64_t started_ms;          /* loop clock */
     uint64_t first_no;            /* whatever is older was there before the start */
     struct list idle_attempts;    /* kept for the next ones, a bounded number */
-    struct list stopped_attempts; /* ended without a fetch: see attempts_record */
+    struct list stopped_attempts; /* whose outcome is to be recorded: see attempts_record */
+    struct turn_line line;        /* while the turn is held nothing starts, or is recorded */
     struct response *response;    /* of local requests, which are evaluated one at a time */
 };
 

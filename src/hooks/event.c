@@ -16,13 +16,13 @@
 #include "hooks/delivery.h"
 #include "hooks/event_match.h"
 #include "hooks/hooks.h"
-#include "hooks/webhook.h"
+#include "resource/resource.h"
 #include "rest/metrics.h"
-#include "rest/resource.h"
 #include "store/change.h"
-#include "store/entity.h"
 #include "store/record.h"
 #include "store/store.h"
+#include "webhook/selector.h"
+#include "webhook/webhook.h"
 
 #include <string.h>
 
@@ -152,6 +152,18 @@ struct event *events_next_of(const struct event *event)
     return event_of_tenant(list_next(&event->tenant->kept, &event->of_tenant));
 }
 
+struct event *events_last_of(const struct events *e, struct span tenant)
+{
+    const struct event_group *group = map_find(&e->tenants, tenant);
+
+    return group == NULL ? NULL : event_of_tenant(list_last(&group->kept));
+}
+
+struct event *events_previous_of(const struct event *event)
+{
+    return event_of_tenant(list_prev(&event->tenant->kept, &event->of_tenant));
+}
+
 static struct event *event_of_client(struct list_link *link)
 {
     return link == NULL ? NULL : CONTAINER_OF(link, struct event, of_client);
@@ -276,6 +288,15 @@ static struct event *stub_new(struct events *e, uint64_t object_no)
     return event;
 }
 
+/* Behind what there is. */
+static void take_attributes(struct event *event, struct span attributes)
+{
+    char *at = event->owned + event->resource.n + event->content_type.n;
+
+    memcpy(at, attributes.p, attributes.n);
+    event->ce = span_of(at, attributes.n);
+}
+
 static void fill(struct events *e, struct event *event, const struct record_event *r,
                  const struct store_origin *origin)
 {
@@ -287,11 +308,13 @@ static void fill(struct events *e, struct event *event, const struct record_even
     event->webhooks = r->matched;
     event->payload_bytes = r->payload.n;
     payload_add(e->payloads, event, r->payload, origin);
-    event->owned = mem_alloc(r->resource.n + r->content_type.n);
+    event->owned = mem_alloc(r->resource.n + r->content_type.n + r->ce.n);
     memcpy(event->owned, r->resource.p, r->resource.n);
     memcpy(event->owned + r->resource.n, r->content_type.p, r->content_type.n);
     event->resource = span_of(event->owned, r->resource.n);
     event->content_type = span_of(event->owned + r->resource.n, r->content_type.n);
+    if (r->ce.n > 0)
+        take_attributes(event, r->ce);
     event->tenant = group_get(&e->tenants, r->tenant);
     event->client = group_get(&e->clients, r->client_id);
     if (r->is_hidden)
@@ -329,8 +352,9 @@ static struct err *apply_event(void *context, struct span body, const struct sto
         join_chain(e, event);
         e->hooks->metrics->events++;
         e->hooks->metrics->matches += r.matched;
+        e->hooks->metrics->notices += selector_is_notice(event->resource);
     }
-    e->version = MAX(e->version, origin->serial);
+    e->version = MAX(e->version, r.object_no);
     for (size_t at = 0; at < r.webhooks.n; at += sizeof(webhook)) {
         memcpy(&webhook, r.webhooks.p + at, sizeof(webhook));
         delivery_create(e->hooks->deliveries, &webhook, event,
@@ -371,6 +395,7 @@ static struct record_event record_of(const struct event *event, struct span payl
         .payload = payload,
         .tenant = event_tenant_name(event),
         .client_id = event_client_id(event),
+        .ce = event->ce,
     };
 }
 
@@ -492,7 +517,7 @@ struct events *events_new(struct hooks *hooks)
     struct events *e = NEW(struct events);
 
     e->hooks = hooks;
-    map_init(&e->by_id, id_key);
+    map_init_own(&e->by_id, id_key);
     map_init_own(&e->by_no, no_key);
     map_init(&e->tenants, group_key);
     map_init(&e->clients, group_key);
@@ -538,29 +563,11 @@ static void add_record(struct change *change, const struct event_draft *draft,
         .payload = draft->payload,
         .tenant = draft->tenant,
         .client_id = draft->client_id,
+        .ce = draft->ce,
     };
 
     record_add_event(change_begin(change), &record);
     change_end(change, RECORD_EVENT, 1 + matched->count);
-}
-
-static void add_dead(struct hooks *hooks, struct change *change,
-                     const struct event_matched *matched, const struct event_raised *raised)
-{
-    struct span why[] = {[DELIVERY_PAST_WEBHOOK] = {NULL, 0}, [DELIVERY_PAST_ACCOUNT] = {NULL, 0}};
-    struct event_refused refused;
-    struct uuid webhook;
-
-    for (uint32_t i = 0; i < matched->refused_count; i++) {
-        memcpy(&refused, buf_span(&matched->refused).p + i * sizeof(refused), sizeof(refused));
-        memcpy(&webhook, buf_span(&matched->ids).p + refused.place * sizeof(webhook),
-               sizeof(webhook));
-        if (why[refused.why].p == NULL)
-            why[refused.why] = delivery_refused(hooks->deliveries, refused.why, change->arena);
-        delivery_add_dead(change, &webhook, raised->object_no,
-                          raised->object_no + 1 + refused.place, raised->time_unix_ns,
-                          why[refused.why]);
-    }
 }
 
 struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, struct change *change,
@@ -578,12 +585,14 @@ struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, st
     buf_init(&matched.ids, BUF_NO_CAP);
     buf_init(&matched.refused, BUF_NO_CAP);
     matched.no = ++hooks->events->matched;
+    if (draft->except != NULL)
+        draft->except->event_seen = matched.no; /* as if it were found already */
     event_match(&matched);
     raised.webhooks = matched.count;
     e = deliveries_check_room(hooks->deliveries, change, matched.count - matched.refused_count);
     if (e == NULL) {
         add_record(change, draft, &matched, &raised);
-        add_dead(hooks, change, &matched, &raised);
+        event_add_refused(&matched, change, &raised);
         set_raising(hooks->events, draft->chain);
         change->is_outcome = change->is_outcome || change->frees_space;
         change->frees_space = false;
@@ -607,7 +616,7 @@ uint64_t events_bytes(const struct events *e)
 size_t event_bytes(const struct event *event)
 {
     return sizeof(*event) + event->resource.n + event->content_type.n + event_client_id(event).n +
-           event->payload_bytes;
+           event->ce.n + event->payload_bytes;
 }
 
 struct event *events_find(const struct events *e, const struct uuid *id)
@@ -628,6 +637,11 @@ struct event *events_first(const struct events *e)
 struct event *events_next(const struct events *e, const struct event *event)
 {
     return event_at(list_next(&e->kept, &event->order));
+}
+
+struct event *events_previous(const struct events *e, const struct event *event)
+{
+    return event_at(list_prev(&e->kept, &event->order));
 }
 
 struct event *events_last(const struct events *e)

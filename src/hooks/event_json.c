@@ -1,8 +1,8 @@
 /* An event as Svc.Event shows it. */
 #include "base/blob.h"
-#include "base/member.h"
 #include "base/text.h"
 #include "hooks/event.h"
+#include "json/member.h"
 
 static void add_payload(struct payloads *p, struct event *event, struct buf *b)
 {
@@ -32,6 +32,7 @@ void event_add_json(struct events *e, struct event *event, struct buf *b)
     add_payload(events_payloads(e), event, b);
     member_add_text_or_null(b, SPAN("ClientId"), event_client_id(event));
     member_add_text_or_null(b, SPAN("Tenant"), event_tenant_name(event));
+    member_add_json(b, SPAN("ce"), event->ce.n > 0 ? event->ce : SPAN("null"));
     member_add_u64(b, SPAN("Webhooks"), event->webhooks);
     member_add_u64(b, SPAN("ObjectNo"), event->object_no);
     buf_add_char(b, '}');

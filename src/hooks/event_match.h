@@ -6,11 +6,15 @@
 #include "hooks/delivery.h"
 
 struct event_draft;
+struct event_raised;
 struct hooks;
+
+/* What it costs to note a webhook. */
+enum { EVENT_MATCH_UNITS = 64 };
 
 /* What was found, a webhook once, however many of its selectors match. */
 struct event_matched {
-    const struct hooks *hooks;
+    struct hooks *hooks;
     const struct event_draft *draft;
     const struct change *change;
     uint64_t no; /* of the event, among those that were put to the webhooks: no two have the same */
@@ -26,5 +30,9 @@ struct event_refused {
 
 /* Fills ids and refused, which are empty. */
 void event_match(struct event_matched *matched);
+/* Adds to the change, behind the event's record, that the deliveries of `refused` are dead, and the
+ * notices of it. */
+void event_add_refused(struct event_matched *matched, struct change *change,
+                       const struct event_raised *raised);
 
 #endif

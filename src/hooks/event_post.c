@@ -1,57 +1,37 @@
-#include "hooks/event_post.h"
+#include "hooks/event_post_inner.h"
 
-#include "base/json.h"
-#include "base/member.h"
+#include "access/access.h"
+#include "base/budget.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
-#include "hooks/idempotency.h"
 #include "hooks/retention.h"
-#include "hooks/webhook.h"
+#include "protocol/formats.h"
+#include "protocol/method.h"
+#include "protocol/schema.h"
 #include "query/condition.h"
 #include "query/query.h"
-#include "rest/access.h"
+#include "query/uri.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/crud.h"
-#include "rest/formats.h"
-#include "rest/method.h"
 #include "rest/request.h"
-#include "rest/resource.h"
 #include "rest/rest.h"
-#include "rest/schema.h"
+#include "webhook/selector.h"
+#include "webhook/webhook.h"
+#include "json/json.h"
+#include "json/member.h"
 
-/* One request: its events are answered in their order. */
-struct posting {
-    struct hooks *hooks;
-    struct call *call;
-    struct idempotency idempotency;
-    struct span *answers;
-    size_t count;
-    uint64_t last_no; /* ObjectNo of the event answered last */
-};
+/* What an event costs besides what asks itself. */
+enum { EVENT_UNITS = 1024 };
 
-struct err *event_say_how_to_declare(struct err *e, struct span name)
-{
-    bool is_full = span_find_char(name, '.', 0) < name.n;
-    struct err *told;
-
-    if (err_code(e) != ERR_UNKNOWN_RESOURCE)
-        return e;
-    told = ERR(ERR_UNKNOWN_RESOURCE,
-               "%.*s An event resource is declared by POST /Svc.Admin.Resource with "
-               "{\"Name\":\"%s%.*s\",\"Kind\":\"EventResource\"}.",
-               SPAN_FMT(err_message(e)), is_full ? "" : "Shop.", SPAN_FMT(name));
-    err_free(e);
-    return told;
-}
-
-struct err *event_post_find(struct call *call, struct span name, struct resource **out_resource)
+struct err *event_resource_find(struct call *call, struct span name, struct resource **out_resource)
 {
     struct err *e;
     struct resource *resource;
 
     e = resource_find(call->rest->resources, name, call->key, &resource);
     if (e != NULL)
-        return event_say_how_to_declare(e, name);
+        return selector_say_how_to_declare(e, name);
     if (resource->kind != KIND_EVENT)
         return ERR(ERR_WRONG_RESOURCE_KIND, "'%.*s' is of kind %.*s, not EventResource",
                    SPAN_FMT(resource->name), SPAN_FMT(resource_kind_names.values[resource->kind]));
@@ -59,6 +39,15 @@ struct err *event_post_find(struct call *call, struct span name, struct resource
         return ERR(ERR_NOT_AUTHORIZED, "the API key has no right on '%.*s'",
                    SPAN_FMT(resource->name));
     *out_resource = resource;
+    return NULL;
+}
+
+struct err *event_post_find(struct call *call, struct span name, struct resource **out_resource)
+{
+    TRY(event_resource_find(call, name, out_resource));
+    if (selector_is_notice((*out_resource)->folded))
+        return ERR(ERR_NOT_AUTHORIZED, "'%.*s' is raised by the server alone",
+                   SPAN_FMT((*out_resource)->name));
     return NULL;
 }
 
@@ -83,12 +72,12 @@ struct err *event_post_check(struct call *call, const struct resource *resource,
 }
 
 /* What was given, else the key's, which is the only one that its requests may give. */
-static struct err *give_tenant(const struct call *call, struct span given,
-                               struct event_draft *draft)
+struct err *posting_give_tenant(const struct call *call, struct span given,
+                                struct event_draft *draft)
 {
     struct span own = call->key == NULL ? span_of(NULL, 0) : call->key->tenant;
 
-    if (given.n == 0) {
+    if (given.p == NULL) {
         draft->tenant = own;
         return NULL;
     }
@@ -103,8 +92,8 @@ static struct err *give_tenant(const struct call *call, struct span given,
     return NULL;
 }
 
-static struct err *draft_of_entities(struct call *call, struct resource *resource,
-                                     struct json_value payload, struct event_draft *out_draft)
+struct err *posting_draft_entities(struct call *call, struct resource *resource,
+                                   struct json_value payload, struct event_draft *out_draft)
 {
     struct event_draft draft = {.resource = resource, .entities = payload};
 
@@ -120,10 +109,9 @@ static struct err *draft_of_entities(struct call *call, struct resource *resourc
     return NULL;
 }
 
-static struct err *draft_of_bytes(struct call *call, struct resource *resource,
-                                  struct event_draft *out_draft)
+struct err *posting_draft_bytes(struct call *call, struct resource *resource, struct span type,
+                                struct span bytes, struct event_draft *out_draft)
 {
-    struct span type = request_header(call->request, SPAN("Content-Type"));
     struct event_draft draft = {
         .resource = resource, .depth = request_depth(call->request), .chain = call->request->chain};
 
@@ -136,7 +124,7 @@ static struct err *draft_of_bytes(struct call *call, struct resource *resource,
                    "Content-Type '%.*s' is not what '%.*s' is declared to carry, which is '%.*s'",
                    SPAN_FMT(type), SPAN_FMT(resource->name), SPAN_FMT(resource->content_type));
     draft.content_type = type;
-    draft.payload = call->request->body;
+    draft.payload = bytes;
     *out_draft = draft;
     return NULL;
 }
@@ -149,14 +137,16 @@ static struct err *draft_of_description(struct call *call, struct json_value inp
     struct json_value name = json_member_fold(input, SPAN("Resource"));
     struct json_value payload = json_member_fold(input, SPAN("Payload"));
     struct json_value tenant = json_member_fold(input, SPAN("Tenant"));
+    struct span given;
 
     if (json_type(name) != JSON_STRING)
         return ERR(ERR_INVALID_ENTITY, "Resource is missing");
     if (!json_exists(payload))
         return ERR(ERR_INVALID_ENTITY, "Payload is missing");
     TRY(event_post_find(call, json_string(name, call->arena), &resource));
-    TRY(draft_of_entities(call, resource, payload, out_draft));
-    return give_tenant(call, json_string(tenant, call->arena), out_draft);
+    TRY(posting_draft_entities(call, resource, payload, out_draft));
+    given = json_type(tenant) == JSON_STRING ? json_string(tenant, call->arena) : span_of(NULL, 0);
+    return posting_give_tenant(call, given, out_draft);
 }
 
 static struct err *negotiate_in(struct call *call)
@@ -173,11 +163,13 @@ static struct err *draft_of_body(struct call *call, struct span name, struct eve
 
     TRY(event_post_find(call, name, &resource));
     if (resource->is_binary_event)
-        return draft_of_bytes(call, resource, out_draft);
+        return posting_draft_bytes(call, resource,
+                                   request_header(call->request, SPAN("Content-Type")),
+                                   call->request->body, out_draft);
     TRY(negotiate_in(call));
     TRY(crud_body(call, doc));
     TRY(json_check_unique(json_root(doc), false, call->arena));
-    return draft_of_entities(call, resource, json_root(doc), out_draft);
+    return posting_draft_entities(call, resource, json_root(doc), out_draft);
 }
 
 static bool may_see(const struct access_key *key, const struct webhook *w)
@@ -187,7 +179,7 @@ static bool may_see(const struct access_key *key, const struct webhook *w)
 
 /* The event is for one webhook alone: the way to test it without touching others. It has to match
  * as always; a paused one, whose deliveries would wait, is refused. */
-static struct err *send_to_one(struct posting *p, struct span id, struct event_draft *draft)
+struct err *posting_send_to_one(struct posting *p, struct span id, struct event_draft *draft)
 {
     struct call *call = p->call;
     static const struct span owner = SPAN_INIT("Svc.Admin.Webhook");
@@ -234,8 +226,8 @@ static void add_answer(struct posting *p, const struct record_once *answer)
     p->last_no = answer->event_no;
 }
 
-static struct err *raise_draft(struct posting *p, const struct event_draft *draft,
-                               const struct idempotency_name *name)
+struct err *posting_raise(struct posting *p, const struct event_draft *draft,
+                          const struct idempotency_name *name)
 {
     struct event_raised raised;
     struct record_once answer;
@@ -255,8 +247,8 @@ static struct err *raise_draft(struct posting *p, const struct event_draft *draf
 
 /* Recognised before anything else about the event is looked at: a repetition is answered as it was
  * even if the event could not be raised any more. */
-static struct err *answer_repeated(struct posting *p, const struct idempotency_event *event,
-                                   struct idempotency_name *out_name, bool *out_repeated)
+struct err *posting_answer_repeated(struct posting *p, const struct idempotency_event *event,
+                                    struct idempotency_name *out_name, bool *out_repeated)
 {
     const struct record_once *known;
 
@@ -299,16 +291,16 @@ static struct err *post_event(struct posting *p, struct json_value input)
     bool repeated;
 
     TRY(json_check_unique(input, false, p->call->arena)); /* the payload's members too */
-    TRY(schema_check(p->call->resource->shape, input, p->call->arena));
+    TRY(schema_check_input(p->call->resource->shape, input, p->call->arena));
     sent = sent_in(input, p->call->arena);
-    TRY(answer_repeated(p, &sent, &name, &repeated));
+    TRY(posting_answer_repeated(p, &sent, &name, &repeated));
     if (repeated)
         return NULL;
     TRY(draft_of_description(p->call, input, &draft));
     draft.client_id = sent.client_id;
     if (sent.webhook.p != NULL)
-        TRY(send_to_one(p, sent.webhook, &draft));
-    return raise_draft(p, &draft, &name);
+        TRY(posting_send_to_one(p, sent.webhook, &draft));
+    return posting_raise(p, &draft, &name);
 }
 
 /* `{"Resource":…,"Payload":…}`, or an array of those. */
@@ -330,12 +322,11 @@ static struct err *post_described(struct posting *p)
 
         if (e != NULL)
             return err_prefix(e, "entity %zu: ", p->count);
+        if (!budget_ask(EVENT_UNITS))
+            break;
     }
-    return NULL;
+    return budget_check();
 }
-
-/* The conditions of a POST describe the event, so that there are no others than these. */
-enum described { BY_RESOURCE, BY_CLIENT, BY_TENANT, BY_WEBHOOK, DESCRIBED_COUNT };
 
 static const struct span described_names[DESCRIBED_COUNT] = {
     [BY_RESOURCE] = SPAN_INIT("Resource"),
@@ -343,6 +334,27 @@ static const struct span described_names[DESCRIBED_COUNT] = {
     [BY_TENANT] = SPAN_INIT("Tenant"),
     [BY_WEBHOOK] = SPAN_INIT("WebhookId"),
 };
+
+static struct err *describes_nothing(struct span key)
+{
+    return ERR(ERR_INVALID_CONDITION_SYNTAX,
+               "'%.*s' describes no event: a POST takes Resource, ClientId, Tenant and "
+               "WebhookId",
+               SPAN_FMT(key));
+}
+
+struct err *event_post_check_conditions(const struct uri *uri)
+{
+    for (size_t i = 0; i < uri->condition_count; i++) {
+        size_t place = 0;
+
+        while (place < DESCRIBED_COUNT && !span_ieq(uri->conditions[i].key, described_names[place]))
+            place++;
+        if (place == DESCRIBED_COUNT)
+            return describes_nothing(uri->conditions[i].key);
+    }
+    return NULL;
+}
 
 static struct err *describe(const struct condition *c, struct span texts[DESCRIBED_COUNT])
 {
@@ -358,10 +370,7 @@ static struct err *describe(const struct condition *c, struct span texts[DESCRIB
         texts[i] = c->literal.text;
         return NULL;
     }
-    return ERR(ERR_INVALID_CONDITION_SYNTAX,
-               "'%.*s' describes no event: a POST takes Resource, ClientId, Tenant and "
-               "WebhookId",
-               SPAN_FMT(c->path.text));
+    return describes_nothing(c->path.text);
 }
 
 /* As they were asked for; the one that confines the call to its tenant is not among them. */
@@ -369,14 +378,19 @@ static struct err *read_described(const struct call *call, struct span texts[DES
 {
     for (size_t i = 0; i < call->uri->condition_count; i++)
         TRY(describe(&call->query->conditions.items[i], texts));
-    if (call->uri->condition_count > 0 && texts[BY_RESOURCE].p == NULL)
-        return ERR(ERR_INVALID_CONDITION_SYNTAX,
-                   "Resource: is missing, which says what event the body is the payload of");
     return NULL;
 }
 
-/* The text of a JSON body without what may stand around it, which the other form does not have. */
-static struct span bare_json(struct span body)
+/* The body describes events, and the URI nothing of them. */
+static struct err *post_alone(struct posting *p)
+{
+    if (p->call->uri->condition_count > 0)
+        return ERR(ERR_INVALID_CONDITION_SYNTAX,
+                   "Resource: is missing, which says what event the body is the payload of");
+    return post_described(p);
+}
+
+struct span posting_bare_json(struct span body)
 {
     static const struct span around = SPAN_INIT(" \t\r\n\xef\xbb\xbf");
     size_t from = 0, to = body.n;
@@ -403,7 +417,7 @@ static struct idempotency_event sent_as_body(const struct call *call,
         .tenant = texts[BY_TENANT],
         .webhook = texts[BY_WEBHOOK],
         .content_type = is_json ? span_of(NULL, 0) : type,
-        .payload = is_json ? bare_json(call->request->body) : call->request->body,
+        .payload = is_json ? posting_bare_json(call->request->body) : call->request->body,
     };
 }
 
@@ -416,24 +430,30 @@ static struct err *post_payload(struct posting *p, const struct span texts[DESCR
     bool repeated;
 
     p->answers = ARENA_ARRAY(p->call->arena, struct span, 1);
-    TRY(answer_repeated(p, &sent, &name, &repeated));
+    TRY(posting_answer_repeated(p, &sent, &name, &repeated));
     if (repeated)
         return NULL;
     TRY(draft_of_body(p->call, texts[BY_RESOURCE], &draft));
     draft.client_id = texts[BY_CLIENT];
-    TRY(give_tenant(p->call, texts[BY_TENANT], &draft));
+    TRY(posting_give_tenant(p->call, texts[BY_TENANT], &draft));
     if (texts[BY_WEBHOOK].p != NULL)
-        TRY(send_to_one(p, texts[BY_WEBHOOK], &draft));
-    return raise_draft(p, &draft, &name);
+        TRY(posting_send_to_one(p, texts[BY_WEBHOOK], &draft));
+    return posting_raise(p, &draft, &name);
 }
 
 static struct err *post_all(struct posting *p)
 {
     struct span texts[DESCRIBED_COUNT] = {{NULL, 0}};
+    enum cloudevents_mode mode;
 
     TRY(idempotency_init(&p->idempotency, p->hooks->once, p->call));
     TRY(read_described(p->call, texts));
-    TRY(texts[BY_RESOURCE].p == NULL ? post_described(p) : post_payload(p, texts));
+    if (texts[BY_RESOURCE].p != NULL)
+        TRY(post_payload(p, texts));
+    else if (event_cloud_is_carried(p->call->request, &mode))
+        TRY(event_cloud_post(p, mode, texts));
+    else
+        TRY(post_alone(p));
     crud_answer_changed(p->call, p->count > 0 ? 201 : 200, "inserted into", p->answers, p->count);
     if (p->count == 1) {
         crud_add_location(p->call, p->answers[0]);

@@ -2,16 +2,20 @@
  * other. What a change takes out is read from its records. */
 #include "hooks/forgotten.h"
 
+#include "base/budget.h"
 #include "base/mem.h"
-#include "base/member.h"
 #include "base/must.h"
 #include "hooks/hooks.h"
-#include "hooks/webhook_log.h"
 #include "store/change.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/record.h"
 #include "store/store.h"
+#include "webhook/webhook_log.h"
+#include "json/member.h"
+
+/* What it costs to look at a record. */
+enum { RECORD_UNITS = 64 };
 
 struct forgotten {
     struct collection *own, *log;
@@ -131,6 +135,7 @@ void forgotten_add(struct forgotten *f, struct change *change)
             event = MAX(event, event_of(body));
         else if (r->kind == RECORD_ENTITY_GONE)
             entry = MAX(entry, entry_of(f, body));
+        budget_spend(RECORD_UNITS);
     }
     if (event > f->event || entry > f->entry)
         put(f, change, event, entry);

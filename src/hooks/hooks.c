@@ -2,21 +2,23 @@
  * changes below: a stored entity raises its event, webhooks follow the declarations. */
 #include "hooks/hooks.h"
 
+#include "access/access.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/forgotten.h"
 #include "hooks/retention.h"
 #include "hooks/share.h"
-#include "hooks/webhook.h"
+#include "protocol/cloudevents.h"
 #include "query/shape.h"
-#include "rest/access.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/request.h"
-#include "rest/resource.h"
 #include "rest/rest.h"
 #include "store/change.h"
 #include "store/entity.h"
 #include "store/once.h"
+#include "webhook/pacing.h"
+#include "webhook/webhook.h"
 
 void hooks_init(struct hooks *hooks, const struct hooks_options *options)
 {
@@ -37,6 +39,9 @@ void hooks_init(struct hooks *hooks, const struct hooks_options *options)
                                                                    : HOOKS_CONNECTIONS_PER_HOST,
         .body_bytes_most =
             options->body_bytes_most != 0 ? options->body_bytes_most : HOOKS_BODY_BYTES,
+        .prompt_ms = options->prompt_ms != 0 ? options->prompt_ms : PACING_PROMPT_MS,
+        .cloudevents_source = options->cloudevents_source,
+        .cloudevents_origin = cloudevents_host(options->cloudevents_source),
     };
     hooks->events = events_new(hooks);
     hooks->once = once_new(hooks->store, options->retention->idempotency_seconds);
@@ -46,17 +51,11 @@ void hooks_init(struct hooks *hooks, const struct hooks_options *options)
     hooks->retention = retention_new(hooks);
 }
 
-static struct span event_of(const struct resource *resource, enum method verb)
-{
-    switch (verb) {
-    case METHOD_POST:
-        return resource->events[EVENT_INSERTED];
-    case METHOD_PATCH:
-        return resource->events[EVENT_UPDATED];
-    default:
-        return resource->events[EVENT_DELETED];
-    }
-}
+static const enum resource_event events[METHOD_COUNT] = {
+    [METHOD_POST] = EVENT_INSERTED,
+    [METHOD_PATCH] = EVENT_UPDATED,
+    [METHOD_DELETE] = EVENT_DELETED,
+};
 
 /* The key's, else the entity's: of a declared resource with that property. */
 static struct span tenant_of_change(const struct call *call, struct json_value entity)
@@ -76,7 +75,7 @@ static struct span tenant_of_change(const struct call *call, struct json_value e
 static struct err *raise_event(void *context, struct call *call, enum method verb, struct span json)
 {
     struct hooks *hooks = context;
-    struct span name = event_of(call->resource, verb);
+    struct span name = call->resource->events[events[verb]];
     struct resource *resource =
         name.p == NULL ? NULL : resource_named(hooks->rest->resources, name);
     struct event_raised raised;
@@ -141,9 +140,11 @@ static struct err *keys_changed(void *context, struct span name, struct arena *a
 
 void hooks_observe(struct hooks *hooks)
 {
-    hooks->webhooks = webhooks_new(hooks);
-    hooks->rest->observer = (struct rest_observer){hooks,  raise_event, on_error_stored, make_room,
-                                                   detach, settle,      keys_changed};
+    hooks->lanes = deliveries_as_lanes(hooks->deliveries);
+    hooks->webhooks = webhooks_new(hooks->rest, &hooks->lanes);
+    hooks->rest->observer =
+        (struct rest_observer){hooks, raise_event, on_error_stored, make_room, keys_changed};
+    hooks->rest->resources->observer = (struct resources_observer){hooks, detach, settle};
 }
 
 void hooks_start(struct hooks *hooks)

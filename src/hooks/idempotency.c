@@ -1,10 +1,9 @@
 #include "hooks/idempotency.h"
 
+#include "access/access.h"
 #include "base/digest.h"
-#include "base/json.h"
 #include "query/condition.h"
 #include "query/query.h"
-#include "rest/access.h"
 #include "rest/call.h"
 #include "rest/request.h"
 #include "store/once.h"
@@ -87,7 +86,7 @@ static void digest_request(const struct call *call, uint8_t out_body[RECORD_ONCE
     if (tenant != NULL)
         add_text(&b, tenant->text);
     add_text(&b, request_header(call->request, SPAN("Content-Type")));
-    digest_sha256(call->request->body, body);
+    digest_long(call->request->body, body);
     buf_add(&b, span_of((const char *)body, sizeof(body)));
     digest_sha256(buf_span(&b), out_body);
     buf_done(&b);
@@ -122,7 +121,9 @@ static void digest_event(const struct idempotency_event *event,
     add_text(&b, event->tenant);
     add_text(&b, event->webhook);
     add_text(&b, event->content_type);
-    digest_sha256(event->payload, payload);
+    if (event->cloud_type.p != NULL)
+        add_text(&b, event->cloud_type);
+    digest_long(event->payload, payload);
     buf_add(&b, span_of((const char *)payload, sizeof(payload)));
     digest_sha256(buf_span(&b), out_body);
     buf_done(&b);
@@ -139,7 +140,8 @@ struct err *idempotency_name(const struct idempotency *r, const struct idempoten
         key_of(r, NAMES_REQUEST, span_of(NULL, 0), r->request_key, place, name.key);
         memcpy(name.body, r->request_body, sizeof(name.body));
     } else if (event->client_id.p != NULL) {
-        TRY(check_key("ClientId", event->client_id));
+        if (event->cloud_type.p == NULL)
+            TRY(check_key("ClientId", event->client_id));
         key_of(r, NAMES_CLIENT, event->tenant, event->client_id, 0, name.key);
         digest_event(event, name.body);
         name.resource = event->resource;
@@ -150,8 +152,8 @@ struct err *idempotency_name(const struct idempotency *r, const struct idempoten
     return NULL;
 }
 
-/* Is the full name that was answered what is asked for now, in full or by its end? The resource may
- * be gone by now. */
+/* Is the full name that was answered what is asked for again, in full or by its end? The resource
+ * may be gone by now. */
 static bool same_resource(struct span answered, struct span asked)
 {
     struct span end;

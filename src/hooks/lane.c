@@ -16,17 +16,24 @@
 #include "hooks/body.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/lane_consent.h"
 #include "hooks/lane_host.h"
 #include "hooks/lane_inner.h"
 #include "hooks/payload.h"
 #include "hooks/share.h"
-#include "hooks/webhook.h"
+#include "webhook/webhook.h"
 
-enum { STARTS_PER_TURN = 32, STARTS_NS = 2000000, READ_AGAIN_MS = 1, CROWD_AGAIN_MS = 1000 };
+enum {
+    STARTS_PER_TURN = 32,
+    STARTS_NS = 2000000,
+    READ_AGAIN_MS = 1,
+    HELD_AGAIN_MS = 5,
+    CROWD_AGAIN_MS = 1000
+};
 
 #define TIMED                                                                                      \
-    (SM_TO(LANE_WAITING) | SM_TO(LANE_HELD) | SM_TO(LANE_THROTTLED) | SM_TO(LANE_READING) |        \
-     SM_TO(LANE_CROWDED))
+    (SM_TO(LANE_WAITING) | SM_TO(LANE_HELD) | SM_TO(LANE_UNVERIFIED) | SM_TO(LANE_THROTTLED) |     \
+     SM_TO(LANE_READING) | SM_TO(LANE_CROWDED))
 
 static const struct sm_state states[] = {
 #define LANE_AS_STATE(symbol, name, moves) [symbol] = {name, moves},
@@ -111,13 +118,18 @@ static struct lane_block blocked_by_time(const struct lane *lane, const struct d
     return block;
 }
 
+static bool may_deliver(const struct hooks *hooks)
+{
+    return hooks->may_deliver == NULL || hooks->may_deliver(hooks->may_deliver_context);
+}
+
 struct lane_block lane_blocked_by(const struct lane *lane)
 {
     const struct deliveries *d = lane->deliveries;
     const struct delivery *next = lane_head(lane);
     struct lane_block block;
 
-    if (!d->is_started)
+    if (!d->is_started || !may_deliver(d->hooks))
         return never(LANE_STOPPED);
     if (lane->webhook->is_paused)
         return never(LANE_PAUSED);
@@ -128,6 +140,10 @@ struct lane_block lane_blocked_by(const struct lane *lane)
         return block;
     if (!turn_is_committed(d->hooks->turn, next->version))
         return never(LANE_NOT_ON_DISK);
+    if (lane->needs_consent) {
+        not_before(&block, LANE_NO_CONSENT, lane_consent_ask_ms(lane));
+        return block.reason != LANE_FREE ? block : blocked_by_others(lane, next, block.at_ms);
+    }
     if (!payload_is_loaded(next->event))
         return (struct lane_block){LANE_NOT_READ, block.at_ms + READ_AGAIN_MS};
     return blocked_by_others(lane, next, block.at_ms);
@@ -206,7 +222,7 @@ static void set_timer(struct lane *lane, uint64_t at_ms)
 {
     struct loop *loop = lane->deliveries->hooks->loop;
 
-    if ((SM_TO(lane->state) & TIMED) == 0)
+    if ((SM_TO(lane->state) & TIMED) == 0 || at_ms == LANE_NEVER)
         timer_stop(loop, &lane->timer);
     else
         timer_start(loop, &lane->timer, at_ms - MIN(at_ms, lane_now_ms(lane)));
@@ -254,7 +270,13 @@ void lane_update(struct lane *lane)
 
 void lane_on_time(struct timer *timer)
 {
-    lane_settle(CONTAINER_OF(timer, struct lane, timer));
+    struct lane *lane = CONTAINER_OF(timer, struct lane, timer);
+    const struct hooks *hooks = lane->deliveries->hooks;
+
+    if (turn_is_held(hooks->turn)) /* somebody may just be reading what would become pending */
+        timer_start(hooks->loop, &lane->timer, HELD_AGAIN_MS);
+    else
+        lane_settle(lane);
 }
 
 void lanes_on_committed(struct turn_wait *commit)
@@ -300,7 +322,8 @@ void lane_pace(struct lane *lane, const struct pacing_outcome *outcome)
  * the starter again. */
 static struct lane *next_lane(const struct deliveries *d)
 {
-    if (!d->is_started || d->count[DELIVERY_IN_FLIGHT] >= d->hooks->in_flight_most)
+    if (!d->is_started || turn_is_held(d->hooks->turn) ||
+        d->count[DELIVERY_IN_FLIGHT] >= d->hooks->in_flight_most)
         return NULL;
     for (enum pace pace = PACE_UNPROVED; pace <= PACE_PROMPT; pace++) {
         struct lane *lane;
@@ -316,7 +339,9 @@ static struct lane *next_lane(const struct deliveries *d)
 
 void lanes_wake(struct deliveries *d)
 {
-    if (!d->is_starting && !loop_posted(&d->starter) && next_lane(d) != NULL)
+    if (turn_is_held(d->hooks->turn))
+        turn_line_up(d->hooks->turn, &d->line);
+    else if (!d->is_starting && !loop_posted(&d->starter) && next_lane(d) != NULL)
         loop_post(d->hooks->loop, &d->starter);
 }
 
@@ -334,9 +359,13 @@ static bool start_one(struct lane *lane)
     next = CONTAINER_OF(heap_first(&lane->pending), struct delivery, queued);
     if (lane->origin != NULL && lane->state != LANE_CALLED)
         lane_origin_enter(lane->origin);
-    pacing_start(&lane->pacing, block.at_ms);
+    if (!lane->needs_consent)
+        pacing_start(&lane->pacing, block.at_ms);
     lane_move(lane, LANE_STARTING, LANE_NEVER);
-    attempt_start(lane->deliveries, next, lane->origin);
+    if (lane->needs_consent)
+        lane_consent_ask(lane);
+    else
+        attempt_start(lane->deliveries, next, lane->origin);
     if (lane->state == LANE_STARTING) /* not DYING */
         lane_settle(lane);
     lane_release(lane);
@@ -357,8 +386,16 @@ void lanes_on_start(struct loop_task *starter)
            (lane = next_lane(d)) != NULL)
         started += start_one(lane);
     d->is_starting = false;
-    if (list_empty(&d->stopped_attempts))
+    if (list_empty(&d->stopped_attempts) || turn_is_held(d->hooks->turn))
         lanes_wake(d);
     else
         loop_post(d->hooks->loop, starter);
+}
+
+void lanes_on_free(struct turn_line *line)
+{
+    struct deliveries *d = CONTAINER_OF(line, struct deliveries, line);
+
+    loop_post(d->hooks->loop, &d->starter);
+    loop_post(d->hooks->loop, &d->reaper);
 }

@@ -1,16 +1,17 @@
 /* A lane from inside, for its own files: lane.c (the machine and the scheduler), lane_queue.c
  * (which delivery is next, and when), lane_host.c (how many attempts to one host), share.c (how
- * many of one account), lane_record.c (what it remembers of outcomes), lane_settings.c, lane_life.c
- * (from the first delivery to the last). */
+ * many of one account), lane_record.c (what it remembers of outcomes), lane_life.c (from the
+ * first delivery to the last, and the settings). */
 #ifndef HOOKS_LANE_INNER_H
 #define HOOKS_LANE_INNER_H
 
 #include "base/map.h"
 #include "base/uuid.h"
 #include "hooks/delivery_inner.h"
-#include "hooks/pacing.h"
-#include "hooks/worst.h"
+#include "hooks/notice.h"
 #include "io/timer.h"
+#include "webhook/pacing.h"
+#include "webhook/worst.h"
 
 struct pacing_outcome;
 
@@ -39,6 +40,8 @@ struct lane {
     struct list_link state_link; /* in that of its state */
     uint8_t state;               /* enum lane_state */
     bool ordered;
+    bool is_troubled; /* the server paused its webhook, or a delivery died: its next success is told
+                       */
     struct timer timer; /* in states that end at a time */
     struct uuid webhook_id;
     struct webhook *webhook;      /* NULL: dying */
@@ -47,13 +50,16 @@ struct lane {
     uint32_t in_flight;
     struct pacing pacing;
     struct lane_origin *origin; /* of the destination; NULL: it is local */
+    bool needs_consent;         /* of its receiver, before anything is sent: lane_consent.h */
     bool makes_bodies;          /* each attempt its own, of a length that is not known before */
     uint64_t made_bytes;        /* of the last one */
     struct share *share;        /* its account's; NULL during a replay */
     int64_t failing_since_unix_ns, hold_until_unix_ns;
     uint64_t hold_until_ms; /* loop clock */
     struct lane_history history;
+    struct notice_hand notices;     /* of dead deliveries */
     struct worst_entry worst;       /* known to hooks.worst */
+    struct lane_consent *consent;   /* NULL: nobody has to agree */
     struct lane_settings *settings; /* kept for the next attempts; NULL: none */
     struct stored stored;           /* of its RECORD_LANE, when there is one */
     struct deliveries *deliveries;
@@ -77,10 +83,9 @@ void lanes_wake(struct deliveries *d);
 void lane_on_time(struct timer *timer);
 void lanes_on_start(struct loop_task *starter);
 void lanes_on_committed(struct turn_wait *commit);
+void lanes_on_free(struct turn_line *line);
 
 /* lane_queue.c */
-/* Its deliveries that have not ended. */
-size_t lane_pending(const struct lane *lane);
 heap_less_fn lane_rank_less;
 uint64_t lane_now_ms(const struct lane *lane);
 /* What is started next: a WAITING one when none is PENDING, or ordered, when that comes first.
@@ -112,9 +117,5 @@ map_key_fn lane_host_key;
 /* lane_life.c */
 /* After a replay (store_kind.loaded); an error refuses the journal. `context`: the deliveries. */
 struct err *lanes_loaded(void *context) MUST_USE;
-
-/* lane_settings.c */
-/* The lane is about to go. */
-void lane_settings_forget(struct lane *lane);
 
 #endif

@@ -1,20 +1,25 @@
 /* Lanes from the first delivery to the last. One is made when its webhook gets a delivery, and
  * freed when it has none and remembers nothing. That of a deleted webhook is not found any more,
  * and drops what it has a slice a turn: there may be a million. */
+#include "access/account.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/lane_consent.h"
 #include "hooks/lane_inner.h"
+#include "hooks/lane_record.h"
+#include "hooks/lane_settings.h"
 #include "hooks/share.h"
-#include "hooks/webhook.h"
 #include "journal/journal.h"
-#include "rest/account.h"
-#include "rest/negotiate.h"
+#include "protocol/negotiate.h"
+#include "store/change.h"
 #include "store/entity.h"
 #include "store/store.h"
+#include "webhook/sign.h"
+#include "webhook/webhook.h"
 
 enum { DROPS_PER_TURN = 1000 };
 
@@ -71,18 +76,28 @@ static void set_share(struct lane *lane, struct share *share)
     share_unref(was);
 }
 
+/* It was checked when it was written. */
+static void read_webhook(const struct lane *lane, struct arena *a,
+                         struct webhook_settings *out_settings)
+{
+    struct err *e = webhook_read(lane->webhook, a, out_settings);
+
+    MUST(e == NULL);
+}
+
 static void configure(struct lane *lane)
 {
     struct webhook_settings settings;
     struct arena a;
-    struct err *e;
 
     arena_init(&a);
-    e = webhook_read(lane->webhook, &a, &settings);
-    MUST(e == NULL); /* it was checked when it was written */
+    read_webhook(lane, &a, &settings);
     lane->pacing.max_in_flight = settings.ordered ? 1 : settings.max_in_flight;
     lane->pacing.rate_per_second = settings.rate_per_second;
-    lane->makes_bodies = settings.has_custom || settings.is_standard || is_reformatted(&settings);
+    lane->pacing.prompt_ms = lane->deliveries->hooks->prompt_ms;
+    lane_consent_configure(lane, &settings);
+    lane->makes_bodies =
+        settings.has_custom || settings.format != WEBHOOK_ARRAY || is_reformatted(&settings);
     set_origin(lane, &settings);
     set_share(lane, lane->webhook->share);
     lane_set_ordered(lane, settings.ordered);
@@ -106,6 +121,71 @@ static void begin_rate(struct lane *lane)
     const struct deliveries *d = lane->deliveries;
 
     pacing_fill(&lane->pacing, lane->webhook->entity->object_no >= d->first_no, d->started_ms);
+}
+
+/* Settings. ----------------------------------------------------------------------------------
+
+ * What attempts need of their webhook, read and with its keys ready to sign, kept for the attempts
+ * to come: of the webhooks that were used last, because there may be a million. An attempt holds on
+ * to what it began with while the webhook is changed. */
+
+enum { KEPT_MOST = 512 };
+
+static struct lane_settings *settings_at(struct list_link *link)
+{
+    return CONTAINER_OF(link, struct lane_settings, link);
+}
+
+void lane_settings_put(struct lane_settings *settings)
+{
+    if (settings == NULL || --settings->refs > 0)
+        return;
+    signer_free(settings->signer);
+    arena_done(&settings->arena);
+    mem_free(settings);
+}
+
+/* The lane is about to go, or its webhook has changed, or others are used more. */
+static void forget_settings(struct lane *lane)
+{
+    struct lane_settings *settings = TAKE(lane->settings);
+
+    if (settings == NULL)
+        return;
+    list_remove(&lane->deliveries->settings, &settings->link);
+    settings->lane = NULL;
+    lane_settings_put(settings);
+}
+
+static void settings_read(struct lane *lane)
+{
+    struct lane_settings *settings = NEW(struct lane_settings);
+
+    settings->lane = lane;
+    settings->refs = 1; /* the lane's */
+    settings->version = lane->webhook->entity->version;
+    arena_init(&settings->arena);
+    read_webhook(lane, &settings->arena, &settings->webhook);
+    lane->settings = settings;
+    list_push_back(&lane->deliveries->settings, &settings->link);
+}
+
+struct lane_settings *lane_settings_get(struct lane *lane)
+{
+    struct list *kept = &lane->deliveries->settings;
+
+    if (lane->settings != NULL && lane->settings->version != lane->webhook->entity->version)
+        forget_settings(lane);
+    if (lane->settings == NULL) {
+        settings_read(lane);
+    } else {
+        list_remove(kept, &lane->settings->link);
+        list_push_back(kept, &lane->settings->link);
+    }
+    if (list_count(kept) > KEPT_MOST)
+        forget_settings(settings_at(list_first(kept))->lane);
+    lane->settings->refs++;
+    return lane->settings;
 }
 
 /* Beginning and end. ------------------------------------------------------------------------ */
@@ -143,6 +223,7 @@ static void kill_lane(struct lane *lane)
     if (lane->webhook != NULL)
         lane->webhook->lane = NULL;
     lane->webhook = NULL;
+    lane_consent_free(lane);
     worst_forget(&lane->deliveries->hooks->worst, &lane->worst);
     lane->worst.place = 0;
     list_remove(&lane->deliveries->lanes, &lane->link);
@@ -156,7 +237,7 @@ static void lane_free(struct lane *lane)
     kill_lane(lane);
     list_remove(&d->lanes_in[LANE_DYING], &lane->state_link);
     lane_origin_put(lane->origin);
-    lane_settings_forget(lane);
+    forget_settings(lane);
     store_forget(d->hooks->store, &lane->stored);
     map_remove(&d->lanes_by_id, lane_key(lane));
     heap_done(&lane->pending);
@@ -170,7 +251,8 @@ static void lane_free(struct lane *lane)
 void lane_release(struct lane *lane)
 {
     if (lane->state != LANE_DYING && lane->state != LANE_STARTING && list_empty(&lane->all) &&
-        !list_linked(&lane->stored.link) && lane->pacing.rate_per_second <= 0)
+        !list_linked(&lane->stored.link) && lane->pacing.rate_per_second <= 0 &&
+        !lane_consent_is_asked(lane))
         lane_free(lane);
 }
 
@@ -190,20 +272,29 @@ static void on_reap(struct loop_task *reaper)
 
     if (first == NULL)
         return;
+    if (turn_is_held(d->hooks->turn)) {
+        turn_line_up(d->hooks->turn, &d->line);
+        return;
+    }
     drop_some(CONTAINER_OF(first, struct lane, state_link), DROPS_PER_TURN);
     loop_post(d->hooks->loop, reaper);
 }
 
-void deliveries_webhook_gone(struct deliveries *d, struct webhook *w)
+/* Webhooks. --------------------------------------------------------------------------------- */
+
+static void webhook_accounted(void *context, struct webhook *w)
 {
-    if (w->lane == NULL)
-        return;
-    kill_lane(w->lane);
-    loop_post(d->hooks->loop, &d->reaper);
+    struct deliveries *d = context;
+    struct share *was = w->share;
+
+    w->share = share_get(d->hooks->shares, account_keep(w->account));
+    share_unref(was);
 }
 
-void deliveries_webhook_changed(struct deliveries *d, struct webhook *w)
+static void webhook_changed(void *context, struct webhook *w)
 {
+    struct deliveries *d = context;
+
     if (w->lane == NULL)
         return;
     configure(w->lane);
@@ -211,6 +302,65 @@ void deliveries_webhook_changed(struct deliveries *d, struct webhook *w)
         lane_settle(w->lane);
     lane_release(w->lane);
 }
+
+static void webhook_gone(void *context, struct webhook *w)
+{
+    struct deliveries *d = context;
+
+    if (w->lane == NULL)
+        return;
+    kill_lane(w->lane);
+    loop_post(d->hooks->loop, &d->reaper);
+}
+
+static void webhook_freeing(void *context, struct webhook *w)
+{
+    (void)context;
+    share_unref(TAKE(w->share));
+}
+
+/* One past what a change tells of is remembered for nothing. */
+static void webhook_paused(void *context, struct webhook *w, struct span why, struct change *change)
+{
+    const struct deliveries *d = context;
+    const struct notice notice = {.webhook = w, .why = why};
+
+    if (change->notices < NOTICES_PER_CHANGE)
+        lane_add_trouble(change, w);
+    notice_paused(d->hooks, &notice, change);
+}
+
+static bool has_any(const struct webhook *w)
+{
+    return w->lane != NULL && lane_first_delivery(w->lane) != NULL;
+}
+
+static size_t pending_of(const struct webhook *w)
+{
+    return w->lane == NULL ? 0 : lane_pending(w->lane);
+}
+
+static void start_over(struct change *change, const struct webhook *w, bool is_other_receiver)
+{
+    if (w->lane != NULL)
+        lane_start_over(change, w->lane, is_other_receiver);
+}
+
+struct webhook_lanes deliveries_as_lanes(struct deliveries *d)
+{
+    return (struct webhook_lanes){
+        .context = d,
+        .accounted = webhook_accounted,
+        .changed = webhook_changed,
+        .gone = webhook_gone,
+        .freeing = webhook_freeing,
+        .paused = webhook_paused,
+        .has_any = has_any,
+        .pending = pending_of,
+        .start_over = start_over,
+    };
+}
+
 /* After a replay. --------------------------------------------------------------------------- */
 
 static bool came_before(const struct list_link *a, const struct list_link *b)
@@ -284,6 +434,7 @@ void lanes_init(struct deliveries *d)
     d->starter.run = lanes_on_start;
     d->reaper.run = on_reap;
     d->commit.on_committed = lanes_on_committed;
+    d->line.on_free = lanes_on_free;
 }
 
 void lanes_done(struct deliveries *d)
@@ -295,6 +446,7 @@ void lanes_done(struct deliveries *d)
         drop_some(CONTAINER_OF(at, struct lane, state_link), SIZE_MAX);
     loop_unpost(d->hooks->loop, &d->starter);
     loop_unpost(d->hooks->loop, &d->reaper);
+    turn_line_leave(d->hooks->turn, &d->line);
     map_done(&d->lanes_by_id);
     map_done(&d->hosts);
 }

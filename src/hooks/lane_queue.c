@@ -4,14 +4,18 @@
  * never starve them. The rank of what is WAITING is when it is due, by the loop's clock: the wall
  * clock is read once, what it does then moves nothing. In an ordered lane both heaps are in the
  * order of events, and only when the first is due matters. */
+#include "access/account.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
 #include "hooks/share.h"
 #include "journal/journal.h"
-#include "rest/account.h"
 #include "store/store.h"
+
+/* What it costs to put one in its place, among very many. */
+enum { QUEUE_UNITS = 256 };
 
 static struct delivery *first_of(const struct heap *heap)
 {
@@ -124,24 +128,35 @@ void lane_leave(struct lane *lane, struct delivery *delivery)
         heap_remove(queue_of(lane, delivery), &delivery->queued);
 }
 
-static void each_queued(struct lane *lane, void (*visit)(struct heap *h, struct heap_node *node))
+static void empty(struct heap *queue)
 {
-    LIST_EACH(&lane->all, at) {
-        struct delivery *delivery = CONTAINER_OF(at, struct delivery, lane_link);
-        struct heap *queue = queue_of(lane, delivery);
+    struct heap_node *first;
 
-        if (queue != NULL)
-            visit(queue, &delivery->queued);
+    while ((first = heap_first(queue)) != NULL) {
+        heap_remove(queue, first);
+        budget_spend(QUEUE_UNITS);
     }
 }
 
+/* It may give way, while the turn is held: nothing is started then, but what is under way may come
+ * back to its queue. */
 void lane_set_ordered(struct lane *lane, bool ordered)
 {
     if (lane->ordered == ordered)
         return;
-    each_queued(lane, heap_remove);
+    while (lane->pending.count + lane->waiting.count > 0) {
+        empty(&lane->pending);
+        empty(&lane->waiting);
+    }
     lane->ordered = ordered;
-    each_queued(lane, heap_add);
+    LIST_EACH(&lane->all, at) {
+        struct delivery *delivery = CONTAINER_OF(at, struct delivery, lane_link);
+        struct heap *queue = queue_of(lane, delivery);
+
+        if (queue != NULL && !heap_contains(&delivery->queued))
+            heap_add(queue, &delivery->queued);
+        budget_spend(QUEUE_UNITS);
+    }
 }
 
 /* What is next. ---------------------------------------------------------------------------- */
@@ -164,6 +179,8 @@ void lane_promote(struct lane *lane)
 {
     struct delivery *first;
 
+    if (lane->hold_until_ms > lane_now_ms(lane)) /* until then they wait, whatever their own time */
+        return;
     while ((first = lane_first_waiting(lane)) != NULL && first->rank <= lane_now_ms(lane))
         delivery_move(lane->deliveries, first, DELIVERY_PENDING);
 }

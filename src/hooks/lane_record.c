@@ -1,27 +1,49 @@
-/* What a lane remembers of outcomes. Journaled in a record of its own: since when everything fails,
- * and until when its receiver asked to wait. Kept in memory only: how the last attempts ended, for
- * Status. */
+/* What a lane remembers of outcomes, and what is told of them (notice.h). Journaled in a record of
+ * its own: since when everything fails, until when its receiver asked to wait, and that the next
+ * success is to be told. Kept in memory only: how the last attempts ended, for Status. */
 #include "hooks/lane_record.h"
 #include "base/mem.h"
+#include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/lane_consent.h"
 #include "hooks/lane_inner.h"
-#include "hooks/retry.h"
-#include "hooks/webhook.h"
+#include "hooks/notice.h"
 #include "store/change.h"
+#include "store/entity.h"
 #include "store/record.h"
 #include "store/store.h"
+#include "webhook/retry.h"
+#include "webhook/selector.h"
+#include "webhook/webhook.h"
 
-static void add_record(struct change *change, const struct lane *lane,
-                       int64_t failing_since_unix_ns, int64_t hold_until_unix_ns)
+static void add_record(struct change *change, const struct record_lane *record)
 {
-    const struct record_lane record = {
+    record_add_lane(change_begin(change), record);
+    change_end(change, RECORD_LANE, 1);
+}
+
+static struct record_lane record_of(const struct lane *lane)
+{
+    struct record_lane record = {
         .webhook = lane->webhook_id,
-        .failing_since_unix_ns = failing_since_unix_ns,
-        .hold_until_unix_ns = hold_until_unix_ns,
+        .failing_since_unix_ns = lane->failing_since_unix_ns,
+        .hold_until_unix_ns = lane->hold_until_unix_ns,
+        .is_troubled = lane->is_troubled,
     };
 
-    record_add_lane(change_begin(change), &record);
-    change_end(change, RECORD_LANE, 1);
+    lane_consent_note(lane, &record);
+    return record;
+}
+
+void lane_add_consent(struct change *change, const struct lane *lane,
+                      const struct record_lane *given)
+{
+    struct record_lane record = record_of(lane);
+
+    record.has_consent = given->has_consent;
+    memcpy(record.consent, given->consent, sizeof(record.consent));
+    record.rate_per_minute = given->rate_per_minute;
+    add_record(change, &record);
 }
 
 static struct err *apply_lane(void *context, struct span body, const struct store_origin *origin)
@@ -33,8 +55,11 @@ static struct err *apply_lane(void *context, struct span body, const struct stor
     TRY(record_read_lane(body, &r));
     lane = lane_get(d, &r.webhook);
     lane->failing_since_unix_ns = r.failing_since_unix_ns;
+    lane->is_troubled = r.is_troubled;
     lane_hold(lane, r.hold_until_unix_ns);
-    if (r.failing_since_unix_ns == 0 && r.hold_until_unix_ns == 0)
+    lane_consent_apply(lane, &r);
+    if (r.failing_since_unix_ns == 0 && r.hold_until_unix_ns == 0 && !r.is_troubled &&
+        !r.has_consent)
         store_forget(d->hooks->store, &lane->stored);
     else
         store_track(d->hooks->store, &lane->stored, RECORD_LANE, origin);
@@ -43,10 +68,10 @@ static struct err *apply_lane(void *context, struct span body, const struct stor
 
 static struct err *move_lane(void *context, struct stored *stored, struct change *change)
 {
-    const struct lane *lane = CONTAINER_OF(stored, struct lane, stored);
+    const struct record_lane record = record_of(CONTAINER_OF(stored, struct lane, stored));
 
     (void)context;
-    add_record(change, lane, lane->failing_since_unix_ns, lane->hold_until_unix_ns);
+    add_record(change, &record);
     return NULL;
 }
 
@@ -59,52 +84,140 @@ const struct store_kind lane_kind = {
 
 void lane_start_over(struct change *change, const struct lane *lane, bool is_other_receiver)
 {
-    int64_t hold_until_unix_ns = is_other_receiver ? 0 : lane->hold_until_unix_ns;
+    struct record_lane record = record_of(lane);
 
-    if (lane->failing_since_unix_ns != 0 || lane->hold_until_unix_ns != hold_until_unix_ns)
-        add_record(change, lane, 0, hold_until_unix_ns);
+    record.failing_since_unix_ns = 0;
+    if (is_other_receiver)
+        record.hold_until_unix_ns = 0;
+    if (lane->failing_since_unix_ns != 0 || lane->hold_until_unix_ns != record.hold_until_unix_ns)
+        add_record(change, &record);
+}
+
+void lane_add_trouble(struct change *change, const struct webhook *w)
+{
+    struct record_lane record = {.webhook = w->entity->id, .is_troubled = true};
+
+    if (w->lane != NULL) {
+        if (w->lane->is_troubled)
+            return;
+        record = record_of(w->lane);
+        record.is_troubled = true;
+    }
+    add_record(change, &record);
+}
+
+/* Without deliveries it has told nothing. */
+bool lane_may_tell(const struct webhook *w, unsigned deaths)
+{
+    static const struct notice_hand full;
+
+    return w->lane == NULL ? notice_hand_has(&full, deaths, 0)
+                           : notice_hand_has(&w->lane->notices, deaths, lane_now_ms(w->lane));
+}
+
+bool lane_count_death(struct lane *lane)
+{
+    return notice_hand_take(&lane->notices, lane_now_ms(lane));
 }
 
 /* Until when it is held; 0: not at all, by the loop's clock, whatever the wall clock says. */
-static int64_t held_until_ns(const struct lane *lane)
+int64_t lane_held_until_ns(const struct lane *lane)
 {
     bool is_held = lane->hold_until_ms > 0 && lane->hold_until_ms > lane_now_ms(lane);
 
     return is_held ? lane->hold_until_unix_ns : 0;
 }
 
-static void add_pause(struct change *change, const struct lane *lane, const struct lane_outcome *o)
+/* Absent: it is not paused by this. */
+static struct span why_paused(const struct lane *lane, const struct lane_outcome *o)
 {
     double failing_ns = (double)(o->ended_unix_ns - lane->failing_since_unix_ns);
     enum retry_verdict verdict = o->decision.verdict;
-    struct span why;
 
     if (lane->webhook->is_paused)
-        return;
+        return span_of(NULL, 0);
     if (verdict == RETRY_GONE)
-        why = SPAN("paused: the receiver answered 410 Gone");
-    else if (verdict != RETRY_DELIVERED && lane->failing_since_unix_ns != 0 &&
-             o->disable_after_days > 0 && failing_ns >= o->disable_after_days * 86400e9)
-        why = SPAN("paused: nothing but failures for DisableAfterDays");
-    else
-        return;
-    webhook_pause(lane->webhook, why, change);
+        return SPAN("paused: the receiver answered 410 Gone");
+    if (verdict != RETRY_DELIVERED && lane->failing_since_unix_ns != 0 &&
+        o->disable_after_days > 0 && failing_ns >= o->disable_after_days * 86400e9)
+        return SPAN("paused: nothing but failures for DisableAfterDays");
+    return span_of(NULL, 0);
 }
 
-void lane_add_outcome(struct change *change, const struct lane *lane, const struct lane_outcome *o)
+static bool is_dead(const struct lane_outcome *o)
 {
-    int64_t failing_since = lane->failing_since_unix_ns;
-    int64_t hold_until = MAX(held_until_ns(lane), o->decision.hold_all_until_ns);
+    return o->decision.verdict == RETRY_DEAD || o->decision.verdict == RETRY_GONE;
+}
+
+static void tell_of_death(struct hooks *hooks, struct change *change, struct lane *lane,
+                          const struct lane_outcome *o, struct notice *notice)
+{
+    const struct event *event = o->delivery->event;
+    struct notice_delivery dead = {
+        .event = event->id,
+        .resource = event->resource,
+        .attempts = o->delivery->attempts + 1u,
+        .last_error = o->error,
+    };
+
+    if (!lane_may_tell(lane->webhook, 1))
+        return;
+    delivery_id(o->delivery, &dead.id);
+    notice->why = o->decision.verdict == RETRY_GONE ? SPAN("the receiver answered 410 Gone")
+                  : o->is_refused ? SPAN("the request to the server itself was refused")
+                                  : SPAN("the retry schedule is used up");
+    notice_dead(hooks, notice, &dead, change);
+}
+
+static void tell(struct change *change, struct lane *lane, const struct lane_outcome *o,
+                 struct span why_paused, bool is_recovered)
+{
+    struct hooks *hooks = lane->deliveries->hooks;
+    struct event *event = o->delivery->event;
+    struct notice notice = {
+        .webhook = lane->webhook, .depth = event->depth + 1u, .chain = event_chain(event)};
+
+    if (is_dead(o))
+        tell_of_death(hooks, change, lane, o, &notice);
+    notice.why = why_paused;
+    if (why_paused.p != NULL)
+        notice_paused(hooks, &notice, change);
+    notice.why = SPAN("a delivery has succeeded again");
+    if (is_recovered)
+        notice_recovered(hooks, &notice, change);
+    event_chain_unref(notice.chain);
+}
+
+void lane_add_outcome(struct change *change, struct lane *lane, const struct lane_outcome *o)
+{
+    struct record_lane record = record_of(lane);
+    struct span paused;
+    bool is_told;
 
     if (o->paced.is_aborted) /* which says nothing about the receiver */
         return;
+    record.hold_until_unix_ns = MAX(lane_held_until_ns(lane), o->decision.hold_all_until_ns);
     if (o->decision.verdict == RETRY_DELIVERED)
-        failing_since = 0;
-    else if (failing_since == 0)
-        failing_since = o->started_unix_ns;
-    if (failing_since != lane->failing_since_unix_ns || hold_until != lane->hold_until_unix_ns)
-        add_record(change, lane, failing_since, hold_until);
-    add_pause(change, lane, o);
+        record.failing_since_unix_ns = 0;
+    else if (lane->failing_since_unix_ns == 0)
+        record.failing_since_unix_ns = o->started_unix_ns;
+    paused = why_paused(lane, o);
+    if (o->decision.verdict == RETRY_DELIVERED)
+        record.is_troubled = false;
+    else if (is_dead(o) || paused.p != NULL)
+        record.is_troubled = true;
+    is_told = (lane->is_troubled != record.is_troubled || is_dead(o) || paused.p != NULL) &&
+              !selector_is_notice(o->delivery->event->resource);
+    if (!is_told)
+        record.is_troubled = lane->is_troubled;
+    if (record.failing_since_unix_ns != lane->failing_since_unix_ns ||
+        record.hold_until_unix_ns != lane->hold_until_unix_ns ||
+        record.is_troubled != lane->is_troubled)
+        add_record(change, &record);
+    if (paused.p != NULL)
+        webhook_pause(lane->webhook, paused, change);
+    if (is_told)
+        tell(change, lane, o, paused, lane->is_troubled && !record.is_troubled);
 }
 
 void lane_note_outcome(struct lane *lane, const struct lane_outcome *o)
@@ -135,15 +248,24 @@ struct lane *lane_of_worst(struct worst_entry *entry)
     return CONTAINER_OF(entry, struct lane, worst);
 }
 
+const struct delivery *lane_oldest_pending(const struct lane *lane)
+{
+    const struct delivery *oldest = NULL;
+
+    if (lane == NULL || lane_pending(lane) == 0)
+        return NULL;
+    oldest = lane_first_delivery(lane);
+    while (oldest != NULL && delivery_has_ended(oldest))
+        oldest = lane_next_delivery(lane, oldest);
+    return oldest;
+}
+
 struct lane_facts lane_facts(const struct lane *lane)
 {
     static const struct lane_history none;
-    const struct delivery *oldest = lane == NULL ? NULL : lane_first_delivery(lane);
 
     if (lane == NULL)
         return (struct lane_facts){.block = {LANE_EMPTY, LANE_NEVER}, .history = &none};
-    while (oldest != NULL && delivery_has_ended(oldest))
-        oldest = lane_next_delivery(lane, oldest);
     return (struct lane_facts){
         .state = lane->state,
         .block = lane_blocked_by(lane),
@@ -154,9 +276,11 @@ struct lane_facts lane_facts(const struct lane *lane)
         .window = pacing_most(&lane->pacing),
         .rate_per_second = lane->pacing.rate_per_second,
         .failing_since_unix_ns = lane->failing_since_unix_ns,
-        .held_until_unix_ns = held_until_ns(lane),
-        .oldest = oldest,
+        .held_until_unix_ns = lane_held_until_ns(lane),
         .next_wait = lane_first_waiting(lane),
         .history = &lane->history,
+        .is_unverified = lane->needs_consent,
+        .refusal = lane->needs_consent ? lane->consent->refusal : NULL,
+        .asked_unix_ns = lane->needs_consent ? lane->consent->asked_unix_ns : 0,
     };
 }

@@ -2,11 +2,15 @@
 #ifndef HOOKS_LANE_RECORD_H
 #define HOOKS_LANE_RECORD_H
 
-#include "hooks/pacing.h"
-#include "hooks/retry.h"
+#include "base/span.h"
+#include "webhook/pacing.h"
+#include "webhook/retry.h"
 
 struct change;
+struct delivery;
 struct lane;
+struct record_lane;
+struct webhook;
 
 struct lane_outcome {
     struct pacing_outcome paced;
@@ -14,11 +18,22 @@ struct lane_outcome {
     double disable_after_days;
     int64_t started_unix_ns, ended_unix_ns;
     struct span error;
+    const struct delivery *delivery; /* as it was before */
+    bool is_refused;                 /* by the server itself, as it would be next time */
 };
 extern const struct store_kind lane_kind; /* context: the deliveries */
-/* Adds to the change that records an outcome what the lane remembers of it, and when it is the end
- * of the receiver, that the webhook is paused. */
-void lane_add_outcome(struct change *change, const struct lane *lane, const struct lane_outcome *o);
+/* Adds to the change that records an outcome what the lane remembers of it, when it is the end of
+ * the receiver, that the webhook is paused, and the notices of all that. */
+void lane_add_outcome(struct change *change, struct lane *lane, const struct lane_outcome *o);
+/* Adds to a change that its receiver has agreed, or no longer has: `given` says to what. */
+void lane_add_consent(struct change *change, const struct lane *lane,
+                      const struct record_lane *given);
+/* Adds to a change: the webhook's next success is told. */
+void lane_add_trouble(struct change *change, const struct webhook *w);
+/* May the dead deliveries of a change be told of, of which the webhook has so many? */
+bool lane_may_tell(const struct webhook *w, unsigned deaths);
+/* When it is applied: one more. False: it was one too many. */
+bool lane_count_death(struct lane *lane);
 /* When that is applied. */
 void lane_note_outcome(struct lane *lane, const struct lane_outcome *o);
 

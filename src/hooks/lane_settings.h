@@ -2,7 +2,9 @@
 #ifndef HOOKS_LANE_SETTINGS_H
 #define HOOKS_LANE_SETTINGS_H
 
-#include "hooks/webhook.h"
+#include "base/arena.h"
+#include "base/list.h"
+#include "webhook/webhook_settings.h"
 
 struct lane;
 struct signer;
@@ -15,6 +17,7 @@ struct lane_settings {
     struct webhook_settings webhook;
     struct signer *signer;        /* NULL: not needed yet */
     int64_t signer_until_unix_ns; /* when one of its secrets expires */
+    struct span sent, sent_lines; /* webhook_sent of most attempts, and as text; absent: not made */
     struct arena arena;
 };
 /* As the webhook is now; to be put back. */

@@ -1,5 +1,6 @@
 #include "hooks/payload.h"
 
+#include "access/account.h"
 #include "base/blob.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -10,7 +11,6 @@
 #include "hooks/hooks.h"
 #include "hooks/share.h"
 #include "journal/journal.h"
-#include "rest/account.h"
 #include "store/record.h"
 #include "store/store.h"
 #include "store/turn.h"
@@ -59,7 +59,7 @@ static void let_go(struct payloads *p, struct event *event)
 static bool is_on_disk(const struct payloads *p, const struct event *event)
 {
     return !store_is_loaded(p->hooks->store) ||
-           turn_is_committed(p->hooks->turn, event->stored.serial);
+           journal_has_committed(turn_journal(p->hooks->turn), event->payload.place);
 }
 
 /* From the front or from the back, down to the limit. */
@@ -109,7 +109,7 @@ void payloads_free(struct payloads *p)
 }
 
 /* Its record was just appended, or replayed. */
-static void keep_new(struct payloads *p, struct event *event, struct blob *blob, uint64_t serial)
+static void keep_new(struct payloads *p, struct event *event, struct blob *blob)
 {
     keep(p, event, blob);
     list_push_back(list_of(p, event), &event->payload.link);
@@ -118,14 +118,14 @@ static void keep_new(struct payloads *p, struct event *event, struct blob *blob,
     if (is_on_disk(p, event))
         evict(p, NULL);
     else if (!heap_contains(&p->commit.node))
-        turn_wait(p->hooks->turn, &p->commit, serial);
+        turn_wait_for_all(p->hooks->turn, &p->commit);
 }
 
 void payload_add(struct payloads *p, struct event *event, struct span payload,
                  const struct store_origin *origin)
 {
     event->payload.place = origin->place;
-    keep_new(p, event, blob_new(payload), origin->serial);
+    keep_new(p, event, blob_new(payload));
 }
 
 /* Until its new record is on disk it must not be read back: attempts may end before. */
@@ -135,7 +135,7 @@ void payload_moved(struct payloads *p, struct event *event, const struct store_o
 
     slot->place = origin->place;
     if (slot->blob == NULL && slot->sent != NULL)
-        keep_new(p, event, blob_ref(slot->sent), origin->serial);
+        keep_new(p, event, blob_ref(slot->sent));
 }
 
 void payload_remove(struct payloads *p, struct event *event)

@@ -12,7 +12,6 @@
 #include "hooks/event.h"
 #include "hooks/forgotten.h"
 #include "hooks/hooks.h"
-#include "hooks/webhook_log.h"
 #include "io/timer.h"
 #include "rest/error_log.h"
 #include "store/change.h"
@@ -21,6 +20,8 @@
 #include "store/once.h"
 #include "store/store.h"
 #include "store/turn.h"
+#include "store/turn_log.h"
+#include "webhook/webhook_log.h"
 
 enum {
     SLICE = 250,           /* objects that a rule takes out at once */
@@ -327,8 +328,10 @@ static void take_out_or_warn(struct retention *r, uint64_t *ms)
     struct arena a;
     struct err *e;
 
-    arena_init(&a);
     shed_payloads(r->hooks);
+    if (!turn_takes_changes(r->hooks->turn))
+        return; /* what the leader takes out comes with its changes */
+    arena_init(&a);
     e = take_out(r->hooks, &a, ms);
     if (e != NULL) {
         log_warn("retention", "nothing is taken out now: %.*s", SPAN_FMT(err_message(e)));
@@ -342,6 +345,10 @@ static void on_time(struct timer *timer)
     struct retention *r = CONTAINER_OF(timer, struct retention, timer);
     uint64_t ms = FULL_DISK_MS;
 
+    if (turn_is_held(r->hooks->turn)) {
+        timer_start(r->hooks->loop, &r->timer, SOON_MS);
+        return;
+    }
     take_out_or_warn(r, &ms);
     /* What is stored meanwhile puts nothing off. */
     r->is_soon = !is_empty(r->hooks) && ms <= SOON_MS;

@@ -2,13 +2,13 @@
  * wants slots is counted as it changes: nobody looks through accounts, or through lanes. */
 #include "hooks/share.h"
 
+#include "access/account.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "hooks/delivery.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
-#include "rest/account.h"
 #include "rest/rest.h"
 #include "store/change.h"
 

@@ -16,7 +16,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
-#include "hooks/pacing.h"
+#include "webhook/pacing.h"
 
 struct account;
 struct change;

@@ -17,32 +17,35 @@
  */
 #include "http/conn_inner.h"
 
+#include "access/clients.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/room.h"
 #include "fetch/fetch.h"
 #include "http/forwarded.h"
 #include "http/reply.h"
-#include "rest/clients.h"
+#include "journal/journal.h"
 #include "rest/metrics.h"
+#include "rest/node.h"
 #include "rest/stream.h"
 
 enum {
     REQUESTS_PER_TURN = 64, /* of one connection, so that others get their turn */
-    IDLE_LEAST_MS = 1000    /* of one that is closed to make room */
+    IDLE_LEAST_MS = 1000,   /* of one that is closed to make room */
+    LAST_REQUEST_MS = 1000  /* for one that may be on its way when the server drains */
 };
 
 /* Time limits. ------------------------------------------------------------------------------ */
 
 static uint64_t body_most_ms(const struct conn *c)
 {
-    return (uint64_t)conn_limits_of(c)->body_seconds * 1000;
+    return (uint64_t)c->server->limits->body_seconds * 1000;
 }
 
 /* A body earns its time: so long a time as what has come of it would take at the least rate. */
 static uint64_t body_allowed_ms(const struct conn *c)
 {
-    const struct limits *limits = conn_limits_of(c);
+    const struct limits *limits = c->server->limits;
     uint64_t rate = (uint64_t)limits->body_bytes_per_second;
     uint64_t earned_ms;
 
@@ -56,11 +59,11 @@ static uint64_t allowed_ms(const struct conn *c)
 {
     switch (c->phase) {
     case H1_HEAD:
-        return (uint64_t)conn_limits_of(c)->header_seconds * 1000;
+        return (uint64_t)c->server->limits->header_seconds * 1000;
     case H1_BODY:
         return body_allowed_ms(c);
     default:
-        return conn_idle_ms(c);
+        return c->server->is_patient ? LAST_REQUEST_MS : conn_idle_ms(c);
     }
 }
 
@@ -84,25 +87,18 @@ static bool is_own(struct conn *c)
     return c->is_own;
 }
 
-static void find_client(struct conn *c, struct request *request, struct in6_addr *room)
+static void evaluate(struct http_server *s, struct request *request)
 {
-    const struct ip_ranges *proxies = c->server->proxies;
-
-    if (c->client != NULL)
-        request->client = client_address(c->client);
-    else if (is_own(c))
-        request->client = tcp_peer_ip(c->tcp, room) ? room : NULL;
-    else if (forwarded_client(request->headers, request->header_count, proxies, room))
-        request->client = room;
-}
-
-static void evaluate(struct http_server *s, const struct request *request)
-{
-    const struct limits *limits = s->rest->limits;
+    const struct limits *limits = s->limits;
 
     if (s->held_bytes > room_most(limits, s->held_bytes, limits->unread_bytes)) {
         refusal_answer(s, REFUSAL_HELD);
         return;
+    }
+    if (s->rest->cluster != NULL) {
+        arena_reset(&s->passed_on);
+        if (!node_believe(s->rest, request, &s->passed_on, &s->response))
+            return;
     }
     switch (clients_may_request(s->rest->clients, request->client)) {
     case CLIENTS_WELCOME:
@@ -122,8 +118,8 @@ static void add_answer(struct conn *c, struct response *response, const struct a
 {
     struct http_server *s = c->server;
 
-    if (response->stream != NULL) {
-        conn_take_stream(c, response, asked);
+    if (response->has_flow) {
+        conn_take_flow(c, response, asked);
         return;
     }
     if (!keep_alive || s->is_draining)
@@ -131,6 +127,7 @@ static void add_answer(struct conn *c, struct response *response, const struct a
     conn_add_reply(c, response, asked);
 }
 
+/* `room` is for the address of a client that others speak for. */
 static struct request request_of(struct conn *c, const struct h1_request *r, struct in6_addr *room)
 {
     struct request request = {
@@ -143,8 +140,18 @@ static struct request request_of(struct conn *c, const struct h1_request *r, str
         .gives_way = true,
     };
 
-    find_client(c, &request, room);
+    if (c->client != NULL)
+        request.client = client_address(c->client);
+    else if (is_own(c))
+        request.client = tcp_peer_ip(c->tcp, room) ? room : NULL;
+    else if (forwarded_client(r->headers, r->header_count, c->server->proxies, room))
+        request.client = room;
     return request;
+}
+
+void conn_look_at_serial(const struct conn *c, struct asked *asked)
+{
+    asked->applied = journal_committed_serial(turn_journal(c->server->rest->turn));
 }
 
 static void answer(struct conn *c)
@@ -153,10 +160,12 @@ static void answer(struct conn *c)
     const struct h1_request *r = h1_request(c->h1);
     struct in6_addr forwarded;
     struct request request = request_of(c, r, &forwarded);
-    struct asked asked = {r->method, r->is_http10, s->now_ns, NULL};
+    struct asked asked = {r->known_method, r->is_http10, s->now_ns, NULL, 0};
 
-    asked.client = request.client;
+    if (s->rest->cluster != NULL)
+        conn_look_at_serial(c, &asked);
     evaluate(s, &request);
+    asked.client = request.client;
     if (s->response.gives_way)
         conn_hold(c, &request, &asked, r->keep_alive);
     else
@@ -177,7 +186,7 @@ static bool admit(struct conn *c)
         return true;
     r = h1_awaiting(c->h1);
     request = request_of(c, r, &forwarded);
-    asked = (struct asked){r->method, r->is_http10, s->now_ns, request.client};
+    asked = (struct asked){r->known_method, r->is_http10, s->now_ns, request.client, 0};
     c->is_admitted = request_admit(s->rest, &request, &s->response);
     if (!c->is_admitted)
         add_answer(c, &s->response, &asked, false);
@@ -190,7 +199,7 @@ static void refuse(struct conn *c, enum err_code code, struct span why,
 {
     struct response *response = &c->server->response;
     int status = err_info(code)->status;
-    const struct asked nothing = {.began_ns = clock_mono_ns()};
+    const struct asked nothing = {.method = METHOD_OTHER, .began_ns = clock_mono_ns()};
 
     conn_close_when_sent(c, reason);
     request_refuse(response, status, code, why, status == 503 ? 1 : 0);
@@ -201,13 +210,13 @@ static void count_limit(const struct conn *c, enum err_code code)
 {
     switch (code) {
     case ERR_PAYLOAD_TOO_LARGE:
-        conn_metrics_of(c)->limit_hits[METRIC_BODY_BYTES]++;
+        c->server->metrics->limit_hits[METRIC_BODY_BYTES]++;
         break;
     case ERR_URI_TOO_LONG:
-        conn_metrics_of(c)->limit_hits[METRIC_URI_BYTES]++;
+        c->server->metrics->limit_hits[METRIC_URI_BYTES]++;
         break;
     case ERR_HEADERS_TOO_LARGE:
-        conn_metrics_of(c)->limit_hits[METRIC_HEADER_BYTES]++;
+        c->server->metrics->limit_hits[METRIC_HEADER_BYTES]++;
         break;
     default:
         break;
@@ -224,10 +233,8 @@ static void refuse_failure(struct conn *c)
 
 static void leave_incoming(struct conn *c)
 {
-    if (!heap_contains(&c->incoming))
-        return;
     heap_remove(&c->server->incoming, &c->incoming);
-    conn_metrics_of(c)->incoming_bytes -= c->incoming_bytes;
+    c->server->metrics->incoming_bytes -= c->incoming_bytes;
     c->incoming_bytes = 0;
 }
 
@@ -244,7 +251,7 @@ static void refuse_largest_incoming(struct http_server *s)
     struct conn *c = CONTAINER_OF(heap_first(&s->incoming), struct conn, incoming);
 
     leave_incoming(c);
-    conn_metrics_of(c)->limit_hits[METRIC_INCOMING_BYTES]++;
+    c->server->metrics->limit_hits[METRIC_INCOMING_BYTES]++;
     refuse(c, ERR_OVERLOADED, SPAN("the limit IncomingBytes is reached"), TCP_CLOSE_UNFINISHED);
     h1_free(TAKE(c->h1));
     c->phase = H1_IDLE;
@@ -255,29 +262,24 @@ static void refuse_largest_incoming(struct http_server *s)
 static void note_incoming(struct conn *c)
 {
     struct http_server *s = c->server;
-    struct metrics *m = conn_metrics_of(c);
-    uint64_t bytes, most;
+    struct metrics *m = c->server->metrics;
+    uint64_t bytes = h1_held_bytes(c->h1), most;
 
-    if (c->phase == H1_IDLE || c->closes_when_sent) {
-        leave_incoming(c);
-        return;
-    }
-    bytes = h1_held_bytes(c->h1);
     m->incoming_bytes += bytes - c->incoming_bytes;
     c->incoming_bytes = bytes;
     if (heap_contains(&c->incoming))
         heap_update(&s->incoming, &c->incoming);
     else
         heap_add(&s->incoming, &c->incoming);
-    most = room_most(conn_limits_of(c), m->incoming_bytes, conn_limits_of(c)->incoming_bytes);
+    most = room_most(c->server->limits, m->incoming_bytes, c->server->limits->incoming_bytes);
     while (m->incoming_bytes > most)
         refuse_largest_incoming(s);
 }
 
 static bool owes_enough(const struct conn *c)
 {
-    return c->mark_count >= (size_t)conn_limits_of(c)->pipelined_requests ||
-           c->output.n + tcp_pending(c->tcp) > (size_t)conn_limits_of(c)->connection_unread_bytes;
+    return c->mark_count >= (size_t)c->server->limits->pipelined_requests ||
+           c->output.n + tcp_pending(c->tcp) > (size_t)c->server->limits->connection_unread_bytes;
 }
 
 static void note_phase(struct conn *c)
@@ -301,7 +303,7 @@ static void answer_continue(struct conn *c)
 /* Answers come in the order of requests: nothing is evaluated while one is held. */
 static bool may_evaluate(const struct conn *c)
 {
-    return c->held == NULL && c->stream == NULL && !owes_enough(c);
+    return c->held == NULL && !c->has_flow && !owes_enough(c);
 }
 
 /* Evaluates the requests in `bytes`, and gives back what is left for later. */
@@ -328,20 +330,22 @@ static struct span take_requests(struct conn *c, struct span bytes)
         answer(c);
         h1_next(c->h1);
         c->is_admitted = false;
-        leave_incoming(c); /* what comes next has begun later */
+        if (heap_contains(&c->incoming))
+            leave_incoming(c); /* what comes next has begun later */
         c->phase_since_ms = c->server->now_ns / 1000000;
         /* Who asks for much at once has others answered in between. */
         budget = c->server->response.was_long ? 0 : budget - 1;
     }
     note_phase(c);
-    note_incoming(c);
+    if (c->phase != H1_IDLE && !c->closes_when_sent)
+        note_incoming(c);
+    else if (heap_contains(&c->incoming))
+        leave_incoming(c);
     return c->closes_when_sent ? (struct span){NULL, 0} : bytes;
 }
 
 static void pause_reading(struct conn *c, bool pause)
 {
-    if (c->is_paused == pause || c->is_closing || c->is_ended)
-        return;
     c->is_paused = pause;
     if (pause) {
         tcp_pause(c->tcp);
@@ -353,15 +357,17 @@ static void pause_reading(struct conn *c, bool pause)
 
 static void post_waiting_input(struct conn *c)
 {
-    if (!c->is_closing && c->input.n > 0 && may_evaluate(c) && !loop_posted(&c->more))
+    if (!c->is_closing && may_evaluate(c) && !loop_posted(&c->more))
         loop_post(c->server->loop, &c->more);
 }
 
 /* Whether more is read depends on what waits already, on either side. */
 static void update_reading(struct conn *c)
 {
-    if (!c->is_closing)
-        pause_reading(c, c->input.n > 0 || owes_enough(c) || c->closes_when_sent);
+    bool pause = c->input.n > 0 || c->closes_when_sent || owes_enough(c);
+
+    if (pause != c->is_paused && !c->is_closing && !c->is_ended)
+        pause_reading(c, pause);
 }
 
 static void on_waiting_input(struct loop_task *task)
@@ -373,7 +379,8 @@ static void on_waiting_input(struct loop_task *task)
     if (c->input.n == 0)
         buf_shrink(&c->input, 0);
     conn_flush(c);
-    post_waiting_input(c);
+    if (c->input.n > 0)
+        post_waiting_input(c);
     if (c->input.n == 0 && c->is_ended && !c->closes_when_sent) {
         conn_close_when_sent(c, TCP_CLOSE_PEER);
         conn_flush(c);
@@ -388,13 +395,22 @@ static void after_output(struct conn *c)
     conn_flush(c);
     if (c->phase == H1_IDLE)
         c->phase_since_ms = conn_now_ms(c);
-    post_waiting_input(c);
+    if (c->input.n > 0)
+        post_waiting_input(c);
     update_reading(c);
 }
 
 static void on_committed(struct turn_wait *wait)
 {
     after_output(CONTAINER_OF(wait, struct conn, wait));
+}
+
+static void on_late(struct turn_wait *wait)
+{
+    struct conn *c = CONTAINER_OF(wait, struct conn, wait);
+
+    conn_give_up_waiting(c);
+    after_output(c);
 }
 
 void conn_answer_held(struct conn *c, struct response *response, const struct asked *asked,
@@ -420,7 +436,8 @@ static void on_read(void *context, struct span bytes)
     if (rest.n > 0)
         buf_add(&c->input, rest);
     conn_flush(c);
-    post_waiting_input(c);
+    if (c->input.n > 0)
+        post_waiting_input(c);
     update_reading(c);
 }
 
@@ -434,7 +451,7 @@ static void on_end(void *context)
         conn_close_now(c, TCP_CLOSE_PEER);
         return;
     }
-    if (c->input.n > 0)
+    if (c->input.n > 0 || c->download != NULL)
         return;
     conn_close_when_sent(c, TCP_CLOSE_PEER);
     conn_flush(c);
@@ -449,7 +466,7 @@ static void on_drain(void *context)
         return;
     after_output(c);
     if (c->is_streaming && !c->is_closing)
-        stream_go_on(c->stream);
+        conn_go_on(c);
 }
 
 static void on_close(void *context, enum tcp_close_reason reason)
@@ -461,9 +478,10 @@ static void on_close(void *context, enum tcp_close_reason reason)
     loop_unpost(s->loop, &c->more);
     turn_unwait(s->rest->turn, &c->wait);
     list_remove(&s->conns, &c->link);
-    leave_incoming(c);
+    if (heap_contains(&c->incoming))
+        leave_incoming(c);
     conn_drop_held(c);
-    conn_drop_stream(c);
+    conn_drop_flow(c);
     conn_drop_output(c);
     if (c->client != NULL)
         clients_disconnect(s->rest->clients, c->client);
@@ -478,10 +496,10 @@ static void on_close(void *context, enum tcp_close_reason reason)
 static void end_body(struct conn *c)
 {
     if (conn_now_ms(c) - c->phase_since_ms >= body_most_ms(c)) {
-        conn_metrics_of(c)->limit_hits[METRIC_BODY_SECONDS]++;
+        c->server->metrics->limit_hits[METRIC_BODY_SECONDS]++;
         refuse(c, ERR_REQUEST_TIMEOUT, SPAN("the request body took too long"), TCP_CLOSE_BODY_TIME);
     } else {
-        conn_metrics_of(c)->limit_hits[METRIC_BODY_RATE]++;
+        c->server->metrics->limit_hits[METRIC_BODY_RATE]++;
         refuse(c, ERR_REQUEST_TIMEOUT, SPAN("the request body came too slowly"),
                TCP_CLOSE_BODY_RATE);
     }
@@ -491,7 +509,7 @@ static void end_phase(struct conn *c)
 {
     switch (c->phase) {
     case H1_HEAD:
-        conn_metrics_of(c)->limit_hits[METRIC_HEADER_SECONDS]++;
+        c->server->metrics->limit_hits[METRIC_HEADER_SECONDS]++;
         refuse(c, ERR_REQUEST_TIMEOUT, SPAN("the request head took too long"),
                TCP_CLOSE_HEADER_TIME);
         break;
@@ -518,7 +536,7 @@ static uint64_t patience_ms(const struct conn *c)
 {
     if (tcp_pending(c->tcp) > 0)
         return left_ms(c, c->unread_since_ms, conn_idle_ms(c));
-    if (conn_owes_answers(c) || c->is_paused || c->closes_when_sent || c->is_closing)
+    if (conn_owes_answers(c) || c->has_flow || c->is_paused || c->closes_when_sent || c->is_closing)
         return conn_idle_ms(c);
     return left_ms(c, c->phase_since_ms, allowed_ms(c));
 }
@@ -558,6 +576,7 @@ void conn_new(struct http_server *server, struct tcp_conn *tcp, struct client *c
     buf_init(&c->output, BUF_NO_CAP); /* owes_enough bounds it, by one answer more than the limit */
     buf_init(&c->input, BUF_NO_CAP);  /* one read */
     c->wait.on_committed = on_committed;
+    c->wait.on_late = on_late;
     c->more.run = on_waiting_input;
     c->phase_since_ms = conn_now_ms(c);
     timer_init(&c->timer, on_time);
@@ -573,8 +592,13 @@ void conn_drain(struct list_link *link)
 {
     struct conn *c = CONTAINER_OF(link, struct conn, link);
 
-    if (c->is_closing || c->phase != H1_IDLE || c->input.n > 0 || c->stream != NULL)
+    if (c->is_closing || c->phase != H1_IDLE || c->input.n > 0 || c->has_flow)
         return; /* a request under way is still answered, with Connection: close */
+    if (c->server->is_patient) {
+        c->phase_since_ms = conn_now_ms(c);
+        timer_start(c->server->loop, &c->timer, LAST_REQUEST_MS);
+        return;
+    }
     conn_close_when_sent(c, TCP_CLOSE_SHUTDOWN);
     conn_flush(c);
 }

@@ -7,6 +7,8 @@
 #include "rest/response.h"
 
 struct client;
+struct limits;
+struct metrics;
 
 /* As many as have an answer under way on a busy day; each holds a few KiB at most. */
 enum { HTTP_SPARE_OUTPUTS = 64 };
@@ -16,17 +18,20 @@ enum { HTTP_SPARE_OUTPUTS = 64 };
 struct http_server {
     struct loop *loop;
     struct rest *rest;
-    struct list listeners;    /* struct http_listener */
-    struct list conns;        /* struct conn */
-    struct list proxied;      /* struct proxied */
-    struct list idle;         /* struct conn that have nothing under way, longest first */
+    const struct limits *limits; /* the rest's */
+    struct metrics *metrics;     /* likewise */
+    struct list listeners;       /* struct http_listener */
+    struct list conns;           /* struct conn */
+    struct list proxied;         /* struct proxied */
+    struct list idle;            /* struct conn that have nothing under way, longest first */
     struct heap incoming;     /* struct conn whose request has not come whole, most bytes first */
     struct list unread;       /* struct conn that have not taken their answers, longest first */
     struct response response; /* requests are evaluated one at a time */
+    struct arena passed_on;   /* who asks, of a request that another node passed on */
     struct h1 *spare_h1;      /* NULL: lent */
     struct buf spare_outputs[HTTP_SPARE_OUTPUTS];
     size_t spare_output_count;
-    struct buf common; /* reply_add_common of common_s */
+    struct buf common; /* reply_add_common of common_s: see server_look_at_clocks */
     int64_t common_s;
     uint64_t wait;   /* of the loop, since which the clocks were looked at; UINT64_MAX: never */
     uint64_t now_ns; /* monotonic clock when the first bytes came after it, or when an answer was
@@ -37,6 +42,7 @@ struct http_server {
     const struct fetcher *own;       /* that is none of those; NULL: there is none */
     uint64_t silent_until_ms;        /* about what clients do */
     bool is_draining, is_closing;
+    bool is_patient; /* its sockets are kept: while it drains, whoever has not asked yet may */
     struct loop_task ended; /* tells the owner that the last connection is gone */
     void (*on_drained)(void *context);
     void *drained_context;
@@ -81,10 +87,12 @@ void proxied_close(struct list_link *link);
 void server_admit(struct http_server *server, struct tcp_conn *tcp, struct span first);
 /* A connection is gone. */
 void server_conn_gone(struct http_server *server, enum tcp_close_reason reason);
-/* Looks at the clocks, once after each sleep of the loop. */
+/* Looks at the clocks, once after each sleep of the loop: then `common` is that of now. */
 void server_look_at_clocks(struct http_server *server);
-/* What reply_add_common makes now. */
-struct span server_common(struct http_server *server);
+/* For a cluster: the value of Svc-applied of an answer that leaves when this serial is committed,
+ * and whose request was evaluated when the node was at `since`, or later. */
+struct span server_applied(const struct http_server *server, uint64_t serial, uint64_t since,
+                           char room[SPAN_U64_BYTES]);
 /* Whether a line in the log may be had about what a client does: one a second. */
 bool server_may_complain(struct http_server *server);
 

@@ -18,6 +18,10 @@ struct mark {
     uint64_t serial;
     uint64_t began_ns;     /* its evaluation */
     struct client *client; /* that it counts for; NULL: nobody */
+    enum err_code error;
+    uint16_t status;
+    uint8_t method; /* enum method, METHOD_OTHER for what is no request */
+    bool is_http10;
 };
 
 /* What each request looks at stands together, for the sake of the processor's cache. */
@@ -27,8 +31,7 @@ struct conn {
     struct client *client; /* NULL: a proxy, whose requests are other clients' */
     struct h1 *h1;         /* NULL between requests */
     struct buf output, input;
-    struct stream *stream; /* its answer, for as long as the connection lasts; or NULL */
-    struct held *held;     /* the request whose answer comes next, when that takes time; or NULL */
+    struct held *held; /* the request whose answer comes next, when that takes time; or NULL */
     size_t mark_count;
     uint64_t held_bytes; /* of the output, as the server counts them */
     uint64_t phase_since_ms;
@@ -36,7 +39,8 @@ struct conn {
     enum tcp_close_reason close_reason;
     bool is_paused, is_closing, is_ended;
     bool closes_when_sent;
-    bool is_http10, is_streaming; /* of the stream, which has begun */
+    bool has_flow;                /* a stream or a download is its last answer */
+    bool is_http10, is_streaming; /* of it, which has begun */
     bool is_known, is_own;        /* whether it is our own, which is looked at once */
     bool is_admitted;             /* the request whose body is awaited */
     struct list_link idle;        /* linked: nothing is under way */
@@ -45,11 +49,14 @@ struct conn {
     struct list_link unread;      /* linked: the client has not taken all that was sent */
 
     struct list_link link;
-    uint64_t incoming_bytes; /* of the request that has not come whole */
-    uint64_t unread_bytes;   /* of what the client has not taken */
+    struct stream *stream;     /* its answer, for as long as the connection lasts; or NULL */
+    struct download *download; /* the same; or NULL */
+    uint64_t incoming_bytes;   /* of the request that has not come whole */
+    uint64_t unread_bytes;     /* of what the client has not taken */
     uint64_t unread_since_ms;
     struct mark *marks; /* of answers that wait, first in first out; grown on demand */
     size_t mark_size;
+    size_t first_begin;    /* in the output: of the first mark's answer */
     struct turn_wait wait; /* for the first mark */
     struct timer timer;
     struct loop_task more; /* goes on with `input` in the next turn */
@@ -57,10 +64,12 @@ struct conn {
 
 /* What is answered. */
 struct asked {
-    struct span method; /* absent: what came is no request */
+    enum method method; /* METHOD_OTHER: none of ours, or what came is no request */
     bool is_http10;
     uint64_t began_ns;
     const struct in6_addr *client; /* NULL: nobody's that could be told */
+    uint64_t
+        applied; /* in a cluster: the serial that the node was at then; 0: look when answered */
 };
 
 static inline uint64_t conn_now_ms(const struct conn *c)
@@ -68,19 +77,9 @@ static inline uint64_t conn_now_ms(const struct conn *c)
     return loop_now_ms(c->server->loop);
 }
 
-static inline const struct limits *conn_limits_of(const struct conn *c)
-{
-    return c->server->rest->limits;
-}
-
-static inline struct metrics *conn_metrics_of(const struct conn *c)
-{
-    return c->server->rest->metrics;
-}
-
 static inline uint64_t conn_idle_ms(const struct conn *c)
 {
-    return (uint64_t)conn_limits_of(c)->idle_seconds * 1000;
+    return (uint64_t)c->server->limits->idle_seconds * 1000;
 }
 
 /* One timer a connection, not touched while whole requests come and go: this moves it only where it
@@ -90,6 +89,8 @@ void conn_look_within(struct conn *c, uint64_t ms);
 void conn_equip(struct conn *c);
 /* Appends an answer; what can leave at once may do so. */
 void conn_add_reply(struct conn *c, const struct response *response, const struct asked *asked);
+/* For a cluster: notes the serial that the node is at now. */
+void conn_look_at_serial(const struct conn *c, struct asked *asked);
 /* Holds the request that gave way to others, and has it evaluated beside them. */
 void conn_hold(struct conn *c, const struct request *request, const struct asked *asked,
                bool keep_alive);
@@ -102,12 +103,17 @@ void conn_drop_held(struct conn *c);
  * closed when all has been sent; gives back what is not needed any more. */
 void conn_flush(struct conn *c);
 bool conn_owes_answers(const struct conn *c);
-/* conn_stream.c: takes the answer's stream over, behind its head. */
-void conn_take_stream(struct conn *c, struct response *response, const struct asked *asked);
+/* Nobody knows whether what the first mark waits for will be committed: 503 takes the place of that
+ * answer, what comes behind it is dropped, and the connection ends. */
+void conn_give_up_waiting(struct conn *c);
+/* conn_stream.c: takes the answer's stream, or download, over, behind its head. */
+void conn_take_flow(struct conn *c, struct response *response, const struct asked *asked);
 /* The head has left: what was written before is out of the way. */
-void conn_start_stream(struct conn *c);
+void conn_start_flow(struct conn *c);
+/* The client has taken what was written of it. */
+void conn_go_on(struct conn *c);
 /* Nobody reads it any more. */
-void conn_drop_stream(struct conn *c);
+void conn_drop_flow(struct conn *c);
 /* The client has not taken so many bytes. */
 void conn_note_unread(struct conn *c, uint64_t bytes);
 /* The client has taken all that was sent. */

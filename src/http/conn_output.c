@@ -2,18 +2,24 @@
  * not take is held, past ConnectionUnreadBytes only of requests that were read before, and
  * UnreadBytes for all. Past the latter those are closed that have taken nothing for longest:
  * `unread` of the server has them in that order. What waits for a commit is bounded by the same
- * number: then requests are refused (conn.c). */
+ * number: then requests are refused (conn.c). In a cluster the wait may end without a commit: then
+ * it is not known whether what the answers say has been done, and they never leave. */
 #include "http/conn_inner.h"
 
+#include "access/clients.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/metric.h"
 #include "base/room.h"
 #include "http/reply.h"
-#include "rest/clients.h"
 #include "rest/metrics.h"
 
-enum { KEPT_OUTPUT_BYTES = 16384, LARGE_BODY_BYTES = 16384, IDLE_ORDER_MS = 50 };
+enum {
+    KEPT_OUTPUT_BYTES = 16384,
+    LARGE_BODY_BYTES = 16384,
+    IDLE_ORDER_MS = 50,
+    RETRY_AFTER_S = 1 /* of what was not confirmed in time */
+};
 
 static void leave_idle(struct conn *c)
 {
@@ -26,7 +32,7 @@ void conn_equip(struct conn *c)
     struct http_server *s = c->server;
 
     if (c->h1 == NULL)
-        c->h1 = s->spare_h1 != NULL ? TAKE(s->spare_h1) : h1_new(conn_limits_of(c));
+        c->h1 = s->spare_h1 != NULL ? TAKE(s->spare_h1) : h1_new(c->server->limits);
     if (c->output.p == NULL && s->spare_output_count > 0)
         c->output = s->spare_outputs[--s->spare_output_count];
 }
@@ -41,14 +47,6 @@ static void put_output_away(struct conn *c)
     }
     s->spare_outputs[s->spare_output_count++] = c->output;
     buf_init(&c->output, BUF_NO_CAP);
-}
-
-static void put_parser_away(struct conn *c)
-{
-    if (c->server->spare_h1 == NULL)
-        c->server->spare_h1 = TAKE(c->h1);
-    else
-        h1_free(TAKE(c->h1));
 }
 
 bool conn_owes_answers(const struct conn *c)
@@ -78,19 +76,24 @@ static void note_idle(struct conn *c, bool is_idle)
 
 static void put_away(struct conn *c)
 {
+    struct http_server *s = c->server;
+
     if (c->output.n == 0 && c->output.p != NULL)
         put_output_away(c);
-    if (c->h1 != NULL && h1_is_fresh(c->h1))
-        put_parser_away(c);
+    if (c->h1 != NULL && h1_is_fresh(c->h1)) {
+        if (s->spare_h1 != NULL)
+            h1_free(s->spare_h1);
+        s->spare_h1 = TAKE(c->h1);
+    }
     note_idle(c, c->h1 == NULL && !conn_owes_answers(c) && !is_unread(c) && !c->is_closing &&
-                     c->stream == NULL);
+                     !c->has_flow);
 }
 
 void conn_close_now(struct conn *c, enum tcp_close_reason reason)
 {
     leave_idle(c);
     conn_drop_held(c);
-    conn_drop_stream(c);
+    conn_drop_flow(c);
     c->is_closing = c->closes_when_sent = true;
     tcp_close(c->tcp, reason);
 }
@@ -107,7 +110,7 @@ void conn_note_taken(struct conn *c)
     if (!is_unread(c))
         return;
     list_remove(&c->server->unread, &c->unread);
-    conn_metrics_of(c)->unread_bytes -= c->unread_bytes;
+    c->server->metrics->unread_bytes -= c->unread_bytes;
     c->unread_bytes = 0;
 }
 
@@ -116,14 +119,14 @@ static void close_longest_unread(struct http_server *s)
     struct conn *c = CONTAINER_OF(list_first(&s->unread), struct conn, unread);
 
     conn_note_taken(c); /* or never will be */
-    conn_metrics_of(c)->limit_hits[METRIC_UNREAD_BYTES]++;
+    c->server->metrics->limit_hits[METRIC_UNREAD_BYTES]++;
     conn_close_now(c, TCP_CLOSE_NOT_READ);
 }
 
 void conn_note_unread(struct conn *c, uint64_t bytes)
 {
     struct http_server *s = c->server;
-    struct metrics *m = conn_metrics_of(c);
+    struct metrics *m = c->server->metrics;
     uint64_t most;
 
     m->unread_bytes += bytes - c->unread_bytes;
@@ -133,7 +136,7 @@ void conn_note_unread(struct conn *c, uint64_t bytes)
         list_push_back(&s->unread, &c->unread);
         conn_look_within(c, conn_idle_ms(c));
     }
-    most = room_most(conn_limits_of(c), m->unread_bytes, conn_limits_of(c)->unread_bytes);
+    most = room_most(c->server->limits, m->unread_bytes, c->server->limits->unread_bytes);
     while (m->unread_bytes > most)
         close_longest_unread(s);
 }
@@ -155,19 +158,26 @@ static void send_ready(struct conn *c, size_t ready, struct span behind)
     buf_drop_front(&c->output, ready);
     for (size_t i = 0; i < c->mark_count; i++)
         c->marks[i].end -= ready;
+    c->first_begin = 0;
     note_held(c);
     if (c->output.n == 0)
         buf_shrink(&c->output, KEPT_OUTPUT_BYTES);
 }
 
+static void end_mark(const struct conn *c, const struct mark *mark)
+{
+    metrics_count_answer(c->server->metrics, (enum method)mark->method, mark->status, mark->error);
+    clients_end(c->server->rest->clients, mark->client);
+}
+
 /* The first answers, as many as `count`, may leave. */
 static void end_passed(const struct conn *c, size_t count)
 {
-    uint64_t now_ns = count > 0 ? clock_mono_ns() : 0;
+    uint64_t now_ns = clock_mono_ns();
 
     for (size_t i = 0; i < count; i++) {
-        histogram_add(&conn_metrics_of(c)->request_time, now_ns - c->marks[i].began_ns);
-        clients_end(c->server->rest->clients, c->marks[i].client);
+        histogram_add(&c->server->metrics->request_time, now_ns - c->marks[i].began_ns);
+        end_mark(c, &c->marks[i]);
     }
 }
 
@@ -184,7 +194,8 @@ static size_t ready_bytes(struct conn *c)
         ready = c->output.n;
     else
         ready = passed == 0 ? 0 : c->marks[passed - 1].end;
-    end_passed(c, passed);
+    if (passed > 0)
+        end_passed(c, passed);
     c->mark_count -= passed;
     for (size_t i = 0; i < c->mark_count; i++)
         c->marks[i] = c->marks[i + passed];
@@ -196,10 +207,10 @@ void conn_flush(struct conn *c)
     if (c->is_closing)
         return;
     send_ready(c, ready_bytes(c), (struct span){NULL, 0});
-    if (c->mark_count > 0 && !heap_contains(&c->wait.node))
+    if (c->mark_count > 0 && !turn_waits(&c->wait))
         turn_wait(c->server->rest->turn, &c->wait, c->marks[0].serial);
-    if (c->stream != NULL)
-        conn_start_stream(c);
+    if (c->has_flow)
+        conn_start_flow(c);
     else if (c->closes_when_sent && !conn_owes_answers(c) && !c->is_closing) {
         c->is_closing = true;
         tcp_finish(c->tcp, c->close_reason);
@@ -207,7 +218,8 @@ void conn_flush(struct conn *c)
     put_away(c);
 }
 
-static void add_mark(struct conn *c, uint64_t serial, const struct asked *asked)
+static void add_mark(struct conn *c, const struct response *response, const struct asked *asked,
+                     size_t begin)
 {
     struct client *client = clients_begin(c->server->rest->clients, asked->client);
 
@@ -215,27 +227,43 @@ static void add_mark(struct conn *c, uint64_t serial, const struct asked *asked)
         c->mark_size = MAX(8, c->mark_size * 2);
         c->marks = mem_resize(c->marks, c->mark_size * sizeof(struct mark));
     }
-    c->marks[c->mark_count++] = (struct mark){c->output.n, serial, asked->began_ns, client};
+    if (c->mark_count == 0)
+        c->first_begin = begin;
+    c->marks[c->mark_count++] = (struct mark){
+        .end = c->output.n,
+        .serial = response->serial,
+        .began_ns = asked->began_ns,
+        .client = client,
+        .error = response->error,
+        .status = (uint16_t)response->status,
+        .method = (uint8_t)asked->method,
+        .is_http10 = asked->is_http10,
+    };
 }
 
 void conn_add_reply(struct conn *c, const struct response *response, const struct asked *asked)
 {
     struct http_server *s = c->server;
-    const struct reply_options options = {
-        .is_head = span_eq(asked->method, SPAN("HEAD")),
-        .close = c->closes_when_sent || response->stream != NULL,
+    char room[SPAN_U64_BYTES];
+    struct reply_options options = {
+        .is_head = asked->method == METHOD_HEAD,
+        .close = c->closes_when_sent || response->has_flow,
         .is_http10 = asked->is_http10,
-        .common = server_common(s),
     };
     struct span body = reply_body(response, &options);
     bool waits = c->mark_count > 0 || !turn_is_committed(s->rest->turn, response->serial);
+    size_t begin = c->output.n;
 
+    server_look_at_clocks(s);
+    options.common = buf_span(&s->common);
+    if (s->rest->cluster != NULL)
+        options.applied = server_applied(s, response->serial, asked->applied, room);
     reply_add_head(&c->output, response, &options);
-    metrics_count_answer(conn_metrics_of(c), method_parse(asked->method), response->status,
-                         response->error);
     s->now_ns = clock_mono_ns();
-    if (!waits)
-        histogram_add(&conn_metrics_of(c)->request_time, s->now_ns - asked->began_ns);
+    if (!waits) {
+        metrics_count_answer(c->server->metrics, asked->method, response->status, response->error);
+        histogram_add(&c->server->metrics->request_time, s->now_ns - asked->began_ns);
+    }
     if (!waits && body.n >= LARGE_BODY_BYTES && !c->is_closing) {
         send_ready(c, c->output.n, body);
         return;
@@ -243,13 +271,52 @@ void conn_add_reply(struct conn *c, const struct response *response, const struc
     buf_add(&c->output, body);
     note_held(c);
     if (waits)
-        add_mark(c, response->serial, asked);
+        add_mark(c, response, asked, begin);
+}
+
+/* Of the answers that wait: the first is answered otherwise, the others never. */
+static struct asked drop_waiting(struct conn *c)
+{
+    const struct mark *first = &c->marks[0];
+    const struct asked asked = {
+        .method = (enum method)first->method,
+        .is_http10 = first->is_http10,
+        .began_ns = first->began_ns,
+    };
+
+    for (size_t i = 0; i < c->mark_count; i++)
+        clients_end(c->server->rest->clients, c->marks[i].client);
+    c->mark_count = 0;
+    c->output.n = c->first_begin;
+    note_held(c);
+    return asked;
+}
+
+void conn_give_up_waiting(struct conn *c)
+{
+    struct response *response = &c->server->response;
+    struct asked asked;
+
+    if (c->is_closing)
+        return;
+    send_ready(c, ready_bytes(c), (struct span){NULL, 0});
+    if (c->mark_count == 0)
+        return;
+    conn_drop_held(c);
+    conn_drop_flow(c);
+    asked = drop_waiting(c);
+    conn_close_when_sent(c, TCP_CLOSE_CUT_OFF);
+    request_refuse(response, err_info(ERR_NO_LEADER)->status, ERR_NO_LEADER,
+                   SPAN("the cluster's log has not confirmed the change in time, and it may have "
+                        "been done: ClientId and If-Match make it safe to repeat"),
+                   RETRY_AFTER_S);
+    conn_add_reply(c, response, &asked);
 }
 
 void conn_drop_output(struct conn *c)
 {
     for (size_t i = 0; i < c->mark_count; i++)
-        clients_end(c->server->rest->clients, c->marks[i].client);
+        end_mark(c, &c->marks[i]);
     conn_note_taken(c);
     leave_idle(c);
     buf_done(&c->output);

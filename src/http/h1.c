@@ -17,7 +17,7 @@
  *   9.0.0              any byte behind the CR of a chunk size   at_size_lf         bad_chunks
  *   9.0.0              any two bytes behind a chunk's data      at_data_cr, _lf    bad_chunks
  *   9.0.0              SP within and behind field names         on_name            bad_fields
- *   9.0.0              HTAB, FF, bytes from 0x80 in targets     is_target_text     bad_targets
+ *   9.0.0              HTAB, FF, bytes from 0x80 in targets     read_target        bad_targets
  *   9.1.3              misread chunk extensions: several        fits_extension     chunk_extensions
  *                      with values, quoted pairs
  *   9.2.0              an empty field name                      on_name            bad_fields
@@ -44,11 +44,6 @@ static const struct h1_failure failures[] = {
     H1_FAILURES(H1_FAILURE_AS_ROW)
 #undef H1_FAILURE_AS_ROW
 };
-
-static void begin(struct h1 *p)
-{
-    memset(&p->request, 0, sizeof(*p) - offsetof(struct h1, request));
-}
 
 struct h1 *h1_new(const struct limits *limits)
 {
@@ -83,7 +78,7 @@ void h1_next(struct h1 *p)
     buf_done(&p->body);
     if (p->field_room > H1_USUAL_FIELDS)
         free_fields(p);
-    begin(p);
+    memset(&p->request, 0, sizeof(*p) - offsetof(struct h1, request));
 }
 
 enum h1_result h1_fail(struct h1 *p, enum h1_fail fail)
@@ -145,8 +140,6 @@ static enum h1_result feed_sized(struct h1 *p, struct span *rest)
 {
     struct span piece = span_sub(*rest, 0, p->left);
 
-    if (!p->request.has_body)
-        return H1_REQUEST;
     drop_front(rest, piece.n);
     p->left -= piece.n;
     if (p->left == 0 && p->body.n == 0) {
@@ -198,12 +191,13 @@ static enum h1_result feed(struct h1 *p, struct span *rest)
     enum h1_result result = H1_REQUEST;
 
     if (p->part == H1_PART_HEAD) {
-        skip_empty_line(p, rest);
+        if (p->empty_n > 0 || (rest->n > 0 && rest->p[0] == '\r'))
+            skip_empty_line(p, rest);
         if (rest->n == 0)
             return H1_NEED_MORE;
         result = p->empty_n == 1 ? h1_fail(p, H1_BAD_CR) : feed_head(p, rest);
     }
-    if (result == H1_REQUEST)
+    if (result == H1_REQUEST && p->part != H1_PART_DONE)
         result = feed_body(p, rest);
     if (result == H1_NEED_MORE && p->part != H1_PART_HEAD && p->head.n == 0)
         hold_head(p);

@@ -87,7 +87,7 @@ static enum h1_fail at_extension(struct h1 *p, char c)
 
     k->last = c;
     if (!fits)
-        return h1_is_plain(c) ? H1_BAD_CHUNK : h1_byte_fail(c);
+        return h1_plain[(unsigned char)c] ? H1_BAD_CHUNK : h1_byte_fail(c);
     if (c == '\r' || c == '"')
         k->state = c == '\r' ? AT_SIZE_LF : AT_QUOTED;
     return count_extension(p);
@@ -95,7 +95,7 @@ static enum h1_fail at_extension(struct h1 *p, char c)
 
 static enum h1_fail at_quoted(struct h1 *p, char c)
 {
-    if (!h1_is_plain(c))
+    if (!h1_plain[(unsigned char)c])
         return h1_byte_fail(c);
     if (c == '"' || c == '\\')
         p->chunks.state = c == '"' ? AT_EXTENSION : AT_QUOTED_PAIR;
@@ -105,7 +105,7 @@ static enum h1_fail at_quoted(struct h1 *p, char c)
 static enum h1_fail at_quoted_pair(struct h1 *p, char c)
 {
     p->chunks.state = AT_QUOTED;
-    return h1_is_plain(c) ? count_extension(p) : h1_byte_fail(c);
+    return h1_plain[(unsigned char)c] ? count_extension(p) : h1_byte_fail(c);
 }
 
 static enum h1_fail at_size_lf(struct h1 *p, char c)
@@ -191,7 +191,7 @@ static enum h1_fail at_value(struct h1 *p, char c)
 {
     if (c == '\r')
         p->chunks.state = AT_VALUE_LF;
-    else if (!h1_is_plain(c))
+    else if (!h1_plain[(unsigned char)c])
         return h1_byte_fail(c);
     return H1_OK;
 }

@@ -19,6 +19,8 @@
 #include <llhttp.h>
 #include <string.h>
 
+const bool h1_plain[256] = {['\t'] = true, [' ' ... '~'] = true, [0x80 ... 0xff] = true};
+
 /* Marks, with the top bit of each byte, the bytes of `x` that are below SP or DEL. Bytes above the
  * lowest one marked may be marked wrongly; only the lowest counts. */
 static uint64_t mark_controls(uint64_t x)
@@ -43,11 +45,11 @@ static size_t find_odd_byte(struct span s, size_t at)
             continue;
         }
         at += (size_t)__builtin_ctzll(marks) / 8;
-        if (!h1_is_plain(s.p[at]))
+        if (!h1_plain[(unsigned char)s.p[at]])
             return at;
         at++;
     }
-    while (at < s.n && h1_is_plain(s.p[at]))
+    while (at < s.n && h1_plain[(unsigned char)s.p[at]])
         at++;
     return at;
 }
@@ -252,7 +254,7 @@ static enum h1_fail read_field(struct h1 *p, const struct request_header *h)
 static int stop_at(struct h1 *p, enum h1_fail fail)
 {
     p->fail = fail;
-    return fail == H1_OK ? 0 : -1;
+    return -1;
 }
 
 static int on_name(llhttp_t *parser, const char *at, size_t n)
@@ -277,8 +279,9 @@ static int on_value(llhttp_t *parser, const char *at, size_t n)
 static int on_value_complete(llhttp_t *parser)
 {
     struct h1 *p = parser->data;
+    enum h1_fail fail = read_field(p, &p->fields[p->request.header_count - 1]);
 
-    return stop_at(p, read_field(p, &p->fields[p->request.header_count - 1]));
+    return fail == H1_OK ? 0 : stop_at(p, fail);
 }
 
 static int on_head_complete(llhttp_t *parser)
@@ -329,7 +332,7 @@ static enum h1_fail run_parser(struct h1 *p, struct span head)
 
     llhttp_init(&parser, HTTP_REQUEST, &settings);
     parser.data = p;
-    if (!p->request.is_known_method)
+    if (p->request.known_method == METHOD_OTHER)
         head = show_plain_line(p, &parser, head);
     code = llhttp_execute(&parser, head.p, head.n);
     if (p->fail != H1_OK)
@@ -339,23 +342,8 @@ static enum h1_fail run_parser(struct h1 *p, struct span head)
 
 static void make_field_room(struct h1 *p)
 {
-    if (p->field_lines <= p->field_room)
-        return;
     p->field_room = p->field_lines <= H1_USUAL_FIELDS ? H1_USUAL_FIELDS : H1_MAX_FIELDS;
     p->fields = mem_resize(p->fields, p->field_room * sizeof(*p->fields));
-}
-
-static enum h1_fail read_fields(struct h1 *p, struct span bytes)
-{
-    struct h1_request *r = &p->request;
-    enum h1_fail fail = run_parser(p, span_sub(bytes, 0, p->head_bytes));
-
-    if (fail != H1_OK)
-        return fail;
-    if (!r->is_http10 && !(p->seen & SEEN_HOST))
-        return H1_NO_HOST;
-    r->keep_alive = !p->says_close && (!r->is_http10 || p->says_keep_alive);
-    return H1_OK;
 }
 
 enum h1_fail h1_parse_head(struct h1 *p, struct span bytes)
@@ -366,9 +354,15 @@ enum h1_fail h1_parse_head(struct h1 *p, struct span bytes)
     /* The line was read when it ended; a head that is held may have moved since. */
     if (p->head.n > 0)
         h1_read_request_line(span_sub(bytes, 0, p->fields_at - 2), p->limits, r);
-    make_field_room(p);
+    if (p->field_lines > p->field_room)
+        make_field_room(p);
     r->headers = p->fields;
-    fail = read_fields(p, bytes);
-    p->part = p->is_chunked ? H1_PART_CHUNKED : H1_PART_SIZED;
-    return fail;
+    fail = run_parser(p, span_sub(bytes, 0, p->head_bytes));
+    if (fail != H1_OK)
+        return fail;
+    if (!r->is_http10 && !(p->seen & SEEN_HOST))
+        return H1_NO_HOST;
+    r->keep_alive = !p->says_close && (!r->is_http10 || p->says_keep_alive);
+    p->part = p->is_chunked ? H1_PART_CHUNKED : r->has_body ? H1_PART_SIZED : H1_PART_DONE;
+    return H1_OK;
 }

@@ -106,13 +106,8 @@ enum h1_result h1_fail(struct h1 *p, enum h1_fail fail);
 /* What is wrong with a byte that may not stand in a line. */
 enum h1_fail h1_byte_fail(char c);
 
-/* May the byte stand within a line: HTAB, SP, visible, or beyond ASCII? */
-static inline bool h1_is_plain(char c)
-{
-    unsigned char u = (unsigned char)c;
-
-    return (u >= 0x20 && u != 0x7f) || u == '\t';
-}
+/* Of the bytes that may stand within a line: HTAB, SP, visible, or beyond ASCII. */
+extern const bool h1_plain[256];
 
 /* Goes on looking for the end of the head that `bytes` begins with, all of it that has come so far;
  * H1_REQUEST: the first p->head_bytes are the head. */

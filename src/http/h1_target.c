@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "h1_private.h"
 #include "io/ip.h"
-#include "rest/method.h"
 
 enum { MAX_PORT = 65535 };
 
@@ -21,11 +20,6 @@ static bool is_name(struct span s)
         if (!name_chars[(unsigned char)s.p[i]])
             return false;
     return s.n > 0;
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
 }
 
 static bool is_ipv6(struct span s)
@@ -61,20 +55,15 @@ bool h1_is_authority(struct span s)
  * and none will come. */
 static enum h1_fail read_version(struct span s, bool *out_is_http10)
 {
-    if (s.n != 8 || !span_starts(s, SPAN("HTTP/")) || !is_digit(s.p[5]) || s.p[6] != '.' ||
-        !is_digit(s.p[7]))
-        return H1_BAD_LINE;
-    if (s.p[5] != '1' || s.p[7] > '1')
-        return H1_BAD_VERSION;
-    *out_is_http10 = s.p[7] == '0';
-    return H1_OK;
-}
+    uint64_t major, minor;
 
-/* Visible ASCII without a fragment. RFC 3986 would have more of it escaped, but people type `<`,
- * `>` and quotes into conditions as they are, and they do no harm. */
-static bool is_target_text(struct span s)
-{
-    return s.n > 0 && span_holds_only(s, '!', '~', '#');
+    if (s.n != 8 || !span_starts(s, SPAN("HTTP/")) || s.p[6] != '.' ||
+        !span_to_u64(span_sub(s, 5, 6), &major) || !span_to_u64(span_sub(s, 7, 8), &minor))
+        return H1_BAD_LINE;
+    if (major != 1 || minor > 1)
+        return H1_BAD_VERSION;
+    *out_is_http10 = minor == 0;
+    return H1_OK;
 }
 
 /* Cuts an absolute-form target down to its path, and finds the host it names. */
@@ -95,21 +84,18 @@ static bool split_absolute(struct h1_request *r)
     return h1_is_authority(r->host);
 }
 
-/* RFC 9112, section 3.2. The authority-form belongs to CONNECT alone. */
+/* RFC 9112, section 3.2: visible ASCII without a fragment. RFC 3986 would have more of it escaped,
+ * but people type `<`, `>` and quotes into conditions as they are, and they do no harm. The
+ * authority-form belongs to CONNECT alone. */
 static enum h1_fail read_target(struct h1_request *r)
 {
-    if (!is_target_text(r->target))
+    if (r->target.n == 0 || !span_holds_only(r->target, '!', '~', '#'))
         return H1_BAD_TARGET;
     if (r->target.p[0] == '/')
         return H1_OK;
     if (span_eq(r->target, SPAN("*")))
         return span_eq(r->method, SPAN("OPTIONS")) ? H1_OK : H1_BAD_TARGET;
     return split_absolute(r) ? H1_OK : H1_BAD_TARGET;
-}
-
-static bool is_known_method(struct span name)
-{
-    return method_of(name) != METHOD_OTHER;
 }
 
 enum h1_fail h1_read_request_line(struct span line, const struct limits *limits,
@@ -128,7 +114,7 @@ enum h1_fail h1_read_request_line(struct span line, const struct limits *limits,
         return fail;
     if (span_eq(r->method, SPAN("CONNECT")))
         return H1_BAD_CONNECT;
-    r->is_known_method = is_known_method(r->method);
+    r->known_method = method_of(r->method);
     if (r->target.n > (size_t)limits->uri_bytes)
         return H1_LONG_TARGET;
     return read_target(r);

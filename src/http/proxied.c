@@ -86,7 +86,7 @@ static void on_time(struct timer *timer)
 {
     struct proxied *p = CONTAINER_OF(timer, struct proxied, timer);
 
-    p->server->rest->metrics->limit_hits[METRIC_HEADER_SECONDS]++;
+    p->server->metrics->limit_hits[METRIC_HEADER_SECONDS]++;
     tcp_close(p->tcp, TCP_CLOSE_HEADER_TIME);
 }
 
@@ -106,7 +106,7 @@ void proxied_new(struct http_server *server, struct tcp_conn *tcp, bool is_trust
     list_push_back(&server->proxied, &p->link);
     tcp_start(tcp, &callbacks, p);
     if (is_trusted)
-        timer_start(server->loop, &p->timer, (uint64_t)server->rest->limits->header_seconds * 1000);
+        timer_start(server->loop, &p->timer, (uint64_t)server->limits->header_seconds * 1000);
     else
         refuse(p, "the peer is not in TrustedProxies");
 }

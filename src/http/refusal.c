@@ -32,7 +32,7 @@ void refusal_answer(struct http_server *server, enum refusal refusal)
 {
     const struct row *row = &rows[refusal];
 
-    server->rest->metrics->limit_hits[row->limit]++;
+    server->metrics->limit_hits[row->limit]++;
     request_refuse(&server->response, err_info(row->code)->status, row->code, row->why,
                    RETRY_AFTER_S);
 }
@@ -58,9 +58,14 @@ static void on_close(void *context, enum tcp_close_reason reason)
 
 static void answer(struct http_server *server, struct tcp_conn *tcp)
 {
-    const struct reply_options options = {.close = true, .common = server_common(server)};
+    char room[SPAN_U64_BYTES];
+    struct reply_options options = {.close = true};
     struct buf b;
 
+    server_look_at_clocks(server);
+    options.common = buf_span(&server->common);
+    if (server->rest->cluster != NULL)
+        options.applied = server_applied(server, 0, 0, room);
     buf_init(&b, OUTPUT_BYTES);
     reply_add(&b, &server->response, &options);
     tcp_write(tcp, buf_span(&b));

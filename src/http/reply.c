@@ -1,43 +1,38 @@
 #include "http/reply.h"
 
 #include "base/datetime.h"
+#include "protocol/status.h"
 #include "rest/response.h"
-#include "rest/status.h"
 
 #include <string.h>
 
-/* The statuses of every day, ready to be copied. */
-static struct span status_line(int status)
+/* The statuses of every day are ready to be copied. */
+static void add_status(struct buf *b, int status)
 {
     switch (status) {
     case 200:
-        return SPAN("HTTP/1.1 200 OK\r\n");
+        buf_add(b, SPAN("HTTP/1.1 200 OK\r\n"));
+        break;
     case 201:
-        return SPAN("HTTP/1.1 201 Created\r\n");
+        buf_add(b, SPAN("HTTP/1.1 201 Created\r\n"));
+        break;
     case 204:
-        return SPAN("HTTP/1.1 204 No Content\r\n");
+        buf_add(b, SPAN("HTTP/1.1 204 No Content\r\n"));
+        break;
     case 304:
-        return SPAN("HTTP/1.1 304 Not Modified\r\n");
+        buf_add(b, SPAN("HTTP/1.1 304 Not Modified\r\n"));
+        break;
     case 404:
-        return SPAN("HTTP/1.1 404 Not Found\r\n");
+        buf_add(b, SPAN("HTTP/1.1 404 Not Found\r\n"));
+        break;
     default:
-        return (struct span){NULL, 0};
+        buf_add_str(b, "HTTP/1.1 ");
+        buf_add_u64(b, (uint64_t)status);
+        buf_add_char(b, ' ');
+        buf_add_str(b, status_reason(status));
+        buf_add_str(b, "\r\n");
+        break;
     }
-}
-
-static void add_status(struct buf *b, int status)
-{
-    struct span line = status_line(status);
-
-    if (line.p != NULL) {
-        buf_add(b, line);
-        return;
-    }
-    buf_add_str(b, "HTTP/1.1 ");
-    buf_add_u64(b, (uint64_t)status);
-    buf_add_char(b, ' ');
-    buf_add_str(b, status_reason(status));
-    buf_add_str(b, "\r\n");
 }
 
 static char *put(char *at, struct span s)
@@ -70,7 +65,8 @@ static char *put_body_headers(char *at, const struct response *response, bool is
     }
     if (response->is_stream)
         return is_http10 ? at : put(at, SPAN("Transfer-Encoding: chunked\r\n"));
-    return put_header(at, SPAN("Content-Length"), span_u64(response->body.n, room));
+    return put_header(at, SPAN("Content-Length"),
+                      span_u64(response->body.n + response->later_bytes, room));
 }
 
 /* What put_headers needs at most. */
@@ -80,8 +76,9 @@ static size_t headers_bytes(const struct response *response, const struct reply_
                                "X-Content-Type-Options: nosniff\r\n"
                                "Content-Length: 18446744073709551615\r\n"
                                "Connection: keep-alive\r\n"
+                               "Svc-applied: \r\n"
                                "\r\n";
-    size_t n = sizeof(ours) + options->common.n + response->content_type.n;
+    size_t n = sizeof(ours) + options->common.n + options->applied.n + response->content_type.n;
 
     for (size_t i = 0; i < response->header_count; i++)
         n += response->headers[i].name.n + response->headers[i].value.n + SPAN(": \r\n").n;
@@ -92,6 +89,8 @@ static char *put_headers(char *at, const struct response *response,
                          const struct reply_options *options)
 {
     at = put(at, options->common);
+    if (options->applied.p != NULL)
+        at = put_header(at, SPAN("Svc-applied"), options->applied);
     for (size_t i = 0; i < response->header_count; i++)
         at = put_header(at, response->headers[i].name, response->headers[i].value);
     at = put_body_headers(at, response, options->is_http10);

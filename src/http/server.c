@@ -1,5 +1,6 @@
 #include "http/server.h"
 
+#include "access/clients.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -7,9 +8,11 @@
 #include "http/conn.h"
 #include "http/h1.h"
 #include "http/reply.h"
-#include "rest/clients.h"
+#include "io/tcp_passed.h"
+#include "journal/journal.h"
 #include "rest/metrics.h"
 #include "rest/rest.h"
+#include "store/turn.h"
 
 enum { COMPLAINT_MS = 1000 };
 
@@ -50,9 +53,9 @@ static void on_accept(void *context, struct tcp_conn *tcp)
     struct in6_addr ip;
 
     s->connections++;
-    s->rest->metrics->connections_accepted++;
-    s->rest->metrics->connections = s->connections;
-    if (s->connections > (size_t)s->rest->limits->connections && !conn_make_room(s))
+    s->metrics->connections_accepted++;
+    s->metrics->connections = s->connections;
+    if (s->connections > (size_t)s->limits->connections && !conn_make_room(s))
         refusal_send(s, tcp, REFUSAL_CONNECTIONS);
     else if (listener->is_proxied)
         proxied_new(s, tcp, is_proxy(s, tcp, &ip));
@@ -71,8 +74,8 @@ static void post_ended(struct http_server *s)
 void server_conn_gone(struct http_server *s, enum tcp_close_reason reason)
 {
     s->connections--;
-    s->rest->metrics->connections = s->connections;
-    s->rest->metrics->connections_closed[reason]++;
+    s->metrics->connections = s->connections;
+    s->metrics->connections_closed[reason]++;
     post_ended(s);
 }
 
@@ -92,10 +95,13 @@ void server_look_at_clocks(struct http_server *s)
     s->common_s = now_s;
 }
 
-struct span server_common(struct http_server *s)
+/* No more than the answer has seen, for which the time of asking is good, or what it waits for. */
+struct span server_applied(const struct http_server *server, uint64_t serial, uint64_t since,
+                           char room[SPAN_U64_BYTES])
 {
-    server_look_at_clocks(s);
-    return buf_span(&s->common);
+    if (since == 0)
+        since = journal_committed_serial(turn_journal(server->rest->turn));
+    return span_u64(MAX(serial, since), room);
 }
 
 bool server_may_complain(struct http_server *s)
@@ -131,6 +137,7 @@ static void server_free(struct http_server *s)
     heap_done(&s->incoming);
     buf_done(&s->common);
     response_done(&s->response);
+    arena_done(&s->passed_on);
     h1_free(s->spare_h1);
     while (s->spare_output_count > 0)
         buf_done(&s->spare_outputs[--s->spare_output_count]);
@@ -162,6 +169,8 @@ struct http_server *http_server_new(struct loop *loop, struct rest *rest)
     s->proxies = &none;
     s->loop = loop;
     s->rest = rest;
+    s->limits = rest->limits;
+    s->metrics = rest->metrics;
     list_init(&s->listeners);
     list_init(&s->conns);
     list_init(&s->proxied);
@@ -169,6 +178,7 @@ struct http_server *http_server_new(struct loop *loop, struct rest *rest)
     list_init(&s->unread);
     list_init(&s->idle);
     response_init(&s->response, (size_t)rest->limits->answer_bytes);
+    arena_init(&s->passed_on);
     buf_init(&s->common, 128);
     s->wait = UINT64_MAX;
     s->ended.run = on_ended;
@@ -186,7 +196,7 @@ void http_server_distrust(struct http_server *s, const struct fetcher *own)
 }
 
 struct err *http_server_bind(struct http_server *s, const struct tcp_address *address,
-                             struct tcp_passed *passed)
+                             struct tcp_passed *passed, uint16_t *out_port)
 {
     struct http_listener *listener = NEW(struct http_listener);
     struct err *e = tcp_bind(s->loop, address, passed, &listener->tcp);
@@ -198,6 +208,7 @@ struct err *http_server_bind(struct http_server *s, const struct tcp_address *ad
     listener->server = s;
     listener->is_proxied = address->is_proxied;
     list_push_back(&s->listeners, &listener->link);
+    *out_port = tcp_listener_port(listener->tcp);
     return NULL;
 }
 
@@ -211,12 +222,12 @@ struct err *http_server_start(struct http_server *s)
     return NULL;
 }
 
-uint16_t http_server_port(const struct http_server *s)
+struct err *http_server_keep(struct http_server *s, struct tcp_passed *kept)
 {
-    struct list_link *first = list_first(&s->listeners);
-
-    MUST(first != NULL);
-    return tcp_listener_port(CONTAINER_OF(first, struct http_listener, link)->tcp);
+    s->is_patient = true;
+    LIST_EACH(&s->listeners, link)
+        TRY(tcp_passed_keep(kept, CONTAINER_OF(link, struct http_listener, link)->tcp));
+    return NULL;
 }
 
 void http_server_drain(struct http_server *s, void (*on_drained)(void *context), void *context)
@@ -225,7 +236,8 @@ void http_server_drain(struct http_server *s, void (*on_drained)(void *context),
     s->on_drained = on_drained;
     s->drained_context = context;
     close_listeners(s);
-    close_proxied(s);
+    if (!s->is_patient)
+        close_proxied(s);
     LIST_EACH(&s->conns, at)
         conn_drain(at);
     post_ended(s);

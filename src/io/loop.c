@@ -12,6 +12,9 @@
 
 #include <signal.h>
 
+/* A turn: what a piece of work can fill in its part of one, and more. */
+enum { GIVEN_BACK_BYTES = 6 << 20 };
+
 static void run_hooks(struct loop *loop)
 {
     struct list_link *link = list_first(&loop->hooks);
@@ -40,6 +43,10 @@ static void on_turn_end(uv_prepare_t *turn_end)
         struct loop_task *task = CONTAINER_OF(link, struct loop_task, link);
 
         task->run(task);
+    }
+    if (mem_has_to_give_back()) {
+        mem_give_back(GIVEN_BACK_BYTES);
+        loop_wake(loop);
     }
     loop->waits++;
 }

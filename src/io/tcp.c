@@ -87,19 +87,9 @@ struct tcp_conn *tcp_conn_new(struct loop *loop, int fd, const struct tcp_sockad
     return conn;
 }
 
-static struct tcp_conn *conn_of(uv_poll_t *poll)
-{
-    return CONTAINER_OF(poll, struct tcp_conn, poll);
-}
-
-static uv_handle_t *handle_of(const struct tcp_conn *conn)
-{
-    return (uv_handle_t *)(uintptr_t)&conn->poll;
-}
-
 static bool is_closing(const struct tcp_conn *conn)
 {
-    return uv_is_closing(handle_of(conn));
+    return uv_is_closing((const uv_handle_t *)&conn->poll);
 }
 
 static bool has_output(const struct tcp_conn *conn)
@@ -134,7 +124,7 @@ void tcp_close(struct tcp_conn *conn, enum tcp_close_reason reason)
     if (conn->reason == TCP_CLOSE_NONE || has_output(conn))
         conn->reason = reason;
     timer_stop(conn->loop, &conn->linger);
-    uv_close(handle_of(conn), on_closed);
+    uv_close((uv_handle_t *)&conn->poll, on_closed);
     close(conn->fd);
     drop_output(conn); /* now: a turn may close many that hold much */
 }
@@ -253,15 +243,11 @@ void tcp_resume(struct tcp_conn *conn)
 
 /* --- Writing --- */
 
-static struct iovec iovec_of(struct span s)
-{
-    return (struct iovec){.iov_base = (char *)(uintptr_t)s.p, .iov_len = s.n};
-}
-
 /* What the kernel takes; negative: it fails. */
 static ssize_t send_now(const struct tcp_conn *conn, struct span first, struct span second)
 {
-    struct iovec parts[] = {iovec_of(first), iovec_of(second)};
+    struct iovec parts[] = {{(char *)(uintptr_t)first.p, first.n},
+                            {(char *)(uintptr_t)second.p, second.n}};
     const struct msghdr both = {.msg_iov = parts, .msg_iovlen = ARRAY_LEN(parts)};
     ssize_t sent;
 
@@ -305,7 +291,7 @@ static void send_output(struct tcp_conn *conn)
 /* An error of the socket ends libuv's interest: reading or writing tells which it is. */
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
-    struct tcp_conn *conn = conn_of(poll);
+    struct tcp_conn *conn = CONTAINER_OF(poll, struct tcp_conn, poll);
 
     if (status != 0) {
         conn->polled = 0;

@@ -11,6 +11,7 @@
 #include "base/must.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,6 +39,8 @@ struct tcp_listener {
     unsigned handles; /* of libuv's, that are not closed yet */
     bool closing;
     bool is_passed;   /* then the file is not ours */
+    bool is_any_port; /* the kernel chose it */
+    bool is_kept;     /* copies of the sockets go on */
     struct stat file; /* of the UNIX socket */
     struct timer rest;
     uint64_t silent_until_ms; /* loop clock */
@@ -214,11 +217,12 @@ static void close_sockets(struct tcp_listener *l)
 static int take_or_open(struct tcp_listener *l, const struct tcp_sockaddr *a,
                         struct tcp_passed *passed)
 {
-    int fd = tcp_passed_take(passed, a);
+    enum tcp_passed_kind kind;
+    int fd = tcp_passed_take(passed, a, &kind);
 
     if (fd < 0)
         return open_replacing_stale(a);
-    l->is_passed = true;
+    l->is_passed = kind == TCP_PASSED_BY_OTHERS;
     return fd;
 }
 
@@ -287,6 +291,7 @@ struct err *tcp_bind(struct loop *loop, const struct tcp_address *address,
 
     l->loop = loop;
     l->address = *address;
+    l->is_any_port = !address->is_unix && address->port == 0;
     timer_init(&l->rest, on_rested);
     status = open_address(l, address, passed);
     if (status == 0)
@@ -315,6 +320,23 @@ uint16_t tcp_listener_port(const struct tcp_listener *l)
     return l->address.port;
 }
 
+struct err *tcp_passed_keep(struct tcp_passed *passed, struct tcp_listener *l)
+{
+    enum tcp_passed_kind kind = l->is_passed     ? TCP_PASSED_BY_OTHERS
+                                : l->is_any_port ? TCP_PASSED_OWN_ANY_PORT
+                                                 : TCP_PASSED_OWN;
+
+    for (unsigned i = 0; i < l->count; i++) {
+        int fd = fcntl(l->sockets[i].fd, F_DUPFD_CLOEXEC, 0);
+
+        if (fd < 0)
+            return failure(&l->address, -errno);
+        TRY(tcp_passed_add(passed, fd, kind));
+    }
+    l->is_kept = true;
+    return NULL;
+}
+
 static void on_poll_closed(uv_handle_t *handle)
 {
     struct tcp_listener *l = CONTAINER_OF(handle, struct listening, poll)->listener;
@@ -328,7 +350,7 @@ static void remove_file(const struct tcp_listener *l)
 {
     struct stat now;
 
-    if (l->address.is_unix && !l->is_passed && lstat(l->address.host, &now) == 0 &&
+    if (l->address.is_unix && !l->is_passed && !l->is_kept && lstat(l->address.host, &now) == 0 &&
         now.st_dev == l->file.st_dev && now.st_ino == l->file.st_ino)
         unlink(l->address.host);
 }

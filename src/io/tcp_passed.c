@@ -64,7 +64,7 @@ static bool set_up(int fd)
     return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
-struct err *tcp_passed_add(struct tcp_passed *passed, int fd)
+struct err *tcp_passed_add(struct tcp_passed *passed, int fd, enum tcp_passed_kind kind)
 {
     const char *wrong = passed->count == TCP_PASSED_MOST ? "too many" : what_is_wrong(fd);
 
@@ -74,8 +74,36 @@ struct err *tcp_passed_add(struct tcp_passed *passed, int fd)
         close(fd);
         return ERR(ERR_UNKNOWN, "a socket that was passed cannot be listened on: %s", wrong);
     }
+    passed->kinds[passed->count] = (uint8_t)kind;
     passed->fds[passed->count++] = fd;
     return NULL;
+}
+
+bool tcp_passed_has(const struct tcp_passed *passed, enum tcp_passed_kind kind)
+{
+    bool has = false;
+
+    for (unsigned i = 0; i < passed->count; i++)
+        has = has || passed->kinds[i] == kind;
+    return has;
+}
+
+/* Takes the one at a place out. */
+static int take(struct tcp_passed *passed, unsigned i)
+{
+    int fd = passed->fds[i];
+
+    passed->count--;
+    passed->fds[i] = passed->fds[passed->count];
+    passed->kinds[i] = passed->kinds[passed->count];
+    return fd;
+}
+
+void tcp_passed_close_own(struct tcp_passed *passed)
+{
+    for (unsigned i = passed->count; i-- > 0;)
+        if (passed->kinds[i] != TCP_PASSED_BY_OTHERS)
+            close(take(passed, i));
 }
 
 static void describe(const struct tcp_sockaddr *a, char *out_text, size_t size)
@@ -117,17 +145,38 @@ static bool is_same(const struct tcp_sockaddr *a, const struct tcp_sockaddr *b)
            memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr)) == 0;
 }
 
-int tcp_passed_take(struct tcp_passed *passed, const struct tcp_sockaddr *address)
+static uint16_t port_of(const struct tcp_sockaddr *a)
+{
+    return a->any.sa_family == AF_INET    ? a->v4.sin_port
+           : a->any.sa_family == AF_INET6 ? a->v6.sin6_port
+                                          : 0;
+}
+
+/* `wanted` without a port is any of its address that the kernel chose a port for. */
+static bool is_wanted(const struct tcp_sockaddr *a, enum tcp_passed_kind kind,
+                      const struct tcp_sockaddr *wanted)
+{
+    struct tcp_sockaddr portless = *a;
+
+    if (is_same(a, wanted))
+        return true;
+    if (kind != TCP_PASSED_OWN_ANY_PORT || port_of(wanted) != 0 ||
+        a->any.sa_family != wanted->any.sa_family)
+        return false;
+    tcp_sockaddr_set_port(&portless, 0);
+    return is_same(&portless, wanted);
+}
+
+int tcp_passed_take(struct tcp_passed *passed, const struct tcp_sockaddr *address,
+                    enum tcp_passed_kind *out_kind)
 {
     struct tcp_sockaddr a;
 
     for (unsigned i = 0; i < passed->count; i++) {
-        int fd = passed->fds[i];
-
-        if (!address_of(fd, &a) || !is_same(&a, address))
+        if (!address_of(passed->fds[i], &a) || !is_wanted(&a, passed->kinds[i], address))
             continue;
-        passed->fds[i] = passed->fds[--passed->count];
-        return fd;
+        *out_kind = passed->kinds[i];
+        return take(passed, i);
     }
     return -1;
 }

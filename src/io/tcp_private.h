@@ -25,8 +25,10 @@ unsigned tcp_sockaddrs(const struct tcp_address *address,
                        struct tcp_sockaddr out_addresses[TCP_SOCKETS_MOST]);
 void tcp_sockaddr_set_port(struct tcp_sockaddr *address, uint16_t port);
 
-/* The listening socket that has this address, the caller's from now on; -1: none was passed. */
-int tcp_passed_take(struct tcp_passed *passed, const struct tcp_sockaddr *address);
+/* The listening socket that has this address, the caller's from now on; -1: none was passed. Port 0
+ * is that of one which the kernel chose a port for. */
+int tcp_passed_take(struct tcp_passed *passed, const struct tcp_sockaddr *address,
+                    enum tcp_passed_kind *out_kind);
 
 /* A connection over an accepted socket, which is its own from now on. NULL with errno when the
  * kernel does not watch it: it is closed then. */

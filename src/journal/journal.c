@@ -63,6 +63,7 @@ void journal_free_batches(struct journal *j)
     while ((link = list_pop_front(&j->batches)) != NULL)
         free_batch(j, CONTAINER_OF(link, struct journal_batch, link));
     j->gathering = NULL;
+    journal_draft_drop(j);
     free_batch(j, TAKE(j->spare));
 }
 
@@ -102,12 +103,15 @@ static struct journal_batch *new_batch(struct journal *j, struct journal_segment
     batch->segment = segment;
     batch->offset = segment->end;
     batch->n = 0;
+    batch->first_sequence = j->sequence + 1;
     batch->first_serial = j->next_serial;
     list_push_back(&j->batches, &batch->link);
     return batch;
 }
 
-/* The segment for a change that begins a new batch. Room was reserved, says the contract. */
+/* The segment for a change that begins a new batch. Room was reserved, says the contract. What
+ * gathers in the one before takes nothing more, also if that change is a draft which is dropped:
+ * serials go on where the new segment begins. */
 static struct journal_segment *segment_for(struct journal *j, size_t n)
 {
     struct journal_segment *segment = journal_last_segment(j);
@@ -115,6 +119,7 @@ static struct journal_segment *segment_for(struct journal *j, size_t n)
     if (n <= journal_room_left(segment))
         return segment;
     MUST(journal_room_prepare(j, n) == NULL);
+    j->gathering = NULL;
     return journal_room_take(j, n);
 }
 
@@ -137,15 +142,20 @@ static struct journal_batch *batch_for(struct journal *j, size_t n)
     return batch;
 }
 
-static void add_record(struct journal *j, struct journal_batch *batch,
-                       const struct journal_record *record, bool more)
+/* The batch is not the journal's yet, or the segment's end is moved by who calls. */
+static struct journal_place add_record(struct journal_batch *batch, uint64_t serial,
+                                       const struct journal_record *record, bool more)
 {
+    struct journal_place place = {
+        .segment = (uint32_t)batch->segment->header.number,
+        .offset = (uint32_t)(batch->offset + batch->n),
+    };
     /* A buffer over foreign memory: grow_batch has made room, so it never grows by itself. */
     struct buf b = {.p = batch->p, .n = batch->n, .size = batch->size, .max = batch->size};
 
     segment_add_record(&b, &batch->segment->header,
                        &(struct segment_record){
-                           .serial = j->next_serial,
+                           .serial = serial,
                            .serials = record->serials,
                            .kind = record->kind,
                            .commit_start = batch->n == 0,
@@ -153,9 +163,25 @@ static void add_record(struct journal *j, struct journal_batch *batch,
                            .body = record->body,
                        });
     MUST(!buf_over(&b));
-    batch->segment->records += b.n - batch->n;
     batch->n = b.n;
+    return place;
+}
+
+/* So much of the batch is in its segment, or will be. */
+static void take_room(const struct journal_batch *batch, size_t n)
+{
+    batch->segment->records += n;
     batch->segment->end = disk_blocks(batch->offset + batch->n);
+}
+
+/* A change has been appended to it. */
+static void end_change(struct journal *j, struct journal_batch *batch)
+{
+    j->sequence++;
+    if (batch == NULL)
+        return; /* a failed journal only counts */
+    batch->last_sequence = j->sequence;
+    batch->end_serial = j->next_serial;
 }
 
 static size_t change_bytes(const struct journal_record *records, size_t count)
@@ -170,27 +196,80 @@ static size_t change_bytes(const struct journal_record *records, size_t count)
 uint64_t journal_append(struct journal *j, const struct journal_record *records, size_t count,
                         struct journal_place *places)
 {
-    struct journal_batch *batch = NULL; /* a failed journal only counts */
+    struct journal_batch *batch = NULL;
     uint64_t first = j->next_serial;
+    size_t before = 0;
 
-    MUST(count > 0);
-    if (!j->failed)
+    MUST(count > 0 && j->draft == NULL);
+    if (!j->failed) {
         batch = batch_for(j, change_bytes(records, count));
+        before = batch->n;
+    }
     for (size_t i = 0; i < count; i++) {
         struct journal_place place = {0};
 
-        if (batch != NULL) {
-            place.segment = (uint32_t)batch->segment->header.number;
-            place.offset = (uint32_t)(batch->offset + batch->n);
-            add_record(j, batch, &records[i], i + 1 < count);
-        }
+        if (batch != NULL)
+            place = add_record(batch, j->next_serial, &records[i], i + 1 < count);
         if (places != NULL)
             places[i] = place;
         j->next_serial += records[i].serials;
     }
     if (batch != NULL)
-        batch->end_serial = j->next_serial;
+        take_room(batch, batch->n - before);
+    end_change(j, batch);
     return first;
+}
+
+/* ---- a long one ---- */
+
+void journal_draft_begin(struct journal *j, size_t bytes)
+{
+    struct journal_segment *segment;
+
+    MUST(j->draft == NULL);
+    j->draft_serial = j->next_serial;
+    if (j->failed)
+        return;
+    segment = segment_for(j, bytes);
+    j->draft = NEW(struct journal_batch);
+    j->draft->segment = segment;
+    j->draft->offset = segment->end;
+    j->draft->first_serial = j->next_serial;
+    grow_batch(j, j->draft, bytes);
+}
+
+struct journal_place journal_draft_add(struct journal *j, const struct journal_record *record,
+                                       bool more)
+{
+    struct journal_place place = {0};
+
+    if (j->draft != NULL)
+        place = add_record(j->draft, j->draft_serial, record, more);
+    j->draft_serial += record->serials;
+    return place;
+}
+
+uint64_t journal_draft_end(struct journal *j)
+{
+    struct journal_batch *batch = TAKE(j->draft);
+    uint64_t first = j->next_serial;
+
+    j->next_serial = j->draft_serial;
+    end_change(j, batch);
+    if (batch == NULL)
+        return first;
+    MUST(batch->segment == journal_last_segment(j) && batch->offset == batch->segment->end &&
+         batch->first_serial == first);
+    batch->first_sequence = batch->last_sequence;
+    list_push_back(&j->batches, &batch->link);
+    j->gathering = batch;
+    take_room(batch, batch->n);
+    return first;
+}
+
+void journal_draft_drop(struct journal *j)
+{
+    free_batch(j, TAKE(j->draft));
 }
 
 /* ---- committing ---- */
@@ -299,6 +378,7 @@ static void on_written(void *context, int result)
     if (!job_succeeded(j, "write", result))
         return;
     serial = batch->end_serial - 1;
+    j->committed_sequence = batch->last_sequence;
     list_remove(&j->batches, &batch->link);
     recycle_batch(j, batch);
     j->committed_serial = serial;
@@ -311,20 +391,15 @@ static void on_written(void *context, int result)
     j->callbacks.on_commit(j->callbacks.context, serial);
 }
 
-/* The rest of the last block is zeros. Most often it is already: nothing longer was here before. */
-static void fill_block(struct journal_batch *batch, size_t n)
-{
-    if (batch->dirty > batch->n)
-        memset(batch->p + batch->n, 0, MIN(n, batch->dirty) - batch->n);
-    batch->dirty = MAX(batch->n, batch->dirty);
-}
-
 static void write_batch(struct journal *j, struct journal_batch *batch)
 {
     size_t n = disk_blocks(batch->n);
     bool durable = j->fsync == JOURNAL_ALWAYS;
 
-    fill_block(batch, n);
+    /* The rest of the last block is zeros. Most often it is already: nothing longer was here. */
+    if (batch->dirty > batch->n)
+        memset(batch->p + batch->n, 0, MIN(n, batch->dirty) - batch->n);
+    batch->dirty = MAX(batch->n, batch->dirty);
     if (!j->unsynced)
         segment_mark_after_sync(&batch->segment->header, batch->p);
     j->unsynced = !durable;
@@ -334,26 +409,22 @@ static void write_batch(struct journal *j, struct journal_batch *batch)
     disk_write(batch->segment->file, start_job(j, on_written), batch->p, n, batch->offset, durable);
 }
 
-static struct journal_batch *wanted_batch(const struct journal *j)
-{
-    struct journal_batch *batch = first_batch(j);
-
-    return batch == NULL || batch->first_serial >= j->wanted_serial ? NULL : batch;
-}
-
 /* The one place that decides what happens next. */
 static void start_step(struct journal *j)
 {
-    struct journal_batch *batch = wanted_batch(j);
-    bool is_new = batch != NULL && batch->segment != j->written;
+    struct journal_batch *batch = first_batch(j);
+    bool is_new;
 
+    if (batch != NULL && batch->first_sequence > j->wanted_sequence)
+        batch = NULL; /* nobody wants it yet */
+    is_new = batch != NULL && batch->segment != j->written;
     if (j->names_unsynced)
         disk_sync(j->names, start_job(j, on_names_synced));
     else if (j->unsynced && (j->sync_due || is_new))
         disk_sync(j->written->file, start_job(j, on_synced));
     else if (is_new)
         begin_segment(j, batch->segment);
-    else if (batch != NULL && !journal_room_fills(j, batch))
+    else if (batch != NULL && (j->fill.segment == NULL || !journal_room_fills(j, batch)))
         write_batch(j, batch);
 }
 
@@ -361,7 +432,8 @@ void journal_advance(struct journal *j)
 {
     if (j->failed)
         return;
-    journal_drop_advance(j);
+    if (!list_empty(&j->dropped) && !j->drop_failed)
+        journal_drop_advance(j);
     if (!j->busy)
         start_step(j);
     journal_room_keep(j);
@@ -369,7 +441,21 @@ void journal_advance(struct journal *j)
 
 void journal_commit(struct journal *j)
 {
-    j->wanted_serial = j->next_serial;
+    j->wanted_sequence = j->sequence;
+    if (!j->busy)
+        journal_advance(j);
+}
+
+uint64_t journal_cut(struct journal *j)
+{
+    MUST(j->sequence > 0);
+    j->gathering = NULL;
+    return j->sequence;
+}
+
+void journal_commit_to(struct journal *j, uint64_t cut)
+{
+    j->wanted_sequence = MAX(j->wanted_sequence, cut);
     if (!j->busy)
         journal_advance(j);
 }
@@ -395,6 +481,51 @@ uint64_t journal_next_serial(const struct journal *j)
 uint64_t journal_committed_serial(const struct journal *j)
 {
     return j->committed_serial;
+}
+
+uint64_t journal_sequence(const struct journal *j)
+{
+    return j->sequence;
+}
+
+uint64_t journal_committed_sequence(const struct journal *j)
+{
+    return j->committed_sequence;
+}
+
+/* What is not committed stands from the first batch on. */
+bool journal_has_committed(const struct journal *j, struct journal_place place)
+{
+    const struct list_link *first = list_first(&j->batches);
+    const struct journal_batch *batch;
+
+    if (j->failed || first == NULL)
+        return !j->failed;
+    batch = CONTAINER_OF_CONST(first, struct journal_batch, link);
+    if (place.segment != batch->segment->header.number)
+        return place.segment < batch->segment->header.number;
+    return place.offset < batch->offset;
+}
+
+uint64_t journal_oldest_number(const struct journal *j)
+{
+    return CONTAINER_OF(list_first(&j->segments), struct journal_segment, link)->header.number;
+}
+
+uint64_t journal_newest_number(const struct journal *j)
+{
+    return journal_last_segment(j)->header.number;
+}
+
+/* The successor is on the disk. */
+uint64_t journal_second_first_serial(const struct journal *j)
+{
+    struct list_link *first = list_first(&j->segments);
+
+    if (j->written == NULL || first == &j->written->link)
+        return 0;
+    return CONTAINER_OF(list_next(&j->segments, first), struct journal_segment, link)
+        ->header.first_serial;
 }
 
 bool journal_idle(const struct journal *j)

@@ -1,6 +1,7 @@
 /* How the oldest segments go: once everything that was appended before a segment was dropped is
  * committed and synced (what took the place of its records, or moved them), in order, and with the
- * directory synced after each, so that no crash leaves a gap between the segments.
+ * directory synced after each, so that no crash leaves a gap between the segments. Those that a
+ * copy still reads wait for it, within bounds (journal_copy.c).
  *
  * To delete a file of 16 MiB whose pages are cached (it was replayed, read back or copied) takes
  * two milliseconds, nine tenths of them for the pages. So these go first, a part each turn.
@@ -22,33 +23,16 @@ static struct journal_segment *segment_of(struct list_link *link)
     return CONTAINER_OF(link, struct journal_segment, link);
 }
 
-/* A segment that has a successor which is on the disk. */
-static bool may_drop(const struct journal *j)
-{
-    return j->written != NULL && segment_of(list_first(&j->segments)) != j->written;
-}
-
-uint64_t journal_second_first_serial(const struct journal *j)
-{
-    if (!may_drop(j))
-        return 0;
-    return segment_of(list_next(&j->segments, list_first(&j->segments)))->header.first_serial;
-}
-
-uint64_t journal_oldest_number(const struct journal *j)
-{
-    return segment_of(list_first(&j->segments))->header.number;
-}
-
 void journal_drop_oldest(struct journal *j)
 {
     struct journal_segment *segment;
 
-    MUST(may_drop(j));
+    MUST(journal_second_first_serial(j) != 0);
     segment = segment_of(list_pop_front(&j->segments));
-    segment->needed_until = j->next_serial - 1;
+    segment->needed_until = j->sequence;
     list_push_back(&j->dropped, &segment->link);
     j->stats.bytes -= segment->size;
+    j->dropped_bytes += segment->size;
     journal_room_forget(j, segment);
     journal_advance(j);
 }
@@ -95,7 +79,7 @@ void journal_on_uncache(struct loop_task *task)
 
 static bool is_replaced(const struct journal *j, const struct journal_segment *segment)
 {
-    return segment->needed_until <= j->committed_serial &&
+    return segment->needed_until <= j->committed_sequence &&
            segment->file == NULL; /* or zeros are on their way to it */
 }
 
@@ -111,6 +95,7 @@ static void delete_first(struct journal *j, struct journal_segment *segment)
         return;
     }
     list_remove(&j->dropped, &segment->link);
+    j->dropped_bytes -= segment->size;
     journal_read_forget(j, segment->header.number);
     journal_segment_free(segment);
     j->names_unsynced = true;
@@ -119,14 +104,11 @@ static void delete_first(struct journal *j, struct journal_segment *segment)
 
 void journal_drop_advance(struct journal *j)
 {
-    struct journal_segment *segment;
+    struct journal_segment *segment = segment_of(list_first(&j->dropped));
 
-    if (list_empty(&j->dropped) || j->drop_failed)
-        return;
-    segment = segment_of(list_first(&j->dropped));
     if (segment->uncached < segment->size)
         loop_post(j->loop, &j->uncache);
-    else if (!is_replaced(j, segment))
+    else if (!is_replaced(j, segment) || journal_copies_keep(j, segment->header.number))
         return;
     else if (j->unsynced)
         j->sync_due = true;

@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/must.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -38,6 +39,7 @@ static struct journal *new_journal(struct loop *loop, const struct journal_optio
     j->next_serial = 1;
     list_init(&j->segments);
     list_init(&j->dropped);
+    list_init(&j->copies);
     list_init(&j->batches);
     timer_init(&j->second, journal_on_second);
     j->uncache.run = journal_on_uncache;
@@ -128,6 +130,7 @@ void journal_close(struct journal *j)
 {
     if (j == NULL)
         return;
+    MUST(list_empty(&j->copies));
     timer_stop(j->loop, &j->second);
     loop_unpost(j->loop, &j->uncache);
     if (j->disk != NULL) {

@@ -9,6 +9,8 @@
 #include "journal/journal.h"
 #include "journal/journal_files.h"
 
+#include <sys/types.h>
+
 #define JOURNAL_SEGMENT_MIN (64u << 10)
 #define JOURNAL_SEGMENT_MAX (1u << 30)  /* one write must hold it */
 #define JOURNAL_QUEUE_MAX 4             /* batches that wait, each in a segment of its own */
@@ -26,7 +28,7 @@ struct journal_segment {
     uint64_t end;           /* where the next batch goes; a block offset */
     uint64_t records;       /* bytes of its records, without what fills blocks up */
     uint64_t filled;        /* up to here writing needs no change of the file's metadata */
-    uint64_t needed_until;  /* dropped: this serial is committed */
+    uint64_t needed_until;  /* dropped: until the change of this sequence is committed */
     uint64_t uncached;      /* dropped: the kernel was told not to cache it up to here */
 };
 
@@ -38,7 +40,8 @@ struct journal_batch {
     char *p;
     size_t size; /* whole blocks */
     size_t n;
-    size_t dirty; /* from here on the memory is zeros, unless n is more */
+    size_t dirty;                           /* from here on the memory is zeros, unless n is more */
+    uint64_t first_sequence, last_sequence; /* of its changes: journal_sequence */
     uint64_t first_serial;
     uint64_t end_serial; /* of the record that will follow */
 };
@@ -68,7 +71,10 @@ struct journal {
     struct uuid id;
     uint64_t next_serial;
     uint64_t committed_serial;
-    uint64_t wanted_serial; /* a commit of everything before this was asked for */
+    /* Of changes, in the order in which they were appended. Serials cannot tell: records that
+     * cleaning moves take none. */
+    uint64_t sequence, committed_sequence;
+    uint64_t wanted_sequence; /* a commit of everything up to this was asked for */
 
     struct list segments;             /* oldest first; records are appended to the last */
     struct journal_segment *written;  /* the one that writes go to; NULL before the first commit */
@@ -79,6 +85,8 @@ struct journal {
     int uncache_fd;           /* of that one; -1: none */
 
     struct list batches;             /* oldest first; the first may be under way */
+    struct journal_batch *draft;     /* see journal_draft_begin; NULL: none */
+    uint64_t draft_serial;           /* of the record that will follow in it */
     struct journal_batch *gathering; /* the last one, when more may be added; or NULL */
     struct journal_batch *spare;
 
@@ -98,6 +106,9 @@ struct journal {
     struct journal_left wanted_left;
     uint64_t largest; /* size of the largest segment */
     bool drop_failed; /* likewise for deleting */
+
+    struct list copies;     /* struct journal_copy that may keep dropped segments */
+    uint64_t dropped_bytes; /* of all segments in `dropped` */
 
     int read_fd; /* of the segment last read from; -1: none */
     uint64_t read_number;
@@ -143,15 +154,20 @@ void journal_room_forget(struct journal *j, const struct journal_segment *segmen
 /* Prepares a segment ahead when the last one is nearly used, looks whether a full disk still is,
  * and fills ahead. */
 void journal_room_keep(struct journal *j);
-/* Does a step that is under way touch what this batch will write? */
+/* Does the step that is under way touch what this batch will write? */
 bool journal_room_fills(const struct journal *j, const struct journal_batch *batch);
 void journal_segment_seal(struct journal *j, struct journal_segment *segment);
 void journal_segment_free(struct journal_segment *segment);
 
-/* Deletes the first of the dropped segments, or prepares that, if it can be done now. */
+/* Deletes the first of the dropped segments, of which there are, or prepares that, if it can be
+ * done now. */
 void journal_drop_advance(struct journal *j);
 void journal_on_uncache(struct loop_task *task);
+/* Does a copy need that dropped segment? One that may not hold it any longer is lost. */
+bool journal_copies_keep(struct journal *j, uint64_t number);
 
+/* As pread; without `may_wait` EAGAIN when it is not cached, where the file system can tell. */
+ssize_t journal_read_some(int fd, char *p, size_t n, uint64_t offset, bool may_wait);
 /* Forgets a descriptor of that segment. */
 void journal_read_forget(struct journal *j, uint64_t number);
 

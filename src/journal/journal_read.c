@@ -47,7 +47,7 @@ static struct err *open_segment(struct journal *j, struct journal_place place)
 }
 
 /* Not every file system can tell whether a page is cached: then the read waits after all. */
-static ssize_t read_some(int fd, char *p, size_t n, uint64_t offset, bool may_wait)
+ssize_t journal_read_some(int fd, char *p, size_t n, uint64_t offset, bool may_wait)
 {
     struct iovec part = {p, n};
     ssize_t got = preadv2(fd, &part, 1, (off_t)offset, may_wait ? 0 : RWF_NOWAIT);
@@ -63,7 +63,7 @@ static int read_all(int fd, char *p, size_t n, uint64_t offset, bool may_wait)
     if (fault_hit("disk.read"))
         return EIO;
     while (n > 0) {
-        ssize_t step = read_some(fd, p, n, offset, may_wait);
+        ssize_t step = journal_read_some(fd, p, n, offset, may_wait);
 
         if (step < 0 && errno == EINTR)
             continue;

@@ -134,6 +134,11 @@ static uint64_t most_in(uint64_t size)
     return bytes - (bytes / JOURNAL_MOVE_BYTES + 2) * DISK_BLOCK_BYTES;
 }
 
+static bool is_of_older_format(const struct journal_segment *segment)
+{
+    return segment->named && segment->header.version < SEGMENT_FORMAT_VERSION;
+}
+
 /* The reverse: of a segment that takes a change of so many bytes. */
 static uint64_t size_for_change(const struct journal *j, uint64_t bytes)
 {
@@ -150,9 +155,10 @@ static uint64_t size_for_moves(const struct journal *j, uint64_t moved_bytes)
                                                                   : size_for_change(j, moved_bytes);
 }
 
+/* One of an older format takes nothing more. */
 uint64_t journal_records_left(const struct journal_segment *segment)
 {
-    uint64_t most = most_in(segment->size);
+    uint64_t most = is_of_older_format(segment) ? 0 : most_in(segment->size);
 
     return most - MIN(most, segment->records);
 }
@@ -162,12 +168,6 @@ uint64_t journal_room_left(const struct journal_segment *segment)
     return MIN(segment->size - segment->end, journal_records_left(segment));
 }
 
-/* What journal_moved_bytes may say of records that fit. */
-static uint64_t left_for_moves(const struct journal_segment *segment)
-{
-    return MIN(segment->size - segment->end, journal_moved_bytes(journal_records_left(segment)));
-}
-
 /* What is left after a change: in all, and in the segment that has most of it. */
 struct rest {
     uint64_t sum, most;
@@ -175,7 +175,8 @@ struct rest {
 
 static void add_rest(struct rest *rest, const struct journal_segment *segment, uint64_t used)
 {
-    uint64_t left = left_for_moves(segment);
+    uint64_t left =
+        MIN(segment->size - segment->end, journal_moved_bytes(journal_records_left(segment)));
 
     left -= MIN(left, used);
     rest->sum += left;
@@ -320,11 +321,8 @@ struct err *journal_reserve(struct journal *j, size_t bytes, const struct journa
 
 static void look_whether_still_full(struct journal *j)
 {
-    struct err *e;
+    struct err *e = make_room(j, j->wanted_bytes, &j->wanted_left);
 
-    if (!j->stats.full || j->no_room_for != 0)
-        return;
-    e = make_room(j, j->wanted_bytes, &j->wanted_left);
     if (e == NULL) {
         j->stats.full = false;
         log_info("journal", "there is room in %s again", j->directory);
@@ -346,6 +344,11 @@ void journal_room_forget(struct journal *j, const struct journal_segment *segmen
     j->largest = 0;
     LIST_EACH(&j->segments, at)
         note_size(j, CONTAINER_OF(at, struct journal_segment, link));
+}
+
+uint64_t journal_moved_bytes(uint64_t bytes)
+{
+    return bytes == 0 ? 0 : bytes + (bytes / JOURNAL_MOVE_BYTES + 2) * DISK_BLOCK_BYTES;
 }
 
 uint64_t journal_largest(const struct journal *j)
@@ -417,7 +420,7 @@ struct err *journal_room_prepare(struct journal *j, uint64_t bytes)
 
 static bool needs_zeros(const struct journal_segment *segment)
 {
-    return segment != NULL && segment->filled < segment->size;
+    return segment != NULL && segment->filled < segment->size && !is_of_older_format(segment);
 }
 
 /* Are the commits about to use what is not filled? `next` should be filled in the proportion in
@@ -469,7 +472,7 @@ static void fill(struct journal *j, struct journal_segment *segment)
  * segment, so that a journal that holds little is two segments and not three. */
 static bool is_nearly_used(const struct journal_segment *segment)
 {
-    return segment->end >= segment->size / 8 * 7;
+    return is_of_older_format(segment) || segment->end >= segment->size / 8 * 7;
 }
 
 static void prepare_successor(struct journal *j)
@@ -477,8 +480,7 @@ static void prepare_successor(struct journal *j)
     static const struct journal_left nothing = {0, 0};
     struct err *e;
 
-    if (j->ahead[0] != NULL || was_refused(j, j->segment_bytes) ||
-        !is_nearly_used(journal_last_segment(j)))
+    if (was_refused(j, j->segment_bytes))
         return;
     e = prepare(j, 0, j->segment_bytes);
     if (e != NULL)
@@ -491,8 +493,10 @@ void journal_room_keep(struct journal *j)
     struct journal_segment *last = journal_last_segment(j);
     struct journal_segment *segment = needs_zeros(last) ? last : j->ahead[0];
 
-    look_whether_still_full(j);
-    prepare_successor(j);
+    if (j->stats.full && j->no_room_for == 0)
+        look_whether_still_full(j);
+    if (j->ahead[0] == NULL && is_nearly_used(last))
+        prepare_successor(j);
     if (j->fill.segment == NULL && needs_zeros(segment) &&
         (list_empty(&j->batches) || behind(segment, last)))
         fill(j, segment);

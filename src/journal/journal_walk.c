@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { LOOKS = 3 };
+
 void journal_walk_init(struct journal_walk *w, const char *directory, int directory_fd)
 {
     *w = (struct journal_walk){.directory = directory, .directory_fd = directory_fd};
@@ -145,8 +147,6 @@ static void hold_back(struct journal_walk *w, const struct segment_record *recor
 
 static struct err *take_record(struct journal_walk *w, const struct segment_record *record)
 {
-    if (w->change_count > 0 && record->commit_start)
-        return damaged(w, record->offset, "a commit begins within a change");
     if (record->more) {
         hold_back(w, record);
         return NULL;
@@ -180,14 +180,40 @@ static struct err *judge_end(struct journal_walk *w, enum segment_next end, bool
     return NULL;
 }
 
+/* A journal may be walked while its server writes: then what no record was, for want of bytes that
+ * came a moment later, is one when it is looked at again. */
+static enum segment_next next_record(struct journal_walk *w, struct segment_record *out_record)
+{
+    enum segment_next next = segment_scan_next(&w->scan, out_record);
+
+    for (unsigned looks = 1; next == SEGMENT_BROKEN && looks < LOOKS; looks++)
+        next = segment_scan_next(&w->scan, out_record);
+    return next;
+}
+
+/* A commit begins where the rest of a change should be. Its serial does not tell, when that rest
+ * takes none: what a loss of power has left away are moved records. */
+static enum segment_next within_change(struct journal_walk *w, const struct segment_record *record)
+{
+    w->scan.offset = record->offset;
+    w->scan.next_serial = record->serial;
+    w->scan.why = "a commit begins within a change";
+    return SEGMENT_BROKEN;
+}
+
 static struct err *scan_records(struct journal_walk *w, bool is_last,
                                 struct journal_walk_end *out_end)
 {
     struct segment_record record;
     enum segment_next next;
 
-    while ((next = segment_scan_next(&w->scan, &record)) == SEGMENT_RECORD)
+    while ((next = next_record(w, &record)) == SEGMENT_RECORD) {
+        if (record.commit_start && w->change_count > 0) {
+            next = within_change(w, &record);
+            break;
+        }
         TRY(take_record(w, &record));
+    }
     return judge_end(w, next, is_last, out_end);
 }
 

@@ -1,5 +1,5 @@
 /* clang-format off */
-/* Segment files, format version 1. All numbers are little-endian; offsets and lengths in bytes.
+/* Segment files, format version 2. All numbers are little-endian; offsets and lengths in bytes.
  *
  * A journal is a directory of segments `journal-<number, 16 hex digits>.seg` with consecutive
  * numbers. A segment is a file of whole blocks of 4096 bytes: block 0 is the header, records begin
@@ -23,9 +23,12 @@
  *        8     8  serial
  *       16     2  kind
  *       18     2  flags: 1 commit_start, 2 more, 4 after_sync; other bits are 0
- *       20     4  serials, at least 1
+ *       20     4  serials; 0: it takes none
  *       24     n  body
  *     24+n   0-7  0, up to a multiple of 8
+ *
+ * A record that takes no serial is a copy of what an earlier one says, which cleaning has made
+ * (docs/design/journal.md, "Cleaning"). Its own serial is that of the record to come.
  *
  * A commit is one write of whole blocks. Its first record has commit_start and stands at a block
  * offset, the others follow without gaps, zeros fill the last block: a block that holds something
@@ -46,11 +49,16 @@
  * the one before ended. Records are handed on change by change. Bytes in the last segment that are
  * no valid record, or a change without its last record, are what an interrupted write left,
  * provided that no block from there on begins with a valid commit_start record that has after_sync
- * and a serial not yet seen. Such a record proves that the broken bytes had been on stable storage:
+ * and a serial not yet seen (that of the record to come is none that was seen: it may be a copy's).
+ * Such a record proves that the broken bytes had been on stable storage:
  * that is damage, and the journal refuses to start. So does anything wrong in another segment: a
  * segment is synced before the next one is begun. A torn tail is overwritten with zeros, durably,
  * and the next commit goes to the next block. (after_sync is missing where Fsync is not `always`,
  * and the writes before were not synced yet: these may reach the disk in any order.)
+ *
+ * Version 1 is the same, but every record takes a serial at least. It is read; what is appended to
+ * a journal of version 1 goes to a new segment, so that a program that knows no other names the
+ * version and takes nothing for damage.
  *
  * Changing the format. Magic, version and the place of the header's checksum stay for ever, so that
  * any program can tell a newer segment from a damaged one. Whatever else changes, raise
@@ -73,6 +81,9 @@
 
 #define BLOCK_BYTES 4096u
 #define RECORD_ALIGNMENT 8u
+
+/* The first one in which a record may take no serial. */
+#define VERSION_WITH_COPIES 2u
 
 #define HEADER_ZEROS_AT 56u
 #define HEADER_CHECKSUM_AT (SEGMENT_HEADER_BYTES - 4u)
@@ -117,6 +128,11 @@ static bool all_zero(const char *p, size_t n)
     return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
+static bool is_known(uint64_t version)
+{
+    return version >= 1 && version <= SEGMENT_FORMAT_VERSION;
+}
+
 static void add_zeros(struct buf *b, size_t n)
 {
     char *p = buf_reserve(b, n);
@@ -155,8 +171,7 @@ static bool is_header_whole(const char *p)
 
 bool segment_is_of_another_version(struct span file)
 {
-    return has_header(file) && is_header_whole(file.p) &&
-           get_le(file.p + 8, 4) != SEGMENT_FORMAT_VERSION;
+    return has_header(file) && is_header_whole(file.p) && !is_known(get_le(file.p + 8, 4));
 }
 
 struct err *segment_read_header(struct span file, struct segment_header *out_header)
@@ -169,9 +184,10 @@ struct err *segment_read_header(struct span file, struct segment_header *out_hea
     h.version = (uint32_t)get_le(p + 8, 4);
     if (!is_header_whole(p))
         return ERR(ERR_STORAGE_FAILURE, "the header is damaged: its checksum does not match");
-    if (h.version != SEGMENT_FORMAT_VERSION)
+    if (!is_known(h.version))
         return ERR(ERR_STORAGE_FAILURE,
-                   "the segment has format version %" PRIu32 ", this program knows version %u",
+                   "the segment has format version %" PRIu32
+                   ", this program knows versions 1 to %u",
                    h.version, SEGMENT_FORMAT_VERSION);
     memcpy(h.journal.b, p + 16, sizeof(h.journal.b));
     h.number = get_le(p + 32, 8);
@@ -189,6 +205,11 @@ bool segment_blank(struct span file)
 size_t segment_record_bytes(size_t body_bytes)
 {
     return round_up(SEGMENT_RECORD_HEADER_BYTES + body_bytes, RECORD_ALIGNMENT);
+}
+
+static bool may_take_none(const struct segment_header *h)
+{
+    return h->version >= VERSION_WITH_COPIES;
 }
 
 static uint32_t checksum(const struct segment_header *h, const char *head, struct span body)
@@ -210,7 +231,7 @@ void segment_add_record(struct buf *b, const struct segment_header *h,
                      (record->more ? FLAG_MORE : 0u) | (record->after_sync ? FLAG_AFTER_SYNC : 0u);
     char *head;
 
-    MUST(record->body.n <= UINT32_MAX && record->serials > 0);
+    MUST(record->body.n <= UINT32_MAX && (record->serials > 0 || may_take_none(h)));
     buf_add_le32(b, (uint32_t)record->body.n);
     buf_add_le32(b, 0);
     buf_add_le64(b, record->serial);
@@ -227,7 +248,7 @@ void segment_add_record(struct buf *b, const struct segment_header *h,
 
 void segment_mark_after_sync(const struct segment_header *h, char *p)
 {
-    struct span body = span_of(p + SEGMENT_RECORD_HEADER_BYTES, segment_body_bytes(p));
+    struct span body = span_of(p + SEGMENT_RECORD_HEADER_BYTES, (size_t)get_le(p + AT_LENGTH, 4));
 
     put_le(p + AT_FLAGS, get_le(p + AT_FLAGS, 2) | FLAG_AFTER_SYNC, 2);
     put_le(p + AT_CHECKSUM, checksum(h, p, body), 4);
@@ -285,7 +306,8 @@ static const char *read_record(const struct segment_scan *scan, uint64_t offset,
         return "the checksum does not match";
     if ((flags & ~(unsigned)FLAGS_KNOWN) != 0)
         return "the record has unknown flags";
-    if (out->serials == 0 || out->serial > UINT64_MAX - out->serials)
+    if ((out->serials == 0 && !may_take_none(&scan->header)) ||
+        out->serial > UINT64_MAX - out->serials)
         return "the record takes an impossible number of serials";
     return NULL;
 }

@@ -20,10 +20,10 @@
 #include "match/matcher.h"
 
 #include "base/budget.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "query/condition.h"
+#include "json/json.h"
 
 #define VAIN_PER_MOVE 16
 

@@ -2,10 +2,10 @@
  * with its last: tenants come and go, and an empty one costs nothing. */
 #include "match/matchers.h"
 
-#include "base/json.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "json/json.h"
 
 #include <string.h>
 

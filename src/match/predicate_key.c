@@ -5,8 +5,8 @@
  * Datetime: seconds and nanoseconds, big-endian, so that its order is that of bytes. */
 #include "predicate_private.h"
 
-#include "base/decimal.h"
 #include "base/must.h"
+#include "json/decimal.h"
 
 #include <endian.h>
 #include <string.h>

@@ -4,12 +4,12 @@
 #ifndef MATCH_PREDICATE_PRIVATE_H
 #define MATCH_PREDICATE_PRIVATE_H
 
-#include "base/json.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "match/interval.h"
 #include "match/predicate.h"
 #include "query/literal.h"
+#include "json/json.h"
 
 #define LITERAL_KINDS (LITERAL_DATETIME + 1)
 

@@ -2,11 +2,11 @@
  * last. Where there is none at all, which is the usual case, an event costs one comparison. */
 #include "match/scopes.h"
 
-#include "base/json.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "match/matchers.h"
+#include "json/json.h"
 
 #include <string.h>
 

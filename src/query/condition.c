@@ -2,12 +2,7 @@
  * is an error before anything is looked at. All must hold; they are tested in the order given. */
 #include "query/condition.h"
 #include "base/budget.h"
-#include "base/json.h"
-
-static bool is_ordering(enum uri_op op)
-{
-    return op != URI_EQ && op != URI_NE;
-}
+#include "json/json.h"
 
 static bool has_order(enum value_type type)
 {
@@ -20,7 +15,7 @@ static struct err *parse_one(const struct uri_condition *source, const struct sh
 {
     c->op = source->op;
     TRY(path_parse_key(source->key, shape, a, &c->path));
-    if (is_ordering(c->op) && !has_order(c->path.type))
+    if (c->op != URI_EQ && c->op != URI_NE && !has_order(c->path.type))
         return ERR(ERR_INVALID_CONDITION_OPERATOR,
                    "The operator '%s' does not apply to '%.*s': values of type %.*s have no order.",
                    uri_op_text(c->op), SPAN_FMT(c->path.text),

@@ -3,15 +3,9 @@
  * other; `!=` is satisfied by what `=` is not. */
 #include "query/literal.h"
 
-#include "base/decimal.h"
+#include "json/decimal.h"
 
 /* ---- parsing ---- */
-
-static bool is_quoted(struct span text)
-{
-    return text.n >= 2 && (text.p[0] == '\'' || text.p[0] == '"') &&
-           text.p[text.n - 1] == text.p[0];
-}
 
 static bool read_boolean(struct span text, struct literal *literal)
 {
@@ -46,12 +40,6 @@ static bool read_string(struct span text, struct literal *literal)
     (void)text;
     literal->kind = LITERAL_STRING;
     return true;
-}
-
-static bool ignores_case(const struct path *path)
-{
-    return path->type == TYPE_STRING && path->property != NULL &&
-           (path->property->flags & PROPERTY_ANY_CASE) != 0;
 }
 
 /* Against an undeclared property; quoted it is a string and nothing else. */
@@ -101,16 +89,16 @@ static struct err *spell_enumeration(const struct path *path, struct literal *li
     return e;
 }
 
-static bool is_enumeration(const struct path *path)
-{
-    return path->type == TYPE_STRING && path->property != NULL && path->property->values != NULL;
-}
-
 struct err *literal_parse(struct span text, const struct path *path, struct literal *out_literal)
 {
+    const struct property *p = path->type == TYPE_STRING ? path->property : NULL;
     struct literal literal = {
-        .quoted = is_quoted(text), .any_case = ignores_case(path), .text = text};
+        .any_case = p != NULL && (p->flags & PROPERTY_ANY_CASE) != 0,
+        .text = text,
+    };
 
+    literal.quoted =
+        text.n >= 2 && (text.p[0] == '\'' || text.p[0] == '"') && text.p[text.n - 1] == text.p[0];
     if (literal.quoted)
         literal.text = span_sub(text, 1, text.n - 1);
     if (literal.text.n == 0) {
@@ -122,7 +110,7 @@ struct err *literal_parse(struct span text, const struct path *path, struct lite
         return ERR(ERR_INVALID_CONDITION_VALUE,
                    "'%.*s' does not fit the property '%.*s', which is of type %.*s.",
                    SPAN_FMT(text), SPAN_FMT(path->text), SPAN_FMT(value_type_name(path->type)));
-    } else if (is_enumeration(path)) {
+    } else if (p != NULL && p->values != NULL) {
         TRY(spell_enumeration(path, &literal));
     }
     *out_literal = literal;
@@ -142,12 +130,13 @@ void literal_add(struct buf *b, const struct literal *literal)
 
 static void read_stored_string(const struct path *path, struct literal *literal)
 {
+    const struct property *p = path->type == TYPE_STRING ? path->property : NULL;
     struct span declared = {NULL, 0};
 
     literal->kind = LITERAL_STRING;
     if (path->type == TYPE_DATETIME && datetime_parse(literal->text, &literal->instant))
         literal->kind = LITERAL_DATETIME;
-    if (is_enumeration(path))
+    if (p != NULL && p->values != NULL)
         declared = enumeration_find(path->property->values, literal->text);
     if (declared.n > 0)
         literal->text = declared;

@@ -110,7 +110,7 @@ static struct err *each_item(struct parser *s, struct span value, setter_fn *tak
     struct span rest = value;
 
     do {
-        struct span item = span_trim(span_split(&rest, ','));
+        struct span item = span_trim(path_split_list(&rest));
 
         if (item.n == 0)
             return ERR(ERR_INVALID_META_SYNTAX,
@@ -148,12 +148,27 @@ static struct err *push_path(struct parser *s, struct path **paths, size_t *coun
                              const struct path *path)
 {
     for (size_t i = 0; i < *count; i++)
-        if (span_ieq((*paths)[i].text, path->text) && leads_to_same(&(*paths)[i], path))
+        if (span_ieq(path_shown_name(&(*paths)[i]), path_shown_name(path)) &&
+            leads_to_same(&(*paths)[i], path))
             return NULL;
     TRY(check_room(s, *count));
     *paths = GROWN(s, *paths, *count);
     (*paths)[(*count)++] = *path;
     return NULL;
+}
+
+/* A member of the result, beside which no other may be called the same. */
+static struct err *push_member(struct parser *s, struct path **paths, size_t *count,
+                               const struct path *path)
+{
+    struct span name = path_shown_name(path);
+
+    for (size_t i = 0; i < *count; i++)
+        if (span_eq(path_shown_name(&(*paths)[i]), name) && !leads_to_same(&(*paths)[i], path))
+            return ERR(ERR_INVALID_META_SYNTAX,
+                       "'%.*s' names two members that would both be called '%.*s'.",
+                       SPAN_FMT(s->name), SPAN_FMT(name));
+    return push_path(s, paths, count, path);
 }
 
 /* ---- paths ---- */
@@ -170,10 +185,9 @@ static struct err *parse_path(struct parser *s, struct span text, struct path *o
     return as_meta;
 }
 
-static bool is_at_or_below(struct span text, struct span name,
-                           bool (*starts)(struct span, struct span))
+static bool is_at_or_below(struct span text, struct span name)
 {
-    return starts(text, name) && (text.n == name.n || text.p[name.n] == '.');
+    return span_starts(text, name) && (text.n == name.n || text.p[name.n] == '.');
 }
 
 static struct err *parse_renamed(struct parser *s, struct span text, const struct meta_rename *r,
@@ -188,19 +202,13 @@ static struct err *parse_renamed(struct parser *s, struct span text, const struc
     return NULL;
 }
 
-/* A path into the result. New names are case-sensitive, and may take the place of another. */
-static struct err *parse_result_path(struct parser *s, struct span text, struct path *out_path)
+/* The rename of what an `add` yields, or NULL. */
+static const struct meta_rename *find_rename(const struct meta *m, const struct path *added)
 {
-    const struct meta *m = &s->meta;
-
     for (size_t i = 0; i < m->rename_count; i++)
-        if (is_at_or_below(text, m->renames[i].to, span_starts))
-            return parse_renamed(s, text, &m->renames[i], out_path);
-    for (size_t i = 0; i < m->rename_count; i++)
-        if (is_at_or_below(text, m->renames[i].from.text, span_istarts))
-            return ERR(ERR_INVALID_META_SYNTAX, "'%.*s' names '%.*s', which is renamed to '%.*s'.",
-                       SPAN_FMT(s->name), SPAN_FMT(text), SPAN_FMT(m->renames[i].to));
-    return parse_path(s, text, out_path);
+        if (leads_to_same(&m->renames[i].from, added))
+            return &m->renames[i];
+    return NULL;
 }
 
 static bool is_added(const struct parser *s, const struct path *path)
@@ -209,6 +217,49 @@ static bool is_added(const struct parser *s, const struct path *path)
         if (leads_to_same(&s->meta.adds[i], path))
             return true;
     return false;
+}
+
+/* Does `path` lead to what `from` does, or to something within? */
+static bool is_within(const struct path *path, const struct path *from)
+{
+    if (from->part != PATH_VALUE)
+        return leads_to_same(path, from);
+    if (path->step_count < from->step_count)
+        return false;
+    for (size_t i = 0; i < from->step_count; i++)
+        if (!span_ieq(path->steps[i].name, from->steps[i].name))
+            return false;
+    return true;
+}
+
+/* What took the path's member away, or NULL. What was added by itself stays. */
+static const struct meta_rename *find_taker(const struct parser *s, const struct path *path)
+{
+    const struct meta *m = &s->meta;
+
+    if (is_added(s, path))
+        return find_rename(m, path);
+    for (size_t i = 0; i < m->rename_count; i++)
+        if (is_within(path, &m->renames[i].from))
+            return &m->renames[i];
+    return NULL;
+}
+
+/* A path into the result. New names are case-sensitive, and may take the place of another. */
+static struct err *parse_result_path(struct parser *s, struct span text, struct path *out_path)
+{
+    const struct meta *m = &s->meta;
+    const struct meta_rename *taker;
+
+    for (size_t i = 0; i < m->rename_count; i++)
+        if (is_at_or_below(text, m->renames[i].to))
+            return parse_renamed(s, text, &m->renames[i], out_path);
+    TRY(parse_path(s, text, out_path));
+    taker = find_taker(s, out_path);
+    if (taker != NULL)
+        return ERR(ERR_INVALID_META_SYNTAX, "'%.*s' names '%.*s', which is renamed to '%.*s'.",
+                   SPAN_FMT(s->name), SPAN_FMT(text), SPAN_FMT(taker->to));
+    return NULL;
 }
 
 /* What a POST brings has nothing computed. */
@@ -227,7 +278,7 @@ static struct err *set_add(struct parser *s, struct span item)
     struct path path;
 
     TRY(parse_path(s, item, &path));
-    return push_path(s, &s->meta.adds, &s->meta.add_count, &path);
+    return push_member(s, &s->meta.adds, &s->meta.add_count, &path);
 }
 
 static struct err *set_select(struct parser *s, struct span item)
@@ -235,7 +286,7 @@ static struct err *set_select(struct parser *s, struct span item)
     struct path path;
 
     TRY(parse_result_path(s, item, &path));
-    return push_path(s, &s->meta.selects, &s->meta.select_count, &path);
+    return push_member(s, &s->meta.selects, &s->meta.select_count, &path);
 }
 
 static struct err *set_safepost(struct parser *s, struct span item)
@@ -278,15 +329,6 @@ static struct err *set_rename(struct parser *s, struct span item)
     TRY(check_rename(s, &rename));
     s->meta.renames = GROWN(s, s->meta.renames, s->meta.rename_count);
     s->meta.renames[s->meta.rename_count++] = rename;
-    return NULL;
-}
-
-/* The rename of what an `add` yields, or NULL. */
-static const struct meta_rename *find_rename(const struct meta *m, const struct path *added)
-{
-    for (size_t i = 0; i < m->rename_count; i++)
-        if (leads_to_same(&m->renames[i].from, added))
-            return &m->renames[i];
     return NULL;
 }
 

@@ -77,7 +77,7 @@ struct err *meta_search_read(struct span name, struct span value, struct meta_se
 {
     struct span rest = value;
     struct meta_search_form form = {.text = take_text(&rest), .ignore_case = true};
-    struct span second = span_trim(span_split(&rest, ','));
+    struct span second = span_trim(path_split_list(&rest));
 
     if (!read_case(second, &form.ignore_case) || rest.p != NULL) {
         form.property = second;

@@ -3,9 +3,9 @@
 #include "query/path.h"
 
 #include "base/budget.h"
-#include "base/decimal.h"
-#include "base/json.h"
 #include "base/text.h"
+#include "json/decimal.h"
+#include "json/json.h"
 
 #include <string.h>
 
@@ -118,6 +118,19 @@ static bool take_undeclared(struct parser *s, struct span name)
     return true;
 }
 
+/* From an array to an element. One of a declared type has its property's allowed values. */
+static void enter_element(struct parser *s)
+{
+    const struct property *array = s->at.property;
+
+    s->at.type = s->at.members != NULL ? TYPE_OBJECT : TYPE_ANY;
+    s->at.property = NULL;
+    if (array == NULL || array->type != TYPE_ARRAY || array->elements == TYPE_ANY)
+        return;
+    s->at.type = array->elements;
+    s->at.property = array;
+}
+
 static bool take_element(struct parser *s, struct span name)
 {
     uint64_t index;
@@ -125,25 +138,19 @@ static bool take_element(struct parser *s, struct span name)
     if (s->at.type != TYPE_ARRAY || s->is_quoted || !span_to_u64(name, &index))
         return false;
     add_step(s, name);
-    s->at.type = s->at.members != NULL ? TYPE_OBJECT : TYPE_ANY;
-    s->at.property = NULL;
+    enter_element(s);
     return true;
 }
 
 static bool take_any(struct parser *s, struct span name)
 {
-    const struct property *array = s->at.property;
-
     if (!s->takes_any || s->is_quoted || !span_eq(name, SPAN("*")) ||
         (s->at.type != TYPE_ARRAY && s->at.type != TYPE_ANY))
         return false;
     add_step(s, name);
     s->path.steps[s->path.step_count - 1].index = PATH_ANY_INDEX;
     s->path.has_any = true;
-    s->at.type = s->at.members != NULL ? TYPE_OBJECT : TYPE_ANY;
-    s->at.property = NULL;
-    if (array != NULL && array->type == TYPE_ARRAY && array->elements != TYPE_ANY)
-        s->at.type = array->elements;
+    enter_element(s);
     return true;
 }
 
@@ -214,6 +221,37 @@ static bool parse_member(struct span text, const struct shape *shape, struct are
                               .property = property,
                               .hidden = (property->flags & PROPERTY_HIDDEN) != 0 ? property : NULL};
     return true;
+}
+
+/* Behind the quoted step that begins there, which a dot or the end of the item follows, or a `->`;
+ * else there. `unclosed` has a quote that nothing behind ends. */
+static size_t skip_quoted(struct span text, size_t start, char unclosed[2])
+{
+    char quote = (char)(start < text.n ? text.p[start] : '\0');
+    bool is_double = quote == '"';
+
+    if ((quote != '\'' && quote != '"') || unclosed[is_double] == quote)
+        return start;
+    for (size_t at = start + 1; (at = span_find_char(text, quote, at)) < text.n; at++)
+        if (at + 1 == text.n || span_find_char(SPAN(".,- "), text.p[at + 1], 0) < 4)
+            return at + 1;
+    unclosed[is_double] = quote;
+    return start;
+}
+
+struct span path_split_list(struct span *rest)
+{
+    struct span text = *rest;
+    char unclosed[2] = {0, 0};
+    size_t at = 0;
+
+    while (at < text.n && text.p[at] == ' ')
+        at++;
+    for (at = skip_quoted(text, at, unclosed); at < text.n && text.p[at] != ','; at++)
+        if (text.p[at] == '.')
+            at = skip_quoted(text, at + 1, unclosed) - 1;
+    *rest = at < text.n ? span_sub(text, at + 1, text.n) : span_of(NULL, 0);
+    return span_sub(text, 0, at);
 }
 
 /* Where the quotes end that the text begins with: a dot follows, or nothing. 0: there are none. */
@@ -290,7 +328,18 @@ bool path_is_hidden(const struct path *path)
 
 bool path_is_member(const struct path *path)
 {
-    return path->step_count == 1 && path->part == PATH_VALUE && !path_is_hidden(path);
+    return path->step_count == 1 && path->part == PATH_VALUE && path->hidden == NULL;
+}
+
+/* A new name that a member was given is not in quotes. */
+struct span path_shown_name(const struct path *path)
+{
+    struct span text = path->text;
+
+    if (path_is_member(path) && text.n == path->steps[0].name.n + 2 && quoted_end(text) == text.n &&
+        span_eq(span_sub(text, 1, text.n - 1), path->steps[0].name))
+        return path->steps[0].name;
+    return text;
 }
 
 void path_copy(const struct path *path, struct arena *a, struct path *out_copy)
@@ -408,6 +457,11 @@ static struct value read_at(const struct path *path, struct json_value at, struc
         value.text = json_string(found.value, a);
     value.boolean = json_is_true(found.value);
     return value;
+}
+
+struct value path_read_member(const struct path *path, struct json_value member, struct arena *a)
+{
+    return read_at(path, member, a);
 }
 
 struct value path_read(const struct path *path, struct json_value root, struct arena *a)

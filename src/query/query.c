@@ -7,9 +7,9 @@
 #include "query_parts.h"
 
 #include "base/budget.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "json/json.h"
 
 /* Entities of the store: what came in was held to tighter limits. */
 static const struct json_limits json_limits = {.depth = JSON_DEPTH_MOST, .members = UINT32_MAX};
@@ -27,6 +27,7 @@ struct run {
     bool parses_all;                            /* also those that have passed a filter */
     const struct property *hidden[HIDDEN_MOST]; /* that the query names */
     size_t hidden_count;
+    size_t deciding_count; /* the first so many of them decide whether an item comes, and where */
     struct query_shaper shaper;
     struct query_shaper plain; /* for search: what is shown without meta-conditions */
     struct query_distinct distinct;
@@ -44,12 +45,13 @@ struct err *query_parse(const struct uri *uri, const struct shape *shape, struct
     if (uri->meta_count > 0)
         TRY(meta_parse(uri->metas, uri->meta_count, uri->is_query_form, shape, a,
                        &out_query->meta));
+    out_query->is_plain = uri->meta_count == 0 || meta_is_plain(&out_query->meta);
     return NULL;
 }
 
 void query_done(struct query *q)
 {
-    if (q != NULL)
+    if (q != NULL && q->meta.search_count > 0)
         meta_done(&q->meta);
 }
 
@@ -61,9 +63,10 @@ static struct span original_text(const struct run *r, const struct query_item *i
     return r->source->render != NULL ? r->source->render(r->source, item, a) : item->json;
 }
 
-/* The same with what is hidden behind its members, of which there is always the Id. */
+/* The same with the first so many hidden ones behind its members, of which there is always the Id.
+ */
 static struct span text_with_hidden(const struct run *r, const struct query_item *item,
-                                    struct span original, struct arena *a)
+                                    struct span original, size_t count, struct arena *a)
 {
     struct buf b;
 
@@ -71,7 +74,7 @@ static struct span text_with_hidden(const struct run *r, const struct query_item
         return original;
     buf_init_arena(&b, a);
     buf_add(&b, span_sub(original, 0, original.n - 1));
-    for (size_t i = 0; i < r->hidden_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         json_add_name(&b, r->hidden[i]->name);
         buf_add(&b, r->source->hidden(r->source, item, r->hidden[i], a));
     }
@@ -79,14 +82,27 @@ static struct span text_with_hidden(const struct run *r, const struct query_item
     return buf_span(&b);
 }
 
-static struct err *parse_original(const struct run *r, const struct query_item *item,
-                                  struct arena *a, struct json_doc *out_doc)
+static struct err *parse_with_hidden(const struct run *r, const struct query_item *item,
+                                     size_t count, struct arena *a, struct json_doc *out_doc)
 {
     struct span text = original_text(r, item, a);
 
-    if (r->hidden_count > 0)
-        text = text_with_hidden(r, item, text, a);
+    if (count > 0)
+        text = text_with_hidden(r, item, text, count, a);
     return json_parse(text, &json_limits, a, out_doc);
+}
+
+static struct err *parse_original(const struct run *r, const struct query_item *item,
+                                  struct arena *a, struct json_doc *out_doc)
+{
+    return parse_with_hidden(r, item, r->hidden_count, a, out_doc);
+}
+
+/* What is only shown is computed for those that are shown. */
+static struct err *parse_to_decide(const struct run *r, const struct query_item *item,
+                                   struct arena *a, struct json_doc *out_doc)
+{
+    return parse_with_hidden(r, item, r->deciding_count, a, out_doc);
 }
 
 static struct err *shape(struct query_shaper *shaper, const struct json_doc *original,
@@ -177,7 +193,7 @@ static struct err *test_item(struct run *r, const struct query_item *item,
 {
     arena_reset(&r->scratch);
     if (item->holds ? r->parses_all : r->parses)
-        TRY(parse_original(r, item, &r->scratch, original));
+        TRY(parse_to_decide(r, item, &r->scratch, original));
     *out_passes = !r->tests || item->holds ||
                   conditions_hold(&r->query->conditions, json_root(original), &r->scratch);
     if (*out_passes && r->searches && !item->holds)
@@ -253,7 +269,7 @@ static void note_hidden(struct run *r, const struct path *path)
     r->hidden[r->hidden_count++] = path->hidden;
 }
 
-/* A renamed one is among the adds, or is a member. */
+/* A renamed one is among the adds, or is a member. Those that decide come first. */
 static void note_all_hidden(struct run *r, const struct query *q)
 {
     const struct meta *m = &q->meta;
@@ -264,6 +280,7 @@ static void note_all_hidden(struct run *r, const struct query *q)
         note_hidden(r, &m->orders[i].path);
     for (size_t i = 0; i < m->search_count; i++)
         note_hidden(r, &m->searches[i].property);
+    r->deciding_count = r->hidden_count;
     for (size_t i = 0; i < m->add_count; i++)
         note_hidden(r, &m->adds[i]);
     for (size_t i = 0; i < m->select_count; i++)
@@ -271,6 +288,13 @@ static void note_all_hidden(struct run *r, const struct query *q)
 }
 
 static const struct meta no_meta;
+
+/* The last ones come first to hand then. To count all, all have to be gone over anyway; of equals
+ * the first one is kept. */
+static bool goes_back(const struct query *q, bool is_distinct)
+{
+    return q->meta.offset < 0 && q->meta.order_count == 0 && !is_distinct && !q->counts_all;
+}
 
 static void run_init(struct run *r, const struct query *q, struct query_source *source,
                      bool objects_only)
@@ -285,15 +309,20 @@ static void run_init(struct run *r, const struct query *q, struct query_source *
     hiding = hides(q) || r->hidden_count > 0 ? q->shape : NULL;
     r->shapes = !objects_only && (changes_members(m) || hides(q));
     r->is_distinct = !objects_only && m->distinct;
+    if (r->is_distinct) /* what is shown */
+        r->deciding_count = r->hidden_count;
     r->searches = m->search_count > 0;
     r->tests = q->conditions.count > 0 && !source->holds;
     query_shaper_init(&r->shaper, hiding, m);
-    query_shaper_init(&r->plain, hiding, &no_meta);
+    query_shaper_init(&r->plain, hides(q) || r->deciding_count > 0 ? q->shape : NULL, &no_meta);
     r->parses_all = m->order_count > 0 || r->is_distinct;
     r->parses = r->parses_all || decides_by_members(r);
     query_distinct_init(&r->distinct, reread, r);
     query_keep_init(&r->keep, m);
     r->keep.counts_all = q->counts_all;
+    r->keep.goes_back = source->turn_back != NULL && goes_back(q, r->is_distinct);
+    if (r->keep.goes_back)
+        source->turn_back(source);
     arena_init(&r->scratch);
 }
 
@@ -333,7 +362,7 @@ static struct err *run_all(struct run *r, struct arena *a, struct query_result *
 /* Neither tested nor sorted nor cut: the result is what the source has. */
 static bool takes_all(const struct query *q, const struct query_source *source)
 {
-    return (q->conditions.count == 0 || source->holds) && meta_is_plain(&q->meta) && !hides(q) &&
+    return (q->conditions.count == 0 || source->holds) && q->is_plain && !hides(q) &&
            !q->meta.has_limit && q->meta.offset == 0;
 }
 
@@ -406,6 +435,7 @@ uint64_t query_enough(const struct query *q)
 
     query_keep_init(&keep, &q->meta);
     keep.counts_all = q->counts_all;
+    keep.goes_back = goes_back(q, q->meta.distinct);
     return query_keep_enough(&keep);
 }
 

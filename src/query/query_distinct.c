@@ -4,7 +4,7 @@
 
 #include "base/budget.h"
 #include "base/err.h"
-#include "base/json.h"
+#include "json/json.h"
 
 /* So many different items of one hash are no accident, and more are not compared. */
 enum { CHAIN_MOST = 64 };

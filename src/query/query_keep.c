@@ -1,12 +1,13 @@
 /* Which items are in the result so far. Without an order that is the first of them; with one, and
  * for the last n, a heap of as many as there can be in the end, so that memory follows the result
- * and not the source. Sort keys are read once, and copied only for what is kept. */
+ * and not the source. The last n of a source that is turned back are the first of it. Sort keys
+ * are read once, and copied only for what is kept. */
 
 #include "base/budget.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "query/path.h"
 #include "query/query_parts.h"
+#include "json/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static uint64_t positive(int64_t n)
 /* Nothing is sorted and nothing counted from the end: what comes first is the result. */
 static bool is_stream(const struct query_keep *k)
 {
-    return k->counts_only || (k->meta->order_count == 0 && !k->keeps_last);
+    return k->counts_only || k->goes_back || (k->meta->order_count == 0 && !k->keeps_last);
 }
 
 void query_keep_init(struct query_keep *k, const struct meta *meta)
@@ -50,15 +51,18 @@ void query_keep_done(struct query_keep *k)
     mem_free(k->kept);
 }
 
-/* One more than fit is wanted, to know that there is one. */
-bool query_keep_wants(const struct query_keep *k)
-{
-    return k->counts_all || (k->most > 0 && (!is_stream(k) || k->offered <= k->most));
-}
-
+/* One more than fit is wanted, to know that there is one. Of the last ones nobody asks whether
+ * there are some before. */
 uint64_t query_keep_enough(const struct query_keep *k)
 {
-    return is_stream(k) && !k->counts_all ? sum(k->most, 1) : UINT64_MAX;
+    if (!is_stream(k) || k->counts_all)
+        return UINT64_MAX;
+    return k->goes_back ? k->most : sum(k->most, 1);
+}
+
+bool query_keep_wants(const struct query_keep *k)
+{
+    return k->counts_all || (k->most > 0 && k->offered < query_keep_enough(k));
 }
 
 /* ---- sorting ---- */
@@ -230,6 +234,6 @@ void query_keep_result(struct query_keep *k, struct arena *a, struct query_resul
     }
     result.items = ARENA_ARRAY(a, struct query_item, result.count);
     for (size_t i = 0; i < result.count; i++)
-        result.items[i] = k->kept[from + i].item;
+        result.items[i] = k->kept[k->goes_back ? k->count - 1 - i : from + i].item;
     *out_result = result;
 }

@@ -60,6 +60,7 @@ struct query_keep {
     size_t count, size;
     uint64_t most;   /* how many are kept */
     bool keeps_last; /* the last ones, not the first */
+    bool goes_back;  /* those are offered first, from the end back */
     bool is_heap;
     bool counts_only; /* none is kept */
     bool counts_all;  /* wants all, to count them */

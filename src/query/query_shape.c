@@ -1,7 +1,7 @@
 /* Builds an entity's text after add, rename and select. Names and values are copied as written; a
  * member that add makes takes the place of one that has its name, one that rename makes may not. */
-#include "base/json.h"
 #include "query_parts.h"
+#include "json/json.h"
 
 void query_shaper_init(struct query_shaper *shaper, const struct shape *hiding,
                        const struct meta *meta)
@@ -38,9 +38,11 @@ static void add_raw_name(struct buf *b, struct json_value name)
 /* The member that the path names by its own name, absent when there is none. */
 static struct json_value own_member(const struct shaping *s, const struct path *path)
 {
-    if (!path_is_member(path) || !span_eq(path->text, path->steps[0].name))
+    struct span name = path_shown_name(path);
+
+    if (!path_is_member(path) || !span_eq(name, path->steps[0].name))
         return (struct json_value){NULL, NULL};
-    return json_member_fold(s->root, path->text);
+    return json_member_fold(s->root, name);
 }
 
 static void add_selected(const struct shaping *s)
@@ -54,7 +56,7 @@ static void add_selected(const struct shaping *s)
         if (json_exists(member))
             add_raw_name(s->out, (struct json_value){member.doc, member.node - 1});
         else
-            json_add_name(s->out, path->text);
+            json_add_name(s->out, path_shown_name(path));
         path_add_json(path, s->root, s->arena, s->out);
     }
 }
@@ -126,7 +128,7 @@ static void add_added(const struct shaping *s)
         if (path_is_member(path) && !is_unshown(s, path->steps[0].name) &&
             json_exists(json_member_fold(s->root, path->steps[0].name)))
             continue; /* it is there */
-        json_add_name(s->out, path->text);
+        json_add_name(s->out, path_shown_name(path));
         path_add_json(path, s->root, s->arena, s->out);
     }
 }

@@ -145,15 +145,9 @@ struct op_place {
     bool is_behind_bang; /* there is a `!` before it, which is no operator */
 };
 
-static bool may_begin_op(char c)
-{
-    return c == '=' || c == '<' || c == '>' || c == '!' || c == '%';
-}
-
-static bool begins_with_op(struct span text, const struct op_spelling *op)
-{
-    return text.p[0] == op->text.p[0] && span_istarts(text, op->text);
-}
+static const bool begins_op[256] = {
+    ['='] = true, ['<'] = true, ['>'] = true, ['!'] = true, ['%'] = true,
+};
 
 /* Behind the quoted step that begins here, if one does: a dot or an operator follows. It holds what
  * would be an operator elsewhere. `unclosed` has a quote that no step behind here ends with. */
@@ -169,7 +163,7 @@ static size_t skip_quoted(struct span text, size_t start, char unclosed[2])
     if ((quote != '\'' && quote != '"') || unclosed[is_double] == quote)
         return start;
     for (size_t at = start + 1; (at = span_find_char(text, quote, at) + 1) < text.n;)
-        if (text.p[at] == '.' || may_begin_op(text.p[at]))
+        if (text.p[at] == '.' || begins_op[(unsigned char)text.p[at]])
             return at;
     unclosed[is_double] = quote;
     return start;
@@ -184,10 +178,11 @@ static bool find_spelled(struct span text, const struct op_spelling *ops, size_t
     for (size_t at = skip_quoted(text, 0, unclosed); at < text.n; at++) {
         if (text.p[at] == '.')
             at = skip_quoted(text, at + 1, unclosed) - 1;
-        if (!may_begin_op(text.p[at]))
+        if (!begins_op[(unsigned char)text.p[at]])
             continue;
         for (size_t i = 0; i < count; i++) {
-            if (!begins_with_op(span_sub(text, at, text.n), &ops[i]))
+            if (text.p[at] != ops[i].text.p[0] ||
+                !span_istarts(span_sub(text, at, text.n), ops[i].text))
                 continue;
             *out_place = (struct op_place){at, at + ops[i].text.n, ops[i].op, has_bang};
             return true;
@@ -237,9 +232,10 @@ static size_t count_char(struct span text, char c)
     return count;
 }
 
+/* Not yet decoded: `_` is unreserved, so its escape means the same (RFC 3986, section 2.3). */
 static bool is_empty_part(struct span part)
 {
-    return part.n == 0 || span_eq(part, SPAN("_"));
+    return part.n == 0 || span_eq(part, SPAN("_")) || span_ieq(part, SPAN("%5F"));
 }
 
 /* Reads a part that is not empty; `room` is for others behind what it holds. */
@@ -380,18 +376,11 @@ static struct err *check_part(const struct parser *s, struct span part,
 
     if (!s->is_plain)
         TRY(check_pieces(part, s->arena));
-    if (part.n < max_conditions) /* so that there cannot be more */
-        return NULL;
     count = count_char(part, '&') + 1;
     if (count <= max_conditions)
         return NULL;
     return ERR(ERR_INVALID_URI_SYNTAX, "There are %zu %ss in '%.*s', at most %zu are allowed.",
                count, kind->noun, SPAN_FMT(part), max_conditions);
-}
-
-static struct span part_or_absent(struct span part)
-{
-    return is_empty_part(part) ? span_of(NULL, 0) : part;
 }
 
 static struct err *read_query(struct uri *uri, struct span target, struct span query,
@@ -411,17 +400,21 @@ struct err *uri_split(struct span target, struct span base_path, size_t max_cond
 {
     const struct parser s = {.is_plain = stands_for_itself(target), .arena = a};
     struct span parts[PARTS] = {{NULL, 0}}, query;
-    struct uri uri = {.is_plain = s.is_plain, .is_unread = true};
+    struct uri uri = {.is_plain = s.is_plain};
 
     TRY(split_parts(target, base_path, parts, &query));
+    for (size_t i = 0; i < PARTS; i++)
+        if (is_empty_part(parts[i]))
+            parts[i] = span_of(NULL, 0);
     TRY(take_text(&s, parts[RESOURCE], &uri.resource));
     for (size_t i = CONDITIONS; i < PARTS; i++)
-        TRY(check_part(&s, parts[i], &part_kinds[i], max_conditions));
-    uri.resource = part_or_absent(uri.resource);
-    uri.condition_part = part_or_absent(parts[CONDITIONS]);
-    uri.meta_part = part_or_absent(parts[METAS]);
+        if (!s.is_plain || parts[i].n >= max_conditions) /* else there cannot be more */
+            TRY(check_part(&s, parts[i], &part_kinds[i], max_conditions));
+    uri.condition_part = parts[CONDITIONS];
+    uri.meta_part = parts[METAS];
     if (query.p != NULL)
         TRY(read_query(&uri, target, query, max_conditions, a));
+    uri.is_unread = uri.condition_part.n > 0 || uri.meta_part.n > 0 || uri.parameter_count > 0;
     *out_uri = uri;
     return NULL;
 }

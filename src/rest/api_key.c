@@ -8,12 +8,11 @@
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/member.h"
-#include "base/must.h"
 #include "base/text.h"
 #include "io/timer.h"
 #include "query/shape.h"
-#include "rest/account.h"
+#include "rest/cluster_view.h"
+#include "rest/handover.h"
 #include "rest/rest.h"
 #include "rest/stream.h"
 #include "store/change.h"
@@ -21,6 +20,7 @@
 #include "store/entity.h"
 #include "store/store.h"
 #include "store/turn.h"
+#include "json/member.h"
 
 enum {
     HOUR_S = 3600,
@@ -342,19 +342,32 @@ static void on_expiry(struct timer *timer)
 
 /* Uses. ------------------------------------------------------------------------------------ */
 
+static void note_hour(struct api_keys *k, struct api_key *stored, int64_t hour_s)
+{
+    stored->used_unix_s = hour_s;
+    if (!list_linked(&stored->used))
+        list_push_back(&k->used, &stored->used);
+    if (!timer_running(&k->use_timer))
+        timer_start(k->rest->loop, &k->use_timer, WRITE_MS);
+}
+
 void api_key_note_use(struct api_keys *k, struct access_key *key)
 {
     struct api_key *stored = key->stored;
     int64_t now_s = clock_unix_s(), hour_s = now_s - now_s % HOUR_S;
 
     key->used_until_unix_s = hour_s + HOUR_S;
-    if (stored == NULL || stored->used_unix_s == hour_s)
-        return;
-    stored->used_unix_s = hour_s;
-    if (!list_linked(&stored->used))
-        list_push_back(&k->used, &stored->used);
-    if (!timer_running(&k->use_timer))
-        timer_start(k->rest->loop, &k->use_timer, WRITE_MS);
+    if (stored != NULL && stored->used_unix_s != hour_s)
+        note_hour(k, stored, hour_s);
+}
+
+void api_key_note_hour(struct api_keys *k, const struct uuid *id, int64_t hour_unix_s)
+{
+    const struct entity *e = collection_find(k->collection, id);
+    struct api_key *stored = e != NULL ? e->attached : NULL;
+
+    if (stored != NULL && stored->used_unix_s < hour_unix_s)
+        note_hour(k, stored, hour_unix_s);
 }
 
 static void put_merged(const struct api_key *stored, struct span patch, struct change *change)
@@ -422,10 +435,31 @@ static bool write_some(struct api_keys *k, size_t slices)
     return went_well;
 }
 
+static bool follows(const struct api_keys *k)
+{
+    return k->rest->cluster != NULL && !k->rest->cluster->leads;
+}
+
+/* What finds no room is noted anew an hour later. */
+static void hand_uses_over(struct api_keys *k)
+{
+    struct list_link *link;
+
+    while ((link = list_pop_front(&k->used)) != NULL)
+        (void)handover_add_use(k->rest->handover, &of_used(link)->entity->id,
+                               of_used(link)->used_unix_s);
+}
+
 static void on_use_time(struct timer *timer)
 {
     struct api_keys *k = CONTAINER_OF(timer, struct api_keys, use_timer);
-    bool went_well = write_some(k, 1);
+    bool went_well;
+
+    if (follows(k)) {
+        hand_uses_over(k);
+        return;
+    }
+    went_well = write_some(k, 1);
 
     if (!list_empty(&k->used))
         timer_start(k->rest->loop, timer, went_well ? AGAIN_MS : WRITE_MS);
@@ -433,7 +467,10 @@ static void on_use_time(struct timer *timer)
 
 void api_keys_write_uses(struct api_keys *k)
 {
-    write_some(k, SIZE_MAX);
+    if (follows(k))
+        hand_uses_over(k);
+    else
+        write_some(k, SIZE_MAX);
 }
 
 /* The configuration's. --------------------------------------------------------------------- */

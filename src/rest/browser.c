@@ -7,17 +7,8 @@
 #include "rest/call.h"
 #include "rest/cors.h"
 #include "rest/request.h"
-#include "rest/resource.h"
 #include "rest/response.h"
 #include "rest/rest.h"
-
-/* Without the port, and an IPv6 address without its brackets. */
-static struct span host_of(struct span authority)
-{
-    if (span_starts(authority, SPAN("[")))
-        return span_sub(authority, 1, span_find_char(authority, ']', 0));
-    return span_sub(authority, 0, span_find_char(authority, ':', 0));
-}
 
 /* Browsers take names below localhost for the machine itself (RFC 6761, section 6.3). */
 static bool is_loopback(struct span host)
@@ -33,12 +24,14 @@ static bool is_loopback(struct span host)
                                    (IN6_IS_ADDR_V4MAPPED(&ip) && ip.s6_addr[IP_V4_AT] == 127));
 }
 
-/* HTTP/1.0 may leave the host out; browsers do not. */
+/* The name is without the port, and an IPv6 address without its brackets. */
 static bool is_own_host(const struct rest *rest, struct span authority)
 {
-    struct span host = host_of(authority);
+    struct span host = span_starts(authority, SPAN("["))
+                           ? span_sub(authority, 1, span_find_char(authority, ']', 0))
+                           : span_sub(authority, 0, span_find_char(authority, ':', 0));
 
-    if (rest->hosts == NULL || authority.p == NULL || is_loopback(host))
+    if (is_loopback(host))
         return true;
     for (const char **at = rest->hosts; *at != NULL; at++)
         if (span_ieq(span_str(*at), host))
@@ -70,9 +63,8 @@ struct err *browser_check(const struct call *call)
 {
     const struct request *r = call->request;
 
-    if (call->key != NULL || r->is_local)
-        return NULL;
-    if (!is_own_host(call->rest, r->host))
+    /* HTTP/1.0 may leave the host out; browsers do not. */
+    if (call->rest->hosts != NULL && r->host.p != NULL && !is_own_host(call->rest, r->host))
         return ERR(ERR_NOT_AUTHORIZED,
                    "the host '%.*s' is neither this machine's loopback nor among the "
                    "configuration's Hosts, and no API key is required here",
@@ -87,8 +79,7 @@ void browser_confine(struct call *call)
 {
     static const struct span name = SPAN_INIT("Content-Security-Policy");
 
-    if (call->resource == NULL || call->resource->kind != KIND_BINARY || call->request->is_local ||
-        response_header(call->response, name).p != NULL)
+    if (call->request->is_local || response_header(call->response, name).p != NULL)
         return;
     response_add_own_header(call->response, name, SPAN("sandbox"));
 }

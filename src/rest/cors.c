@@ -1,19 +1,21 @@
 #include "rest/cors.h"
 
-#include "base/json.h"
+#include "base/limits.h"
 #include "query/shape.h"
+#include "query/uri.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/request.h"
-#include "rest/resource.h"
 #include "rest/response.h"
 #include "rest/rest.h"
+#include "json/json.h"
 
 static const char allowed_headers[] =
     "Authorization, Content-Type, Accept, If-Match, If-None-Match, Idempotency-Key, "
-    "Last-Event-ID, Prefer";
+    "Last-Event-ID, Prefer, Svc-min-serial";
 static const char exposed_headers[] =
     "ErrorInfo, ETag, Link, Location, Preference-Applied, "
-    "Retry-After, Svc-count, Svc-info, Svc-pager, Svc-total, Svc-version";
+    "Retry-After, Svc-applied, Svc-count, Svc-info, Svc-pager, Svc-serial, Svc-total, Svc-version";
 
 bool cors_allows(const struct rest *rest, struct span origin)
 {
@@ -38,7 +40,7 @@ void cors_add_headers(struct call *call)
     struct response *response = call->response;
     struct span origin;
 
-    if (call->rest->cors_origins == NULL || call->request->is_local)
+    if (call->request->is_local)
         return;
     origin = allowed_origin(call);
     if (origin.p == NULL)
@@ -47,13 +49,12 @@ void cors_add_headers(struct call *call)
     response_add_header(response, SPAN("Access-Control-Expose-Headers"), span_str(exposed_headers));
 }
 
-bool cors_answer_preflight(struct call *call)
+static bool answer_preflight(struct call *call)
 {
     struct response *response = call->response;
     struct buf methods;
 
-    if (call->method != METHOD_OPTIONS || call->request->is_local ||
-        request_header(call->request, SPAN("Access-Control-Request-Method")).p == NULL ||
+    if (request_header(call->request, SPAN("Access-Control-Request-Method")).p == NULL ||
         allowed_origin(call).p == NULL)
         return false;
     buf_init(&methods, 256);
@@ -64,6 +65,61 @@ bool cors_answer_preflight(struct call *call)
     response_add_header(response, SPAN("Access-Control-Max-Age"), SPAN("600"));
     buf_done(&methods);
     return true;
+}
+
+/* Senders of CloudEvents. ------------------------------------------------------------------ */
+
+static bool is_sender(const struct rest *rest, struct span name)
+{
+    for (const char **at = rest->cloudevents_origins; *at != NULL; at++)
+        if (span_eq(span_str(*at), SPAN("*")) || span_ieq(span_str(*at), name))
+            return true;
+    return false;
+}
+
+static bool leads_to_events(struct call *call)
+{
+    const struct rest *rest = call->rest;
+    struct resource *resource;
+    struct uri uri;
+    struct err *e = uri_parse(call->request->target, rest->base_path,
+                              (size_t)rest->limits->conditions, call->arena, &uri);
+
+    if (e == NULL)
+        e = resource_find(rest->resources, uri.resource, NULL, &resource);
+    if (e == NULL)
+        return span_eq(resource->name, SPAN("Svc.Event"));
+    err_free(e);
+    return false;
+}
+
+/* A minute's, of one account. */
+static struct span allowed_rate(const struct call *call)
+{
+    int64_t most = call->rest->limits->account_requests_per_second;
+
+    return most == 0 ? SPAN("*") : arena_u64(call->arena, (uint64_t)most * 60);
+}
+
+/* As the webhook specification of CloudEvents has it, section 4.2: who is not allowed is answered
+ * as anybody is. */
+static bool answer_sender(struct call *call)
+{
+    struct span origin = request_header(call->request, SPAN("WebHook-Request-Origin"));
+
+    if (call->rest->cloudevents_origins == NULL || origin.n == 0 ||
+        !is_sender(call->rest, origin) || !leads_to_events(call))
+        return false;
+    call->response->status = 200;
+    response_add_header(call->response, SPAN("Allow"), SPAN("POST"));
+    response_add_header(call->response, SPAN("WebHook-Allowed-Origin"), origin);
+    response_add_header(call->response, SPAN("WebHook-Allowed-Rate"), allowed_rate(call));
+    return true;
+}
+
+bool cors_answer_everybody(struct call *call)
+{
+    return !call->request->is_local && (answer_preflight(call) || answer_sender(call));
 }
 
 struct err *cors_answer_options(struct call *call)

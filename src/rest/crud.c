@@ -2,22 +2,25 @@
  * an error anywhere leaves everything as it was. */
 #include "rest/crud.h"
 
-#include "base/json.h"
+#include "access/access.h"
+#include "access/secrets.h"
+#include "base/budget.h"
 #include "base/limits.h"
+#include "protocol/schema.h"
 #include "query/query.h"
-#include "rest/access.h"
 #include "rest/call.h"
 #include "rest/crud_inner.h"
-#include "rest/formats.h"
 #include "rest/metrics.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
-#include "rest/schema.h"
-#include "rest/secrets.h"
 #include "rest/tenant.h"
 #include "store/change.h"
 #include "store/entity.h"
+#include "json/json.h"
+
+/* What an entity costs besides what asks itself: its reading, its checks, its record. */
+enum { ENTITY_UNITS = 1024 };
 
 struct err *crud_body(struct call *call, struct json_doc *out_doc)
 {
@@ -76,6 +79,13 @@ static bool answers_itself(const struct call *call)
     return call->method == METHOD_POST && ops->answer != NULL;
 }
 
+static bool shows_as_stored(const struct call *call)
+{
+    const struct resource_ops *ops = call->resource->ops;
+
+    return ops->answer == NULL && ops->stored_shape == NULL && ops->holds_secrets == NULL;
+}
+
 static struct span answered(struct call *call, struct span json)
 {
     struct span shown = crud_shown(call->resource, json, call->arena);
@@ -97,38 +107,45 @@ void crud_answer_changed(struct call *call, int status, const char *verb, const 
     response->status = status;
     if (verb != NULL)
         add_info(call, count, verb);
-    if (!answers_itself(call) &&
+    if (!answers_itself(call) && request_header(call->request, SPAN("Prefer")).p != NULL &&
         negotiate_prefers_minimal(request_header_all(call->request, SPAN("Prefer"), call->arena))) {
         response_add_header(response, SPAN("Preference-Applied"), SPAN("return=minimal"));
         return;
     }
-    if (!has_made(call) && !access_allows(call->key, call->resource->name, METHOD_GET))
+    if (call->key != NULL && !has_made(call) &&
+        !access_allows(call->key, call->resource->name, METHOD_GET))
         return;
+    if (shows_as_stored(call)) {
+        crud_write_list(call, items, count);
+        return;
+    }
     visible = ARENA_ARRAY(call->arena, struct span, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && budget_ask(ENTITY_UNITS); i++)
         visible[i] = answered(call, items[i]);
-    crud_write_list(call, visible, count);
+    if (!budget_stopped())
+        crud_write_list(call, visible, count);
 }
 
 static struct err *apply(struct call *call)
 {
     const struct resource_ops *ops = call->resource->ops;
 
-    return ops->apply != NULL ? ops->apply(call) : call_apply(call);
+    if (ops->apply == NULL)
+        return call_apply(call);
+    TRY(budget_check());
+    if (ops->changes_at_once)
+        budget_hold();
+    return ops->apply(call);
 }
 
 /* What a request writes grows with what it matches, and not with what was sent. */
-static struct err *check_change(const struct call *call)
+static struct err *refuse_change(const struct call *call)
 {
-    int64_t most = call->rest->limits->change_bytes;
-
-    if (call->change->bodies.n <= (size_t)most)
-        return NULL;
     call->rest->metrics->limit_hits[METRIC_CHANGE_BYTES]++;
     return ERR(ERR_PAYLOAD_TOO_LARGE,
                "the request would write more than the limit ChangeBytes (%lld bytes): choose fewer "
                "entities with limit and offset",
-               (long long)most);
+               (long long)call->rest->limits->change_bytes);
 }
 
 /* An entity as it was written, or was found to be already. */
@@ -170,8 +187,8 @@ static struct err *store_draft(struct call *call, struct draft *draft, const str
     const struct resource_ops *ops = call->resource->ops;
     struct change *change = call->change;
     struct uuid id = old != NULL ? old->id : uuid_new();
-    uint64_t object_no = old != NULL ? old->object_no : change_next_serial(change);
-    struct written written = {.version = change_next_serial(change)};
+    uint64_t object_no = old != NULL ? old->object_no : change->next_serial;
+    struct written written = {.version = change->next_serial};
     struct buf text;
 
     buf_init_arena(&text, call->arena);
@@ -186,7 +203,8 @@ static struct err *store_draft(struct call *call, struct draft *draft, const str
     if (ops->stored != NULL)
         TRY(ops->stored(call, old != NULL ? METHOD_PATCH : METHOD_POST, written.json));
     *out_written = written;
-    return check_change(call);
+    return call->change->bodies.n > (size_t)call->rest->limits->change_bytes ? refuse_change(call)
+                                                                             : NULL;
 }
 
 /* Decodes one input object over an old entity (NULL: an insert) and stores it; `a` holds what that
@@ -208,7 +226,8 @@ static struct err *decode_entity(struct call *call, struct json_value input,
             old_json = entity_parse(old_text, a);
         TRY(schema_decode(stored_shape(resource), input, old_json, mode, a, &draft));
     }
-    TRY(tenant_check_draft(call, &draft));
+    if (call->key != NULL && call->key->tenant.n > 0)
+        TRY(tenant_check_draft(call, &draft));
     if (resource->ops->check != NULL)
         TRY(resource->ops->check(call, &draft, old));
     return store_draft(call, &draft, old, a, out_written);
@@ -265,7 +284,7 @@ static struct err *post_one(struct call *call, struct json_value input, struct p
 
     if (posted->safepost != NULL)
         return safepost_one(call, input, posted);
-    TRY(write_entity(call, input, NULL, SCHEMA_INSERT, &written));
+    TRY(decode_entity(call, input, NULL, SCHEMA_INSERT, call->arena, &written));
     posted->texts[posted->count] = written.json;
     posted->version = written.version;
     posted->inserted++;
@@ -273,19 +292,19 @@ static struct err *post_one(struct call *call, struct json_value input, struct p
     return NULL;
 }
 
-static struct err *post_all(struct call *call, struct json_value root, struct posted *posted)
+static struct err *post_each(struct call *call, struct json_value root, struct posted *posted)
 {
     size_t index = 0;
 
-    if (json_type(root) != JSON_ARRAY)
-        return post_one(call, root, posted);
     for (struct json_value v = json_first(root); json_exists(v); v = json_next(root, v), index++) {
         struct err *e = post_one(call, v, posted);
 
         if (e != NULL)
             return err_prefix(e, "entity %zu: ", index);
+        if (!budget_ask(ENTITY_UNITS))
+            break;
     }
-    return NULL;
+    return budget_check();
 }
 
 struct span crud_id_of(struct span json)
@@ -332,18 +351,12 @@ static void add_location_and_tag(struct call *call, const struct posted *posted)
     crud_add_version_tag(call, posted->version);
 }
 
-/* NULL: both. */
-static const char *posted_verb(const struct posted *posted)
-{
-    if (posted->inserted == posted->count)
-        return "inserted into";
-    return posted->inserted == 0 ? "updated in" : NULL;
-}
-
 static void answer_posted(struct call *call, const struct posted *posted)
 {
     size_t updated = posted->count - posted->inserted;
-    const char *verb = posted_verb(posted);
+    const char *verb = updated == 0            ? "inserted into"
+                       : posted->inserted == 0 ? "updated in"
+                                               : NULL; /* both */
 
     if (verb == NULL)
         add_info(call, posted->inserted,
@@ -357,15 +370,17 @@ struct err *crud_insert(struct call *call)
     struct json_value root;
     struct posted posted = {.texts = NULL};
     struct err *e;
+    bool is_list;
 
     TRY(crud_body(call, &doc));
     root = json_root(&doc);
-    posted.texts =
-        ARENA_ARRAY(call->arena, struct span, json_type(root) == JSON_ARRAY ? json_count(root) : 1);
+    is_list = json_type(root) == JSON_ARRAY;
+    posted.texts = ARENA_ARRAY(call->arena, struct span, is_list ? json_count(root) : 1);
     if (call->query->meta.safepost_count > 0)
         TRY(safepost_open(call, root, &posted.safepost));
-    e = post_all(call, root, &posted);
-    safepost_close(posted.safepost);
+    e = is_list ? post_each(call, root, &posted) : post_one(call, root, &posted);
+    if (posted.safepost != NULL)
+        safepost_close(posted.safepost);
     TRY(e);
     add_location_and_tag(call, &posted);
     answer_posted(call, &posted);
@@ -406,6 +421,8 @@ struct err *crud_patch(struct call *call)
         TRY(crud_check_preconditions(call, &found.items[i]));
         TRY(write_entity(call, input, found.items[i].object, SCHEMA_PATCH, &written));
         texts[i] = written.json;
+        if (!budget_ask(ENTITY_UNITS))
+            return budget_check();
     }
     if (found.count == 1)
         crud_add_version_tag(call, written.version);
@@ -413,10 +430,11 @@ struct err *crud_patch(struct call *call)
     return apply(call);
 }
 
+/* However it is written: in quotes, or its length. */
 static bool names_id(const struct conditions *conditions)
 {
     for (size_t i = 0; i < conditions->count; i++)
-        if (span_ieq(conditions->items[i].path.text, SPAN("Id")))
+        if (span_eq(conditions->items[i].path.steps[0].name, SPAN("Id")))
             return true;
     return false;
 }
@@ -480,7 +498,8 @@ static struct err *delete_one(struct call *call, const struct query_item *item)
     if (ops->stored == NULL)
         return NULL;
     TRY(ops->stored(call, METHOD_DELETE, crud_text(call->resource, e, call->arena)));
-    return check_change(call);
+    return call->change->bodies.n > (size_t)call->rest->limits->change_bytes ? refuse_change(call)
+                                                                             : NULL;
 }
 
 struct err *crud_delete(struct call *call)
@@ -492,8 +511,11 @@ struct err *crud_delete(struct call *call)
     if (found.count == 0)
         TRY(crud_check_preconditions(call, NULL));
     call->change->frees_space = true;
-    for (size_t i = 0; i < found.count; i++)
+    for (size_t i = 0; i < found.count; i++) {
         TRY(delete_one(call, &found.items[i]));
+        if (!budget_ask(ENTITY_UNITS))
+            return budget_check();
+    }
     TRY(apply(call));
     crud_answer_count(call, found.count);
     add_info(call, found.count, "deleted from");

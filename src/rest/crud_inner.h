@@ -2,8 +2,9 @@
 #ifndef REST_CRUD_INNER_H
 #define REST_CRUD_INNER_H
 
-#include "rest/resource.h"
+#include "resource/resource.h"
 #include "store/entity.h"
+#include "json/json.h"
 
 struct query_result;
 struct query_item;
@@ -60,7 +61,6 @@ struct safepost_match {
  * entities are equal to an input, ERR_INVALID_ENTITY for values that cannot be compared. */
 struct err *safepost_open(struct call *call, struct json_value root,
                           struct safepost **out_safepost) MUST_USE;
-/* NULL is allowed. */
 void safepost_close(struct safepost *s);
 /* The match of the next input. */
 struct safepost_match *safepost_next(struct safepost *s);

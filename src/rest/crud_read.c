@@ -1,30 +1,27 @@
 /* GET, HEAD and REPORT: from the resource's source through the query to the answer. */
+#include "access/access.h"
+#include "base/blob.h"
 #include "base/budget.h"
-#include "base/json.h"
 #include "base/limits.h"
 #include "base/must.h"
 #include "base/uuid.h"
+#include "protocol/formats.h"
+#include "protocol/schema.h"
 #include "query/meta.h"
 #include "query/query.h"
-#include "query/uri.h"
-#include "rest/access.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/crud_inner.h"
 #include "rest/evaluation.h"
-#include "rest/formats.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "rest/scan.h"
-#include "rest/schema.h"
 #include "store/collection.h"
-#include "store/index.h"
 #include "store/snapshot.h"
+#include "store/turn.h"
 
 #include <string.h>
-
-enum { BUCKET_MOST = 20000 };
 
 /* Where the entities come from: on the loop's stack, where all happens in one turn, a walk over
  * what is stored. On a fiber the same as it was at one moment: one entity, those that an index
@@ -47,7 +44,7 @@ bool crud_renders(const struct call *call)
 
     return (resource->shape_since > 0 && !resource->shape->dynamic) ||
            resource->ops->stored_shape != NULL || resource->ops->holds_secrets != NULL ||
-           crud_limits(resource, call->key);
+           (resource->ops->limit != NULL && !access_reads_all(call->key));
 }
 
 struct span crud_shown(const struct resource *resource, struct span json, struct arena *a)
@@ -113,13 +110,25 @@ struct span crud_entity(const struct rest *rest, const struct resource *resource
     return crud_visible(rest, resource, json, a);
 }
 
+/* What a request that reads looks at instead of what is stored now; NULL: nothing. */
+static struct snapshot *snapshot_for(const struct call *call)
+{
+    struct evaluation *evaluation = call->evaluation;
+
+    if (evaluation != NULL)
+        return evaluation->has_snapshot ? &evaluation->snapshot : NULL;
+    return turn_before(call->rest->turn);
+}
+
+/* As the request sees it, whatever has become of it. */
+static const struct entity *seen(const struct snapshot *snapshot, const struct entity *e)
+{
+    return snapshot != NULL ? snapshot_entity(snapshot, e) : e;
+}
+
 const struct entity *crud_seen(const struct call *call, const struct entity *e)
 {
-    const struct evaluation *evaluation = evaluation_running(call->rest);
-
-    return evaluation != NULL && evaluation->has_snapshot
-               ? snapshot_entity(&evaluation->snapshot, e)
-               : e;
+    return seen(snapshot_for(call), e);
 }
 
 static bool gave(struct collection_source *s, struct entity *e, struct query_item *out_item)
@@ -127,7 +136,7 @@ static bool gave(struct collection_source *s, struct entity *e, struct query_ite
     if (e == NULL)
         return false;
     *out_item = (struct query_item){
-        .json = entity_json(crud_seen(s->call, e)), .object = e, .holds = s->found_hold};
+        .json = blob_span(seen(s->snapshot, e)->json), .object = e, .holds = s->found_hold};
     return true;
 }
 
@@ -138,8 +147,24 @@ static bool next_entity(struct query_source *source, struct query_item *out_item
     struct entity *e = collection_walk_next(&s->walk);
 
     while (e != NULL && e->object_no <= s->walk.above && budget_ask(16))
-        e = collection_walk_next(&s->walk);
+        e = s->walk.is_turned ? NULL : collection_walk_next(&s->walk);
     return gave(s, e, out_item);
+}
+
+/* Once it has been told to stop, what the walk comes to may be gone. */
+static bool next_if_good(struct query_source *source, struct query_item *out_item)
+{
+    return budget_ask(0) && next_entity(source, out_item);
+}
+
+static void turn_back(struct query_source *source)
+{
+    struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
+
+    if (s->all.snapshot != NULL)
+        snapshot_walk_turn(&s->all);
+    else
+        collection_walk_turn(&s->walk);
 }
 
 static bool next_found(struct query_source *source, struct query_item *out_item)
@@ -189,7 +214,7 @@ static struct span render_entity(struct query_source *source, const struct query
 {
     const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
 
-    return crud_show(s->call, crud_seen(s->call, item->object), a);
+    return crud_show(s->call, seen(s->snapshot, item->object), a);
 }
 
 /* It never changes. */
@@ -207,7 +232,7 @@ struct span crud_hidden(const struct call *call, const struct entity *e,
 {
     struct buf b;
 
-    if (evaluation_running(call->rest) != NULL)
+    if (snapshot_for(call) != NULL || call->evaluation != NULL)
         e = collection_find(call->resource->collection, &e->id);
     if (e == NULL)
         return SPAN("null");
@@ -228,28 +253,17 @@ static struct span hidden_value(struct query_source *source, const struct query_
 static bool is_scannable(const struct collection_source *s)
 {
     const struct call *call = s->call;
-    const struct collection_walk *walk = &s->walk;
+    const struct collection_walk *path = &s->walk;
 
-    return call->request->gives_way && !walk->single && walk->bucket == NULL &&
-           collection_count(walk->collection) > (size_t)call->rest->limits->scan_entities &&
+    return call->request->gives_way && !path->single && path->bucket == NULL &&
+           collection_count(path->collection) > (size_t)call->rest->limits->scan_entities &&
            query_can_filter(call->query);
 }
 
-/* What an index leads to, if that is known of the moment and can be noted at once. */
-static bool note_bucket(struct collection_source *s)
+static void give_found(struct collection_source *s)
 {
-    struct collection_walk *walk = &s->walk;
-
-    if (!snapshot_is_current(s->snapshot, walk->collection))
-        return false;
-    if (walk->single)
-        return true; /* none has that value */
-    if (walk->bucket == NULL || index_bucket_count(walk->bucket) > BUCKET_MOST)
-        return false;
-    s->found = ARENA_ARRAY(s->call->arena, struct entity *, index_bucket_count(walk->bucket));
-    while (walk->next != NULL)
-        s->found[s->found_count++] = collection_walk_next(walk);
-    return true;
+    s->source.next = next_found;
+    s->source.turn_back = NULL;
 }
 
 /* `Id=` names one, or none. */
@@ -274,16 +288,14 @@ static bool names_id(const struct call *call)
 /* As it was at the request's moment. */
 static void open_snapshot(struct collection_source *s)
 {
-    s->source.next = next_found;
     if (names_id(s->call)) {
         note_single(s);
+        give_found(s);
         return;
     }
     s->source.holds = false;
-    if (note_bucket(s))
-        return;
     s->left = s->call->rest->limits->scan_entities;
-    snapshot_walk(s->snapshot, s->walk.collection, s->walk.above, &s->all);
+    snapshot_walk(s->snapshot, s->walk.collection, &s->call->query->conditions, &s->all);
     s->source.next = query_can_filter(s->call->query) ? next_counted : next_of_all;
 }
 
@@ -295,7 +307,7 @@ static struct err *open_scan(struct collection_source *s, bool objects_only)
     s->found = result.entities;
     s->found_count = result.count;
     s->found_hold = true;
-    s->source.next = next_found;
+    give_found(s);
     return NULL;
 }
 
@@ -308,62 +320,81 @@ static void open_counted(struct collection_source *s)
     s->source.next = next_counted;
 }
 
+static void walk(struct collection_source *s)
+{
+    collection_walk(s->call->resource->collection, &s->call->query->conditions, &s->walk);
+    s->source.next = next_entity;
+    s->source.turn_back = turn_back;
+    s->source.holds = s->walk.holds;
+}
+
+/* Other than one that is named is looked for, or not now, or not on the loop's stack. */
 static struct err *open_walk(struct collection_source *s, bool objects_only)
 {
-    struct evaluation *evaluation = evaluation_running(s->call->rest);
+    struct evaluation *evaluation = s->call->evaluation;
 
-    s->source.next = next_entity;
-    if (evaluation != NULL && evaluation->has_snapshot) {
-        s->snapshot = &evaluation->snapshot;
+    if (s->snapshot != NULL) {
         open_snapshot(s);
     } else if (evaluation != NULL && query_can_filter(s->call->query)) {
         return open_scan(s, objects_only);
     } else if (evaluation != NULL) {
-        return evaluation_begin_change(s->call);
+        TRY(evaluation_begin_change(s->call));
+        walk(s); /* others may have changed it before */
+        s->source.next = next_if_good;
     } else if (is_scannable(s)) {
         open_counted(s);
     }
     return NULL;
 }
 
-static struct err *open_collection(struct call *call, bool objects_only)
+/* Of the entity that is named, or of the collection; what came after the snapshot is not shown. */
+static uint64_t version_shown(const struct collection_source *s)
 {
-    struct collection_source *s = ARENA_NEW(call->arena, struct collection_source);
+    uint64_t version = s->walk.single && s->walk.next != NULL
+                           ? s->walk.next->version
+                           : collection_version(s->walk.collection);
 
+    return s->snapshot != NULL ? MIN(version, s->snapshot->serial) : version;
+}
+
+static struct err *open_source(struct call *call, bool objects_only)
+{
+    struct collection_source *s;
+
+    if (call->resource->ops->open != NULL)
+        return call->resource->ops->open(call);
     MUST(call->resource->collection != NULL);
+    s = ARENA_NEW(call->arena, struct collection_source);
     if (crud_renders(call))
         s->source.render = render_entity;
     if (call->resource->ops->hidden != NULL)
         s->source.hidden = hidden_value;
     s->source.object_no = object_no;
     s->call = call;
-    collection_walk(call->resource->collection, &call->query->conditions, &s->walk);
-    s->source.holds = s->walk.holds;
+    s->snapshot = snapshot_for(call);
+    walk(s);
     call->source = &s->source;
-    if (s->walk.single && s->walk.next != NULL)
-        call_shows(call, s->walk.next->version);
-    else
-        call_shows(call, collection_version(call->resource->collection));
+    call_shows(call, version_shown(s));
+    if (s->walk.single && s->snapshot == NULL && call->evaluation == NULL)
+        return NULL;
     return open_walk(s, objects_only);
-}
-
-static struct err *open_source(struct call *call, bool objects_only)
-{
-    return call->resource->ops->open != NULL ? call->resource->ops->open(call)
-                                             : open_collection(call, objects_only);
 }
 
 static void close_source(struct call *call)
 {
-    if (call->resource->ops->open == NULL && call->source != NULL)
-        snapshot_walk_drop(&CONTAINER_OF(call->source, struct collection_source, source)->all);
+    struct collection_source *s;
+
+    if (call->resource->ops->open != NULL || call->source == NULL)
+        return;
+    s = CONTAINER_OF(call->source, struct collection_source, source);
+    if (s->all.snapshot != NULL)
+        snapshot_walk_drop(&s->all);
 }
 
 /* A change that looked for entities of a collection, and found them, begins. */
-static struct err *begin_change(struct call *call, bool objects_only)
+static struct err *begin_change(struct call *call)
 {
-    return objects_only && call->resource->ops->open == NULL &&
-                   evaluation_running(call->rest) == NULL
+    return call->resource->ops->open == NULL && call->evaluation == NULL
                ? evaluation_begin_change(call)
                : NULL;
 }
@@ -376,7 +407,7 @@ struct err *crud_select(struct call *call, bool objects_only, struct query_resul
         e = query_run(call->query, call->source, objects_only, call->arena, out_result);
     close_source(call);
     TRY(e);
-    return begin_change(call, objects_only);
+    return objects_only ? begin_change(call) : NULL;
 }
 
 static struct err *count_selected(struct call *call, size_t *out_count)
@@ -393,12 +424,15 @@ static struct err *count_selected(struct call *call, size_t *out_count)
 static bool is_total_known(struct call *call, size_t *out_count)
 {
     const struct resource_ops *ops = call->resource->ops;
+    const struct snapshot *snapshot = snapshot_for(call);
 
-    if (!meta_is_plain(&call->query->meta))
+    if (!call->query->is_plain)
         return false;
-    if (ops->open != NULL)
-        return ops->count != NULL && ops->count(call, out_count);
-    if (call->query->conditions.count > 0)
+    if (ops->count != NULL && ops->count(call, out_count))
+        return true;
+    if (ops->open != NULL || call->query->conditions.count > 0)
+        return false;
+    if (snapshot != NULL && !snapshot_is_current(snapshot, call->resource->collection))
         return false;
     *out_count = collection_count(call->resource->collection);
     call_shows(call, collection_version(call->resource->collection));
@@ -433,7 +467,7 @@ void crud_write_list(struct call *call, const struct span *items, size_t count)
         write_sheet(call, items, count);
         return;
     }
-    response->content_type = format_media_type(call->out.format);
+    response->content_type = format_media_types[call->out.format];
     formats_add_list(&response->body, items, count, call->out.format, call->out.indent,
                      call->arena);
 }
@@ -467,7 +501,7 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
         response->status = 204;
         return NULL;
     }
-    if (result->count == 1 && meta_is_plain(&call->query->meta))
+    if (result->count == 1 && call->query->is_plain)
         TRY(crud_answer_tag(call, &result->items[0], &is_known));
     if (is_known) {
         response->status = 304;
@@ -500,8 +534,7 @@ static struct err *read_with_total(struct call *call, struct query_result *out_r
 
 static bool wants_total(const struct call *call)
 {
-    return request_header(call->request, SPAN("Prefer")).p != NULL &&
-           negotiate_prefers_count(request_header_all(call->request, SPAN("Prefer"), call->arena));
+    return negotiate_prefers_count(request_header_all(call->request, SPAN("Prefer"), call->arena));
 }
 
 struct err *crud_read(struct call *call)
@@ -510,7 +543,10 @@ struct err *crud_read(struct call *call)
 
     if (call->method == METHOD_REPORT)
         return answer_report(call);
-    TRY(wants_total(call) ? read_with_total(call, &result) : crud_select(call, false, &result));
+    if (request_header(call->request, SPAN("Prefer")).p != NULL && wants_total(call))
+        TRY(read_with_total(call, &result));
+    else
+        TRY(crud_select(call, false, &result));
     TRY(budget_check());
     return crud_answer_items(call, &result);
 }

@@ -6,6 +6,7 @@
  * after the other: the second of a key updates what the first wrote, which is not in the store yet.
  */
 #include "base/blob.h"
+#include "base/budget.h"
 #include "base/map.h"
 #include "base/must.h"
 #include "query/literal.h"
@@ -16,6 +17,8 @@
 #include "rest/crud_inner.h"
 #include "rest/tenant.h"
 #include "store/collection.h"
+
+enum { ENTITY_UNITS = 512 };
 
 struct safepost {
     struct call *call;
@@ -98,7 +101,7 @@ static struct err *walk_stored(struct safepost *s, struct collection_walk *walk,
 {
     struct entity *stored;
 
-    while ((stored = collection_walk_next(walk)) != NULL) {
+    while (budget_ask(ENTITY_UNITS) && (stored = collection_walk_next(walk)) != NULL) {
         struct safepost_match *match = NULL;
 
         arena_reset(&s->scratch);
@@ -109,7 +112,7 @@ static struct err *walk_stored(struct safepost *s, struct collection_walk *walk,
         if (match != NULL && (only != NULL ? match == only : !match->by_index))
             TRY(note_stored(s, match, stored));
     }
-    return NULL;
+    return budget_check();
 }
 
 static struct err *find_by_index(struct safepost *s, struct safepost_match *match)
@@ -135,6 +138,8 @@ static struct err *find_stored(struct safepost *s)
             continue;
         TRY(find_by_index(s, s->of_inputs[i]));
         all_by_index &= s->of_inputs[i]->by_index;
+        if (!budget_ask(ENTITY_UNITS))
+            return budget_check();
     }
     if (all_by_index)
         return NULL;
@@ -171,8 +176,10 @@ static struct err *note_inputs(struct safepost *s, struct json_value root)
 
         if (e != NULL)
             return err_prefix(e, "entity %zu: ", s->input_count);
+        if (!budget_ask(ENTITY_UNITS))
+            break;
     }
-    return NULL;
+    return budget_check();
 }
 
 struct err *safepost_open(struct call *call, struct json_value root, struct safepost **out_safepost)
@@ -213,8 +220,6 @@ static void forget_written(void *item, void *arg)
 
 void safepost_close(struct safepost *s)
 {
-    if (s == NULL)
-        return;
     map_each(&s->by_key, forget_written, NULL);
     map_done(&s->by_key);
     arena_done(&s->scratch);

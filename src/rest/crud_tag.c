@@ -5,7 +5,6 @@
  * stands how it is shown, so that a cache does not take one form for another; a precondition asks
  * about the entity, and holds with each of them. */
 #include "base/digest.h"
-#include "query/query.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/crud_inner.h"
@@ -53,8 +52,8 @@ static struct core core_of_text(const struct call *call, struct span json, uint6
     struct core core = {core_room(call), DIGITS};
     uint8_t digest[DIGEST_BYTES];
 
-    digest_sha256(
-        arena_printf(call->arena, "%llu%.*s", (unsigned long long)version, SPAN_FMT(json)), digest);
+    digest_long(arena_printf(call->arena, "%llu%.*s", (unsigned long long)version, SPAN_FMT(json)),
+                digest);
     for (size_t i = 0; i < DIGITS; i++)
         core.p[i] = digits[i % 2 == 0 ? digest[i / 2] >> 4 : digest[i / 2] & 15];
     return core;
@@ -71,18 +70,14 @@ static uint64_t object_no_of(struct span json)
     return span_to_u64(span_sub(json, at, end), &n) ? n : 0;
 }
 
-/* An entity looks different too when its resource is declared otherwise. */
-static uint64_t version_of(const struct call *call, const struct entity *e)
-{
-    return MAX(crud_seen(call, e)->version, call->resource->shape_since);
-}
-
+/* An entity of a collection looks different too when its resource is declared otherwise. */
 static struct core core_of(const struct call *call, const struct query_item *item)
 {
     const struct resource_ops *ops = call->resource->ops;
 
     if (call->resource->collection != NULL)
-        return core_of_number(call, version_of(call, item->object));
+        return core_of_number(
+            call, MAX(crud_seen(call, item->object)->version, call->resource->shape_since));
     if (ops->never_changes)
         return core_of_number(call, object_no_of(item->json));
     return core_of_text(call, item->json, ops->version != NULL ? rendered_version(call, item) : 0);
@@ -99,21 +94,16 @@ static struct span tag(struct core core, enum how how)
     return span_of(core.p - 1, core.n + hows[how].n + 2);
 }
 
-static enum how how_of(const struct negotiated *out)
+/* That of what is answered, which is in the core's room. */
+static struct span add_tag(const struct call *call, struct core core)
 {
-    switch (out->format) {
-    case FORMAT_NDJSON:
-        return HOW_LINES;
-    case FORMAT_CSV:
-        return HOW_CSV;
-    default:
-        return out->indent > 0 ? HOW_INDENTED : HOW_COMPACT;
-    }
-}
+    static const enum how how_of[FORMAT_COUNT] = {
+        [FORMAT_JSON] = HOW_COMPACT, [FORMAT_NDJSON] = HOW_LINES, [FORMAT_CSV] = HOW_CSV};
+    bool is_indented = call->out.format == FORMAT_JSON && call->out.indent > 0;
+    struct span added = tag(core, is_indented ? HOW_INDENTED : how_of[call->out.format]);
 
-static void add_tag(const struct call *call, struct core core)
-{
-    response_add_own_header(call->response, SPAN("ETag"), tag(core, how_of(&call->out)));
+    response_add_own_header(call->response, SPAN("ETag"), added);
+    return added;
 }
 
 void crud_add_version_tag(const struct call *call, uint64_t version)
@@ -135,9 +125,14 @@ static bool lists(struct span list, struct core core, bool weak)
     return false;
 }
 
-static struct err *check_if_match(struct span wanted, struct core core)
+static struct span if_none_match(const struct call *call)
 {
-    if (lists(wanted, core, false))
+    return request_header_all(call->request, SPAN("If-None-Match"), call->arena);
+}
+
+static struct err *check_if_match(const struct call *call, struct core core)
+{
+    if (lists(request_header_all(call->request, SPAN("If-Match"), call->arena), core, false))
         return NULL;
     return ERR(ERR_PRECONDITION_FAILED, "If-Match: the entity has changed, its tag is now %.*s",
                SPAN_FMT(tag(core, HOW_COMPACT)));
@@ -146,35 +141,32 @@ static struct err *check_if_match(struct span wanted, struct core core)
 struct err *crud_answer_tag(const struct call *call, const struct query_item *item,
                             bool *out_is_known)
 {
-    struct span known = request_header_all(call->request, SPAN("If-None-Match"), call->arena);
-    struct span wanted = request_header_all(call->request, SPAN("If-Match"), call->arena);
     struct core core = core_of(call, item);
+    struct span shown;
 
-    if (wanted.p != NULL)
-        TRY(check_if_match(wanted, core));
-    add_tag(call, core);
-    *out_is_known =
-        known.p != NULL && negotiate_etag_listed(known, tag(core, how_of(&call->out)), true);
+    if (request_header(call->request, SPAN("If-Match")).p != NULL)
+        TRY(check_if_match(call, core));
+    shown = add_tag(call, core);
+    *out_is_known = request_header(call->request, SPAN("If-None-Match")).p != NULL &&
+                    negotiate_etag_listed(if_none_match(call), shown, true);
     return NULL;
 }
 
 struct err *crud_check_preconditions(const struct call *call, const struct query_item *item)
 {
-    struct span wanted = request_header_all(call->request, SPAN("If-Match"), call->arena);
-    struct span unwanted = request_header_all(call->request, SPAN("If-None-Match"), call->arena);
+    bool has_wanted = request_header(call->request, SPAN("If-Match")).p != NULL;
+    bool has_unwanted = request_header(call->request, SPAN("If-None-Match")).p != NULL;
     struct core core;
 
-    if (wanted.p == NULL && unwanted.p == NULL)
-        return NULL;
-    if (item == NULL && wanted.p == NULL)
+    if (!has_wanted && (!has_unwanted || item == NULL))
         return NULL;
     if (item == NULL)
         return ERR(ERR_PRECONDITION_FAILED, "If-Match: '%.*s' has no such entity",
                    SPAN_FMT(call->resource->name));
     core = core_of(call, item);
-    if (wanted.p != NULL)
-        TRY(check_if_match(wanted, core));
-    if (unwanted.p == NULL || !lists(unwanted, core, true))
+    if (has_wanted)
+        TRY(check_if_match(call, core));
+    if (!has_unwanted || !lists(if_none_match(call), core, true))
         return NULL;
     return ERR(ERR_PRECONDITION_FAILED, "If-None-Match: '%.*s' has this entity, its tag is %.*s",
                SPAN_FMT(call->resource->name), SPAN_FMT(tag(core, HOW_COMPACT)));

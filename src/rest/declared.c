@@ -1,8 +1,10 @@
 /* What the resources that the application declares do their own way: entities tell the observer
  * when they are stored, binary resources answer with their bytes. */
+#include "rest/declared.h"
+
 #include "base/blob.h"
+#include "resource/resource.h"
 #include "rest/call.h"
-#include "rest/declaration.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 

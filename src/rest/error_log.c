@@ -4,22 +4,24 @@
  * are cut. */
 #include "rest/error_log.h"
 
+#include "access/access.h"
+#include "access/mask.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/member.h"
 #include "base/text.h"
 #include "query/shape.h"
 #include "query/uri.h"
-#include "rest/access.h"
+#include "resource/resource.h"
 #include "rest/call.h"
-#include "rest/mask.h"
+#include "rest/cluster_view.h"
+#include "rest/handover.h"
 #include "rest/request.h"
-#include "rest/resource.h"
 #include "rest/rest.h"
 #include "store/change.h"
 #include "store/turn.h"
+#include "json/member.h"
 
 enum {
     TEXT_MAX_SCALARS = 10000,
@@ -96,6 +98,7 @@ bool error_log_keeps(enum err_code code)
     case ERR_NOT_AUTHORIZED:
     case ERR_TOO_MANY_REQUESTS:
     case ERR_OVERLOADED:
+    case ERR_NO_LEADER:
         return false;
     default:
         return true;
@@ -141,6 +144,7 @@ static struct uri_condition *masked_conditions(const struct call *call,
 
     for (size_t i = 0; i < count; i++) {
         masked[i] = conditions[i];
+        masked[i].key = mask_text(m, conditions[i].key, call->arena);
         masked[i].value = names_secret(m, conditions[i].key)
                               ? SPAN(MASK)
                               : mask_text(m, conditions[i].value, call->arena);
@@ -309,7 +313,8 @@ static void add_entity(struct buf *b, const struct call *call, const struct err 
     add_texts(b, &texts);
     member_add_text_or_null(b, SPAN("KeyName"), key == NULL ? none : key->name);
     member_add_text_or_null(b, SPAN("Tenant"), key == NULL ? none : key->tenant);
-    member_add_u64(b, SPAN("ObjectNo"), object_no);
+    if (object_no != 0)
+        member_add_u64(b, SPAN("ObjectNo"), object_no);
     buf_add_char(b, '}');
     texts_done(&texts);
 }
@@ -322,6 +327,29 @@ static void read_conditions(struct call *call)
         err_free(uri_read_conditions(call->uri, call->arena));
 }
 
+static struct span link_to(const struct call *call, const struct uuid *id)
+{
+    char text[UUID_TEXT_BYTES + 1];
+
+    uuid_text(id, text);
+    return arena_printf(call->arena, "/%.*s/id=%s", SPAN_FMT(error_log_resource), text);
+}
+
+/* It gets its ObjectNo from the leader. */
+static struct span hand_over(struct call *call, const struct err *e, struct span message)
+{
+    struct uuid id = uuid_new();
+    struct buf json;
+    bool is_taken;
+
+    buf_init(&json, BUF_NO_CAP);
+    read_conditions(call);
+    add_entity(&json, call, e, message, &id, 0);
+    is_taken = handover_add_error(call->rest->handover, buf_span(&json));
+    buf_done(&json);
+    return is_taken ? link_to(call, &id) : (struct span){NULL, 0};
+}
+
 struct span error_log_store(struct call *call, const struct err *e, struct span message)
 {
     struct turn *turn = call->rest->turn;
@@ -329,9 +357,10 @@ struct span error_log_store(struct call *call, const struct err *e, struct span 
     struct change change;
     struct buf json;
     struct err *failed;
-    char text[UUID_TEXT_BYTES + 1];
     uint64_t serial;
 
+    if (call->rest->cluster != NULL && !call->rest->cluster->leads)
+        return hand_over(call, e, message);
     change_init(&change, turn, call->arena);
     buf_init(&json, BUF_NO_CAP);
     read_conditions(call);
@@ -342,12 +371,12 @@ struct span error_log_store(struct call *call, const struct err *e, struct span 
     change_done(&change);
     buf_done(&json);
     if (failed != NULL) {
-        log_warn("error", "an error could not be stored: %.*s", SPAN_FMT(err_message(failed)));
+        if (err_code(failed) != ERR_NO_LEADER) /* of which there is a word already, not one each */
+            log_warn("error", "an error could not be stored: %.*s", SPAN_FMT(err_message(failed)));
         err_free(failed);
         return (struct span){NULL, 0};
     }
     if (call->rest->observer.error_stored != NULL)
         call->rest->observer.error_stored(call->rest->observer.context);
-    uuid_text(&id, text);
-    return arena_printf(call->arena, "/%.*s/id=%s", SPAN_FMT(error_log_resource), text);
+    return link_to(call, &id);
 }

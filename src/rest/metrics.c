@@ -8,16 +8,12 @@ void metrics_init(struct metrics *m)
     *m = (struct metrics){.started_ns = (uint64_t)clock_unix_ns(), .build = 1};
 }
 
-static enum metric_status find_status(int status)
-{
-    static const uint8_t places[] = {
+/* 0, which is METRIC_STATUS_OTHER: none of its own. */
+static const uint8_t places[] = {
 #define METRIC_STATUS_AS_PLACE(status) [status] = METRIC_STATUS_##status,
-        METRIC_STATUSES(METRIC_STATUS_AS_PLACE)
+    METRIC_STATUSES(METRIC_STATUS_AS_PLACE)
 #undef METRIC_STATUS_AS_PLACE
-    };
-
-    return (size_t)status < ARRAY_LEN(places) ? places[status] : METRIC_STATUS_OTHER;
-}
+};
 
 void metrics_note_turn(struct metrics *m, uint64_t ns)
 {
@@ -26,7 +22,9 @@ void metrics_note_turn(struct metrics *m, uint64_t ns)
 
 void metrics_count_answer(struct metrics *m, enum method method, int status, enum err_code error)
 {
-    m->requests[MIN((int)method, METRIC_METHOD_OTHER)][find_status(status)]++;
+    size_t place = (size_t)status < ARRAY_LEN(places) ? places[status] : METRIC_STATUS_OTHER;
+
+    m->requests[MIN((int)method, METRIC_METHOD_OTHER)][place]++;
     if (error != ERR_NO_ERROR)
         m->errors[error]++;
 }

@@ -1,8 +1,9 @@
 /* That anything is answered says that the loop turns, which is all that /livez asks. */
 #include "rest/probe.h"
 
+#include "protocol/negotiate.h"
 #include "rest/call.h"
-#include "rest/negotiate.h"
+#include "rest/cluster_view.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
@@ -14,46 +15,68 @@ static void answer_text(struct response *response, int status, struct span text)
     buf_add(&response->body, text);
 }
 
-static void answer_live(const struct rest *rest, struct response *response)
+static void answer_live(const struct rest *rest, struct span query, struct response *response)
 {
     (void)rest;
+    (void)query;
     answer_text(response, 200, SPAN("ok\n"));
 }
 
-static void answer_ready(const struct rest *rest, struct response *response)
+static void answer_not_ready(struct response *response, struct span text)
 {
-    bool is_ready = rest->is_ready == NULL || rest->is_ready(rest->ready_context);
-
-    if (is_ready) {
-        answer_text(response, 200, SPAN("ok\n"));
-        return;
-    }
-    answer_text(response, 503, SPAN("not ready\n"));
+    answer_text(response, 503, text);
     response_add_own_header(response, SPAN("Retry-After"), SPAN("1"));
 }
 
-static void answer_icon(const struct rest *rest, struct response *response)
+static bool leads(const struct cluster_view *view)
+{
+    if (view == NULL || view->leads_now == NULL)
+        return view == NULL || view->leads;
+    return view->leads && view->leads_now(view->context);
+}
+
+/* `?leader` is asked by who sends changes where they need no passing on. A server that is alone
+ * leads. */
+static void answer_ready(const struct rest *rest, struct span query, struct response *response)
+{
+    bool is_ready = rest->is_ready == NULL || rest->is_ready(rest->ready_context);
+
+    if (!is_ready)
+        answer_not_ready(response, SPAN("not ready\n"));
+    else if (span_eq(query, SPAN("leader")) && !leads(rest->cluster))
+        answer_not_ready(response, SPAN("not the leader\n"));
+    else
+        answer_text(response, 200, SPAN("ok\n"));
+}
+
+static void answer_icon(const struct rest *rest, struct span query, struct response *response)
 {
     (void)rest;
+    (void)query;
     response->status = 204;
 }
 
-static void answer_robots(const struct rest *rest, struct response *response)
+static void answer_robots(const struct rest *rest, struct span query, struct response *response)
 {
     (void)rest;
+    (void)query;
     answer_text(response, 200, SPAN("User-agent: *\nDisallow: /\n"));
 }
 
 static const struct probe {
     struct span path;
-    void (*answer)(const struct rest *rest, struct response *response);
+    void (*answer)(const struct rest *rest, struct span query, struct response *response);
+    bool is_host_wide; /* asked for at the root, wherever a service begins */
 } probes[] = {
-    {SPAN_INIT("/livez"), answer_live},       {SPAN_INIT("/readyz"), answer_ready},
-    {SPAN_INIT("/favicon.ico"), answer_icon}, {SPAN_INIT("/robots.txt"), answer_robots},
-    {SPAN_INIT("/openapi.json"), NULL}, /* another name of a resource, with all that comes of it */
+    {SPAN_INIT("/livez"), answer_live, false},
+    {SPAN_INIT("/readyz"), answer_ready, false},
+    {SPAN_INIT("/favicon.ico"), answer_icon, true},
+    {SPAN_INIT("/robots.txt"), answer_robots, true},
+    /* Another name of a resource, with all that comes of it. */
+    {SPAN_INIT("/openapi.json"), NULL, false},
 };
 
-/* Of a target; the absent span when it is not below the base path. */
+/* Of a target, without its query; the absent span when it is not below the base path. */
 static struct span path_of(struct span target, struct span base)
 {
     size_t from = base.n == 1 ? 0 : base.n;
@@ -63,11 +86,36 @@ static struct span path_of(struct span target, struct span base)
     return span_sub(target, from, span_find_char(target, '?', from));
 }
 
+static const struct probe *find_probe(const struct call *call, struct span path)
+{
+    struct span target = call->request->target;
+
+    for (size_t i = 0; i < ARRAY_LEN(probes); i++)
+        if (path.n == probes[i].path.n && span_eq(path, probes[i].path))
+            return &probes[i];
+    if (call->rest->base_path.n == 1) /* looked at already */
+        return NULL;
+    for (size_t i = 0; i < ARRAY_LEN(probes); i++)
+        if (probes[i].is_host_wide && span_eq(path_of(target, SPAN("/")), probes[i].path))
+            return &probes[i];
+    return NULL;
+}
+
+static struct span query_of(struct span target)
+{
+    return span_sub(target, span_find_char(target, '?', 0) + 1, target.n);
+}
+
+static bool is_read(const struct call *call)
+{
+    return call->method == METHOD_GET || call->method == METHOD_HEAD;
+}
+
 static bool only_reads(const struct call *call)
 {
     struct response *response = call->response;
 
-    if (call->method == METHOD_GET || call->method == METHOD_HEAD)
+    if (is_read(call))
         return true;
     response_set_problem(response, 405, ERR_METHOD_NOT_ALLOWED,
                          SPAN("this path has GET and HEAD only"), (struct span){NULL, 0});
@@ -78,43 +126,38 @@ static bool only_reads(const struct call *call)
 /* The list of resources is what `/` answers to programs. */
 static bool is_front_page(const struct call *call, struct span path)
 {
-    return path.p != NULL && path.n <= 1 &&
-           (call->method == METHOD_GET || call->method == METHOD_HEAD) &&
+    return path.p != NULL &&
            negotiate_names_html(request_header_all(call->request, SPAN("Accept"), call->arena));
 }
 
+/* Without regard to case, as all that is written in targets. Asked by another method, the console
+ * is a resource as others. */
 static bool is_page(const struct call *call, struct span path)
 {
     static const struct span console = SPAN_INIT("/Svc.Console");
 
-    if (call->rest->answer_page == NULL)
-        return false;
-    if (span_starts(path, console))
-        return path.n == console.n || path.p[console.n] == '/';
-    return is_front_page(call, path);
+    if (path.n <= 1)
+        return is_front_page(call, path);
+    return path.n >= console.n && span_istarts(path, console) &&
+           (path.n == console.n || path.p[console.n] == '/');
 }
 
 bool probe_answer(struct call *call)
 {
-    struct span path;
+    struct span path = path_of(call->request->target, call->rest->base_path);
+    const struct probe *probe = find_probe(call, path);
 
-    if (call->request->is_local)
-        return false;
-    path = path_of(call->request->target, call->rest->base_path);
-    for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
-        if (path.n != probes[i].path.n || !span_eq(path, probes[i].path))
-            continue;
+    if (probe != NULL) {
         if (!only_reads(call))
             return true;
-        call->asks_for_openapi = probes[i].answer == NULL;
+        call->asks_for_openapi = probe->answer == NULL;
         if (call->asks_for_openapi)
             return false;
-        probes[i].answer(call->rest, call->response);
+        probe->answer(call->rest, query_of(call->request->target), call->response);
         return true;
     }
-    if (!is_page(call, path))
+    if (call->rest->answer_page == NULL || !is_read(call) || !is_page(call, path))
         return false;
-    if (only_reads(call))
-        call->rest->answer_page(call, path);
+    call->rest->answer_page(call, path);
     return true;
 }

@@ -1,17 +1,17 @@
 #include "rest/rendered.h"
 #include "base/budget.h"
-#include "base/json.h"
 #include "base/limits.h"
 #include "base/must.h"
 #include "base/uuid.h"
 #include "query/condition.h"
 #include "query/literal.h"
 #include "query/query.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/evaluation.h"
-#include "rest/resource.h"
 #include "rest/rest.h"
 #include "store/entity.h"
+#include "json/json.h"
 
 static struct rendered *rendered_of(struct query_source *source)
 {
@@ -42,8 +42,12 @@ static struct span render(struct query_source *source, const struct query_item *
 
 /* ---- on a fiber ---- */
 
-/* What it gives way to may change the objects: they are written first, all in one turn, which is
- * quick, and looked at as texts. What is too much for that is looked at in one turn too. */
+/* What it costs to write one. */
+enum { OBJECT_UNITS = 1024 };
+
+/* What it gives way to may change the objects: they are written first, while nobody changes them as
+ * the request holds the turn, or else in one turn; then they are looked at as texts. What is too
+ * much for that is looked at in the same way. */
 struct gathered_item {
     struct span text;
     uint64_t version;
@@ -53,7 +57,7 @@ struct gathered {
     struct rendered *r;
     struct gathered_item *items;
     size_t count, size, given;
-    bool is_all; /* and next must not be asked again */
+    bool is_all; /* that there are, or are wanted: next must not be asked again */
 };
 
 static uint64_t version_of(const struct call *call, const void *object)
@@ -79,14 +83,24 @@ static void gather(struct gathered *g, struct query_source *source, void *object
         (struct gathered_item){render(source, &item, a), version_of(call, object)};
 }
 
+/* Of a source where nothing is looked for, so many are all that are asked for. */
+static uint64_t objects_most(const struct query *q)
+{
+    return query_can_filter(q) || q->meta.distinct ? UINT64_MAX : query_enough(q);
+}
+
 static void gather_all(struct rendered *r)
 {
+    struct evaluation *e = r->call->evaluation;
     size_t bytes = 0, most = (size_t)r->call->rest->limits->answer_bytes;
+    uint64_t enough = objects_most(r->call->query);
     struct gathered *g = ARENA_NEW(r->call->arena, struct gathered);
 
-    budget_hold();
     g->r = r;
-    while (bytes < most && budget_ask(256)) {
+    r->gathered = g;
+    if (!e->holds_turn)
+        budget_hold();
+    while (bytes < most && g->count < enough && budget_ask(OBJECT_UNITS)) {
         void *object = r->next(r);
 
         g->is_all = object == NULL;
@@ -95,9 +109,19 @@ static void gather_all(struct rendered *r)
         gather(g, &r->source, object);
         bytes += g->items[g->count - 1].text.n;
     }
-    if (bytes < most)
+    g->is_all |= g->count >= enough;
+    if (bytes >= most)
+        return;
+    if (e->holds_turn)
+        evaluation_end_reading(e);
+    else
         budget_release();
-    r->gathered = g;
+}
+
+/* Once it has been told to stop, what comes next may be gone. */
+static void *next_object(struct rendered *r)
+{
+    return budget_ask(0) ? r->next(r) : NULL;
 }
 
 static bool next_gathered(struct query_source *source, struct query_item *out_item)
@@ -112,7 +136,7 @@ static bool next_gathered(struct query_source *source, struct query_item *out_it
     if (g->given < g->count)
         out_item->object = &g->items[g->given++];
     else
-        out_item->object = g->is_all ? NULL : r->next(r);
+        out_item->object = g->is_all ? NULL : next_object(r);
     return out_item->object != NULL;
 }
 
@@ -143,7 +167,7 @@ uint64_t rendered_version(const struct call *call, const struct query_item *item
 
 static bool is_beside_others(const struct call *call)
 {
-    const struct evaluation *e = evaluation_running(call->rest);
+    const struct evaluation *e = call->evaluation;
 
     return e != NULL && e->has_snapshot;
 }
@@ -180,6 +204,19 @@ static uint64_t object_no(struct query_source *source, const struct query_item *
 void rendered_by_object_no(struct rendered *r)
 {
     r->source.object_no = object_no;
+}
+
+static void turn_back(struct query_source *source)
+{
+    struct rendered *r = rendered_of(source);
+
+    r->turn_back(r);
+}
+
+void rendered_turns_back(struct rendered *r, void (*turn)(struct rendered *r))
+{
+    r->turn_back = turn;
+    r->source.turn_back = turn_back;
 }
 
 bool rendered_wanted_id(const struct call *call, struct span property, struct uuid *out_id)

@@ -3,25 +3,26 @@
  * work. The first error ends it and becomes the answer. */
 #include "rest/request.h"
 
+#include "access/access.h"
+#include "access/account.h"
+#include "access/clients.h"
 #include "base/budget.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/limits.h"
 #include "base/room.h"
 #include "query/query.h"
-#include "rest/access.h"
-#include "rest/account.h"
+#include "resource/resource.h"
 #include "rest/api_key.h"
 #include "rest/browser.h"
 #include "rest/call.h"
-#include "rest/clients.h"
 #include "rest/cors.h"
 #include "rest/crud.h"
-#include "rest/error_log.h"
 #include "rest/evaluation.h"
 #include "rest/metrics.h"
+#include "rest/node.h"
+#include "rest/passage.h"
 #include "rest/probe.h"
-#include "rest/resource.h"
+#include "rest/problem.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "rest/stream.h"
@@ -53,12 +54,10 @@ static void use_key(struct call *call)
         api_key_note_use(rest->api_keys, call->key);
 }
 
-/* Of the request itself, not of one that it is made of. */
-static struct evaluation *own_evaluation(const struct call *call)
+/* An evaluation of the request itself, not of one that it is a part of. */
+static bool is_own(const struct evaluation *e, const struct call *call)
 {
-    struct evaluation *e = evaluation_running(call->rest);
-
-    return e != NULL && e->request == call->request ? e : NULL;
+    return e->request == call->request;
 }
 
 /* Those that the service makes itself are a part of what somebody asked for, or have limits of
@@ -70,7 +69,7 @@ static struct err *check_rate(const struct call *call)
     unsigned wait_s;
     struct err *e;
 
-    if (most == 0 || call->request->is_local || own_evaluation(call) != NULL)
+    if (call->request->is_local || (call->evaluation != NULL && is_own(call->evaluation, call)))
         return NULL;
     wait_s = account_take_request(call->account, most, loop_now_ms(rest->loop));
     if (wait_s == 0)
@@ -112,21 +111,16 @@ struct err *call_sign_in(struct call *call, struct span authorization, struct ac
  * site asks, of whom none is required. */
 static struct err *enter(struct call *call, bool *out_answered)
 {
-    struct span authorization = request_header(call->request, SPAN("Authorization"));
+    const struct request *r = call->request;
 
-    *out_answered = probe_answer(call) || cors_answer_preflight(call);
+    *out_answered = (call->method == METHOD_OPTIONS && cors_answer_everybody(call)) ||
+                    (!r->is_local && probe_answer(call));
     if (*out_answered)
         return NULL;
-    TRY(call_sign_in(call, authorization, &call->key));
-    return browser_check(call);
-}
-
-/* Whoever has entered has asked for something. */
-static struct err *count(struct call *call)
-{
-    if (call->key != NULL)
-        use_key(call);
-    return check_rate(call);
+    if (r->from != NULL)
+        return node_sign_in(call);
+    TRY(call_sign_in(call, request_header(r, SPAN("Authorization")), &call->key));
+    return call->key == NULL && !r->is_local ? browser_check(call) : NULL; /* a key is proof */
 }
 
 static struct err *find_resource(struct call *call)
@@ -143,13 +137,11 @@ static struct err *find_resource(struct call *call)
     return NULL;
 }
 
-static struct err *check_method(struct call *call)
+static struct err *refuse_method(const struct call *call)
 {
     if (call->method == METHOD_OTHER)
         return ERR(ERR_UNKNOWN_METHOD, "the method '%.*s' is not known to this server",
                    SPAN_FMT(call->request->method));
-    if (call->method == METHOD_OPTIONS || (call->resource->methods & METHOD_BIT(call->method)) != 0)
-        return NULL;
     if (call->resource->kind == KIND_EVENT && call->method == METHOD_POST)
         return ERR(ERR_METHOD_NOT_ALLOWED,
                    "'%.*s' does not support POST: its events are raised by POST /Svc.Event with "
@@ -164,15 +156,12 @@ static struct err *check_rights(const struct call *call)
 {
     enum method method = call->method == METHOD_OPTIONS ? METHOD_GET : call->method;
 
+    if (call->is_node)
+        return node_check(call);
     if (access_allows(call->key, call->resource->name, method))
         return NULL;
     return ERR(ERR_NOT_AUTHORIZED, "the API key may not use %.*s on '%.*s'",
                SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
-}
-
-static struct span accept_of(const struct call *call)
-{
-    return request_header_all(call->request, SPAN("Accept"), call->arena);
 }
 
 /* Whoever asks for it may be asked by the service itself, which waits for an end. */
@@ -182,35 +171,49 @@ static bool may_stream(const struct call *call)
            (call->method == METHOD_GET || call->method == METHOD_HEAD);
 }
 
+/* Of what it asks for. */
+static struct err *negotiate_answer(struct call *call)
+{
+    struct span accept = request_header_all(call->request, SPAN("Accept"), call->arena);
+
+    if (may_stream(call))
+        call->is_stream = negotiate_prefers_stream(accept);
+    if (call->resource->kind == KIND_BINARY || call->is_stream)
+        return NULL;
+    return negotiate_accept(accept, &call->out);
+}
+
+/* What is not said is JSON, both ways. */
 static struct err *negotiate(struct call *call)
 {
     const struct request *r = call->request;
-    bool takes_entities =
-        call->method == METHOD_POST || call->method == METHOD_PATCH || call->method == METHOD_PUT;
+    struct span field;
 
-    if (r->body.n > 0)
-        TRY(negotiate_content_encoding(request_header(r, SPAN("Content-Encoding"))));
-    if (may_stream(call))
-        call->is_stream = negotiate_prefers_stream(accept_of(call));
-    if (call->resource->kind != KIND_BINARY && !call->is_stream)
-        TRY(negotiate_accept(accept_of(call), &call->out));
-    if (!takes_entities || call->resource->ops->reads_raw_body)
+    if (r->body.n > 0) {
+        field = request_header(r, SPAN("Content-Encoding"));
+        if (field.n > 0)
+            TRY(negotiate_content_encoding(field));
+    }
+    if (request_header(r, SPAN("Accept")).p != NULL)
+        TRY(negotiate_answer(call));
+    if ((METHODS_BRING & METHOD_BIT(call->method)) == 0 || call->resource->ops->reads_raw_body)
         return NULL;
-    return negotiate_content_type(request_header(r, SPAN("Content-Type")),
-                                  call->method == METHOD_POST, &call->in);
+    field = request_header(r, SPAN("Content-Type"));
+    return field.p == NULL ? NULL
+                           : negotiate_content_type(field, call->method == METHOD_POST, &call->in);
 }
 
-/* What can be spared goes before a request is refused. That is a change, and the serials of the
- * request's own, still empty, come behind it. */
+/* What can be spared goes before a request is refused. That is a change; the request's own has not
+ * begun. */
 static void make_room(struct call *call)
 {
     const struct rest_observer *observer = &call->rest->observer;
 
     if (observer->make_room == NULL)
         return;
-    change_done(call->change);
+    budget_hold();
     observer->make_room(observer->context);
-    change_init(call->change, call->rest->turn, call->arena);
+    budget_release();
 }
 
 static struct err *refuse_for_memory(const struct call *call)
@@ -224,21 +227,15 @@ static struct err *refuse_for_memory(const struct call *call)
 }
 
 /* Past MemoryBytes nothing more is taken in; reading, deleting and delivering go on. */
-static struct err *check_memory(struct call *call)
+static struct err *find_room(struct call *call)
 {
-    bool takes_memory =
-        call->method == METHOD_POST || call->method == METHOD_PATCH || call->method == METHOD_PUT;
-
-    if (!takes_memory || room_lacking(call->rest->limits) == 0)
-        return NULL;
+    TRY(evaluation_wait_turn(call->rest)); /* to make room is a change */
     make_room(call);
     return room_lacking(call->rest->limits) == 0 ? NULL : refuse_for_memory(call);
 }
 
-static struct err *check_answer(const struct call *call)
+static struct err *refuse_answer(const struct call *call)
 {
-    if (!buf_over(&call->response->body))
-        return NULL;
     if (call->response->body.max < call->response->most_body_bytes)
         return refuse_for_memory(call);
     call->rest->metrics->limit_hits[METRIC_ANSWER_BYTES]++;
@@ -249,28 +246,7 @@ static struct err *check_answer(const struct call *call)
                call->method == METHOD_GET ? "" : ", or for none with Prefer: return=minimal");
 }
 
-static bool changes(const struct call *call)
-{
-    enum method method = call->method;
-
-    return (method == METHOD_POST && !call->resource->ops->post_asks) || method == METHOD_PATCH ||
-           method == METHOD_PUT || method == METHOD_DELETE;
-}
-
-/* For what it changes, in a collection: crud_select begins the change then. */
-static bool looks_first(const struct call *call, bool is_own)
-{
-    return !is_own && call->method != METHOD_POST && call->resource->ops->open == NULL;
-}
-
 typedef struct err *method_fn(struct call *call);
-
-static struct err *ask(struct call *call)
-{
-    if (call->method == METHOD_POST)
-        evaluation_begin_reading(call);
-    return crud_read(call);
-}
 
 static struct err *execute(struct call *call)
 {
@@ -281,6 +257,7 @@ static struct err *execute(struct call *call)
         [METHOD_DELETE] = crud_delete,
     };
     const struct resource_ops *ops = call->resource->ops;
+    bool changes = true, looks_first = ops->open == NULL; /* crud_select begins the change then */
     method_fn *own = NULL;
 
     switch (call->method) {
@@ -288,9 +265,12 @@ static struct err *execute(struct call *call)
     case METHOD_HEAD:
     case METHOD_REPORT:
         own = call->is_stream ? stream_answer : ops->get;
+        changes = false;
         break;
     case METHOD_POST:
         own = ops->post;
+        changes = !ops->post_asks;
+        looks_first = false;
         break;
     case METHOD_PATCH:
         own = ops->patch;
@@ -298,10 +278,13 @@ static struct err *execute(struct call *call)
     default:
         break;
     }
-    if (!changes(call))
-        return own != NULL ? own(call) : ask(call);
-    if (!looks_first(call, own != NULL))
-        TRY(evaluation_begin_change(call));
+    if (!changes) {
+        if (own == NULL && call->method == METHOD_POST)
+            TRY(evaluation_only_asks(call->rest));
+        return own != NULL ? own(call) : crud_read(call);
+    }
+    TRY(looks_first && own == NULL ? evaluation_wait_turn(call->rest)
+                                   : evaluation_begin_change(call));
     return own != NULL ? own(call) : generic[call->method](call);
 }
 
@@ -313,116 +296,76 @@ static struct span openapi_target(const struct call *call)
 }
 
 /* `OPTIONS *` asks about the server (RFC 9110, section 9.3.7), as does the list of resources. */
-static struct span target_of(const struct call *call)
+static struct span target_meant(const struct call *call)
 {
-    bool is_server = call->method == METHOD_OPTIONS && span_eq(call->request->target, SPAN("*"));
-
     if (call->asks_for_openapi)
         return openapi_target(call);
-    return is_server ? call->rest->base_path : call->request->target;
+    return span_eq(call->request->target, SPAN("*")) ? call->rest->base_path
+                                                     : call->request->target;
+}
+
+/* What is wrong with a POST's conditions and meta-conditions its resource may say better. */
+static struct err *refuse_query(const struct call *call, struct err *e)
+{
+    const struct resource_ops *ops = call->resource->ops;
+    struct err *better = NULL;
+
+    if (call->method == METHOD_POST && ops != NULL && ops->check_post != NULL)
+        better = ops->check_post(call->uri);
+    if (better == NULL)
+        return e;
+    err_free(e);
+    return better;
 }
 
 static struct err *evaluate(struct call *call)
 {
     struct rest *rest = call->rest;
     const struct request *r = call->request;
-    bool answered;
+    struct span target = r->target;
+    struct err *found, *wrong;
+    bool answered = false;
 
+    if (rest->cluster != NULL)
+        TRY(node_enter(call, &answered));
+    if (answered)
+        return NULL;
     TRY(enter(call, &answered));
     if (answered)
         return NULL;
-    TRY(count(call));
-    TRY(uri_split(target_of(call), r->is_local ? SPAN("/") : rest->base_path,
+    if (call->key != NULL)
+        use_key(call);
+    if (rest->limits->account_requests_per_second > 0)
+        TRY(check_rate(call));
+    if (call->asks_for_openapi || call->method == METHOD_OPTIONS)
+        target = target_meant(call);
+    TRY(uri_split(target, r->is_local ? SPAN("/") : rest->base_path,
                   (size_t)rest->limits->conditions, call->arena, call->uri));
     call->uri_is_split = true;
-    TRY(find_resource(call));
-    TRY(check_method(call));
-    TRY(check_rights(call));
+    found = find_resource(call);
+    if (rest->cluster != NULL)
+        found = node_route(call, found, &answered);
+    TRY(found);
+    if (answered)
+        return NULL;
+    if (call->method != METHOD_OPTIONS && (call->resource->methods & METHOD_BIT(call->method)) == 0)
+        return refuse_method(call);
+    if (call->key != NULL || call->is_node)
+        TRY(check_rights(call));
     if (call->method == METHOD_OPTIONS)
         return cors_answer_options(call);
-    TRY(uri_read_conditions(call->uri, call->arena));
-    TRY(resource_parse_query(call->resource, call->uri, call->arena, call->query));
-    tenant_confine(call);
+    if (call->uri->is_unread)
+        TRY(uri_read_conditions(call->uri, call->arena));
+    wrong = resource_parse_query(call->resource, call->uri, call->arena, call->query);
+    if (wrong != NULL)
+        return refuse_query(call, wrong);
+    if (call->key != NULL && call->key->tenant.n > 0)
+        tenant_confine(call);
     TRY(negotiate(call));
-    TRY(check_memory(call));
+    if ((METHODS_BRING & METHOD_BIT(call->method)) != 0 && room_lacking(rest->limits) > 0)
+        TRY(find_room(call));
     TRY(execute(call));
-    return check_answer(call);
-}
-
-/* Whoever is told to come back is told when. */
-static unsigned retry_after(const struct err *e)
-{
-    bool may_come_back = err_code(e) == ERR_OVERLOADED || err_code(e) == ERR_TOO_MANY_REQUESTS;
-
-    return may_come_back ? MAX(err_retry_after(e), 1u) : err_retry_after(e);
-}
-
-/* Of the two that a browser knows, Basic is what it can ask its user for. */
-static void add_challenge(struct call *call, const struct err *e)
-{
-    struct response *response = call->response;
-    struct buf allow;
-
-    switch (err_code(e)) {
-    case ERR_NOT_SIGNED_IN:
-        response_add_header(response, SPAN("WWW-Authenticate"), SPAN("apikey realm=\"Svc\""));
-        if (negotiate_names_html(accept_of(call)))
-            response_add_header(response, SPAN("WWW-Authenticate"), SPAN("Basic realm=\"Svc\""));
-        break;
-    case ERR_METHOD_NOT_ALLOWED:
-        buf_init(&allow, 256);
-        method_add_list(&allow, call->resource->methods);
-        response_add_header(response, SPAN("Allow"), buf_span(&allow));
-        buf_done(&allow);
-        break;
-    default:
-        break;
-    }
-    if (retry_after(e) > 0)
-        response_add_header(response, SPAN("Retry-After"),
-                            arena_printf(call->arena, "%u", retry_after(e)));
-}
-
-/* An error is JSON whatever was asked for, but indented for whom that is meant. */
-static void indent_problem(struct call *call)
-{
-    struct buf *body = &call->response->body;
-    struct negotiated out;
-    struct span compact;
-    struct err *e = negotiate_accept(accept_of(call), &out);
-
-    if (e == NULL && out.format == FORMAT_JSON && out.indent > 0) {
-        compact = arena_copy(call->arena, buf_span(body));
-        buf_clear(body);
-        json_add_indented(body, entity_parse(compact, call->arena), out.indent);
-    }
-    err_free(e);
-}
-
-/* A message may quote what was sent. One about signing in does not, and speaks of keys. */
-static struct span message_of(const struct call *call, const struct err *e)
-{
-    return err_code(e) == ERR_NOT_SIGNED_IN
-               ? err_message(e)
-               : mask_message(&call->rest->mask, err_message(e), call->arena);
-}
-
-static void answer_error(struct call *call, const struct err *e)
-{
-    struct response *response = call->response;
-    struct span link = {NULL, 0}, instance = {NULL, 0}, message = message_of(call, e);
-
-    response->header_count = 0;
-    response->serial = 0;
-    if (call->method != METHOD_OPTIONS && error_log_keeps(err_code(e)))
-        link = error_log_store(call, e, message);
-    if (link.p != NULL)
-        instance = crud_link(call, link);
-    response_set_problem(response, err_info(err_code(e))->status, err_code(e), message, instance);
-    indent_problem(call);
-    if (link.p != NULL)
-        response_add_header(response, SPAN("ErrorInfo"), link);
-    add_challenge(call, e);
+    return buf_over(&call->response->body) ? refuse_answer(call) : NULL;
 }
 
 /* What of the request the answer depends on, for caches: an error is indented for whom that is
@@ -440,6 +383,23 @@ static void add_vary(struct call *call)
                                              : SPAN("Accept, Origin"));
 }
 
+/* To store an error is a change. */
+static struct err *wait_to_store(struct call *call, struct err *e)
+{
+    struct err *stopped;
+
+    if (!turn_is_held(call->rest->turn) || err_code(e) == ERR_GIVES_WAY ||
+        !problem_is_stored(call, e))
+        return e;
+    stopped = evaluation_wait_turn(call->rest);
+    if (stopped == NULL || err_code(stopped) != ERR_GIVES_WAY) {
+        err_free(stopped);
+        return e;
+    }
+    err_free(e);
+    return stopped;
+}
+
 /* What the budget says comes before what came of it. */
 static struct err *evaluate_and_check(struct call *call)
 {
@@ -447,12 +407,13 @@ static struct err *evaluate_and_check(struct call *call)
     struct err *e = evaluate(call), *stopped;
 
     budget_now.current->holds = holds;
-    evaluation_check_resources(own_evaluation(call));
+    if (call->evaluation != NULL && is_own(call->evaluation, call))
+        evaluation_check_resources(call->evaluation);
     stopped = budget_check();
     if (stopped == NULL)
-        return e;
+        return e == NULL ? NULL : wait_to_store(call, e);
     err_free(e);
-    return stopped;
+    return wait_to_store(call, stopped);
 }
 
 /* On a budget of its own, unless it is part of something that has one. */
@@ -469,8 +430,10 @@ static struct err *evaluate_within(struct call *call)
     e = evaluate_and_check(call);
     budget_leave(&budget);
     call->response->was_long = budget.longest_ns > 0;
-    if (budget.longest_ns > 0)
+    if (budget.longest_ns > 0) {
         metrics_note_turn(call->rest->metrics, budget.longest_ns);
+        evaluations_note_try(call->rest->evaluations, budget.longest_ns);
+    }
     return e;
 }
 
@@ -481,30 +444,42 @@ static void answer(struct call *call, const struct err *e)
 
     budget_now = (struct budget_now){INT64_MAX, NULL};
     if (e != NULL)
-        answer_error(call, e);
-    else
+        problem_answer(call, e);
+    else if (call->resource != NULL && call->resource->kind == KIND_BINARY)
         browser_confine(call);
+    if (call->rest->cluster != NULL && e == NULL)
+        node_add_serial(call);
     if (!call->request->is_local)
         add_vary(call);
-    cors_add_headers(call);
+    if (call->rest->cors_origins != NULL)
+        cors_add_headers(call);
     budget_now = now;
 }
 
-bool request_admit(struct rest *rest, const struct request *request, struct response *response)
+/* Of what is not evaluated. */
+static struct call call_without(struct rest *rest, const struct request *request,
+                                struct response *response, struct uri *uri)
 {
-    struct uri uri = {.is_plain = false};
-    struct call call = {
+    return (struct call){
         .rest = rest,
         .request = request,
         .response = response,
         .arena = &response->arena,
         .account = rest->everybody,
         .method = method_of(request->method),
-        .uri = &uri,
+        .uri = uri,
     };
+}
+
+bool request_admit(struct rest *rest, const struct request *request, struct response *response)
+{
+    struct uri uri = {.is_plain = false};
+    struct call call = call_without(rest, request, response, &uri);
     bool answered;
     struct err *e;
 
+    if (rest->cluster != NULL && node_is_passed_on(request))
+        return true; /* who asks is known with the body */
     response_reset(response);
     e = enter(&call, &answered);
     if (e == NULL && !answered)
@@ -514,11 +489,21 @@ bool request_admit(struct rest *rest, const struct request *request, struct resp
     return false;
 }
 
+void request_fail(struct rest *rest, const struct request *request, const struct err *e,
+                  struct response *response)
+{
+    struct uri uri = {.is_plain = false};
+    struct call call = call_without(rest, request, response, &uri);
+
+    response_reset(response);
+    answer(&call, e);
+}
+
 void request_run(struct rest *rest, const struct request *request, struct response *response)
 {
     struct uri uri = {.is_plain = false};
     struct query query = {.shape = NULL};
-    struct change change;
+    struct change change = {.turn = NULL};
     struct call call = {
         .rest = rest,
         .request = request,
@@ -529,21 +514,29 @@ void request_run(struct rest *rest, const struct request *request, struct respon
         .uri = &uri,
         .query = &query,
         .change = &change,
+        .evaluation = rest->evaluations->running,
     };
     struct err *e;
 
     response_reset(response);
     response_bound(response, (size_t)room_most(rest->limits, 0, rest->limits->answer_bytes));
-    change_init(&change, rest->turn, call.arena);
     e = evaluate_within(&call);
-    change_done(&change);
-    query_done(&query);
-    if (e != NULL && response->is_stream)
-        response_drop_stream(response);
-    response->gives_way = e != NULL && err_code(e) == ERR_GIVES_WAY;
+    if (change.turn != NULL)
+        change_done(&change);
+    if (!query.is_plain)
+        query_done(&query);
+    if (e != NULL && (response->is_stream || response->later_bytes > 0))
+        response_drop_flow(response);
+    if (e != NULL)
+        passage_free(TAKE(call.passage));
+    response->passage = call.passage;
+    response->gives_way = call.passage != NULL || (e != NULL && err_code(e) == ERR_GIVES_WAY);
     if (!response->gives_way)
         answer(&call, e);
-    access_key_unref(rest->access, call.key);
+    else if (call.passage == NULL)
+        evaluations_are_of(rest->evaluations, call.account);
+    if (call.key != NULL)
+        access_key_unref(rest->access, call.key);
     err_free(e);
 }
 
@@ -552,8 +545,9 @@ struct err *call_apply(struct call *call)
     uint64_t serial;
 
     TRY(budget_check());
-    TRY(check_answer(call)); /* what is answered with an error must not happen */
-    TRY(turn_apply(call->rest->turn, call->change, &serial));
+    if (buf_over(&call->response->body)) /* what is answered with an error must not happen */
+        return refuse_answer(call);
+    TRY(evaluation_apply(call, &serial));
     call_shows(call, serial);
     return NULL;
 }

@@ -1,9 +1,11 @@
 /* The answer object of request.h: headers, body, and the arena of one evaluation. */
 #include "rest/response.h"
-#include "base/json.h"
 #include "base/must.h"
-#include "rest/status.h"
+#include "protocol/status.h"
+#include "rest/download.h"
+#include "rest/passage.h"
 #include "rest/stream.h"
+#include "json/json.h"
 
 void response_init(struct response *r, size_t max_body_bytes)
 {
@@ -12,15 +14,18 @@ void response_init(struct response *r, size_t max_body_bytes)
     arena_init(&r->arena);
 }
 
-void response_drop_stream(struct response *r)
+void response_drop_flow(struct response *r)
 {
     stream_close(TAKE(r->stream));
-    r->is_stream = false;
+    download_close(TAKE(r->download));
+    r->is_stream = r->has_flow = false;
+    r->later_bytes = 0;
 }
 
 void response_done(struct response *r)
 {
-    response_drop_stream(r);
+    response_drop_flow(r);
+    passage_free(TAKE(r->passage));
     buf_done(&r->body);
     arena_done(&r->arena);
 }
@@ -95,8 +100,10 @@ void response_reset(struct response *r)
     r->error = ERR_NO_ERROR;
     r->message = (struct span){NULL, 0};
     r->gives_way = r->was_long = false;
-    if (r->is_stream)
-        response_drop_stream(r);
+    if (r->is_stream || r->later_bytes > 0)
+        response_drop_flow(r);
+    if (r->passage != NULL)
+        passage_free(TAKE(r->passage));
     buf_shrink(&r->body, KEPT_BODY_BYTES);
     arena_reset(&r->arena);
 }

@@ -1,14 +1,17 @@
 /* What requests are evaluated with, set up and taken down in reverse. */
 #include "rest/rest.h"
 
+#include "access/access.h"
+#include "access/account.h"
+#include "access/clients.h"
 #include "base/fiber.h"
 #include "base/mem.h"
-#include "rest/access.h"
-#include "rest/account.h"
+#include "resource/resource.h"
 #include "rest/api_key.h"
-#include "rest/clients.h"
+#include "rest/declared.h"
 #include "rest/evaluation.h"
-#include "rest/resource.h"
+#include "rest/handover.h"
+#include "rest/passage.h"
 #include "rest/stream.h"
 #include "store/store.h"
 
@@ -27,20 +30,27 @@ void rest_init(struct rest *rest, const struct rest_options *options)
         .evaluations = NEW(struct evaluations),
         .base_path = options->base_path,
         .cors_origins = options->cors_origins,
+        .cloudevents_origins = options->cloudevents_origins,
         .hosts = options->hosts,
         .mask = options->mask,
     };
     access_init(rest->access);
     rest->access->accounts = rest->accounts;
     rest->everybody = account_ref(rest->accounts, span_of(NULL, 0), span_of(NULL, 0));
-    resources_init(rest->resources);
-    evaluations_init(rest->evaluations, rest->loop);
+    resources_init(rest->resources, rest->store, rest->turn);
+    rest->resources->declared_ops[KIND_ENTITY] = &declared_entity_ops;
+    rest->resources->declared_ops[KIND_BINARY] = &declared_binary_ops;
+    evaluations_init(rest->evaluations, rest);
     rest->api_keys = api_keys_new(rest);
     rest->streams = streams_new(rest);
+    rest->passages = passages_new(rest);
+    rest->handover = handover_new(rest);
 }
 
 void rest_done(struct rest *rest)
 {
+    handover_free(rest->handover);
+    passages_free(rest->passages);
     streams_free(rest->streams);
     resources_done(rest->resources);
     clients_free(rest->clients);

@@ -5,10 +5,14 @@
  * behind the scan has been tested as it is, and those noted in their versions are what a walk would
  * find.
  *
+ * Where an index leads it goes over the entities of that value, of which it leaves out those that
+ * have changed since it began: they are late.
+ *
  * It ends beside writers: each time that they have added as many tests as it began with, it does
  * twice as many before it gives way, within what the clock allows. What changes often is noted
  * often, but tested only as it is. Who changes more than can be tested in the time of a turn, all
- * the time, has the request end at RequestCpuMs. */
+ * the time, has the request end at RequestCpuMs. When nothing late is left it waits until it holds
+ * the turn: what came late meanwhile is all that can come. */
 #include "rest/scan.h"
 
 #include "base/blob.h"
@@ -27,6 +31,7 @@
 
 enum {
     ENTITY_UNITS = 128, /* what an entity costs besides its test */
+    COMPARE_UNITS = 32, /* and a look at the numbers of two */
     DOUBLINGS_MOST = 16
 };
 
@@ -51,6 +56,7 @@ struct scan {
     struct notes found, late;
     size_t late_tested; /* of those late, the first ones */
     uint64_t newest;    /* serial: what changed until then is noted */
+    uint64_t begun_at;  /* the same, when it began */
     unsigned turns;     /* budget_turns then */
     int64_t left;       /* so many may be looked at before it gives way */
     size_t begun_with;  /* so many tests ahead */
@@ -84,7 +90,7 @@ static void note_newer(struct entity *e, void *scan)
     if (s->only != NULL && memcmp(s->only, &e->id, sizeof(e->id)) != 0)
         return;
     s->added++;
-    if (s->walk.next == NULL || e->object_no < s->walk.next->object_no)
+    if (s->walk.bucket != NULL || s->walk.next == NULL || e->object_no < s->walk.next->object_no)
         add_note(&s->late, e);
 }
 
@@ -134,13 +140,16 @@ static struct err *test(struct scan *s, const struct entity *e)
     return failed;
 }
 
-/* NULL: it is gone, or another by now. */
+/* NULL: it is gone, or another by now. What changes is late, where an index leads, whatever its
+ * place there. */
 static struct entity *next(struct scan *s)
 {
     struct entity *e;
 
-    if (s->walk.next != NULL)
-        return collection_walk_next(&s->walk);
+    if (s->walk.next != NULL) {
+        e = collection_walk_next(&s->walk);
+        return s->walk.bucket != NULL && e->version > s->begun_at ? NULL : e;
+    }
     e = find_noted(s, &s->late.items[s->late_tested++]);
     if (s->late_tested == s->late.count)
         s->late_tested = s->late.count = 0;
@@ -181,6 +190,7 @@ static int cmp_entities(const void *a, const void *b)
 {
     const struct entity *first = *(struct entity *const *)a, *second = *(struct entity *const *)b;
 
+    budget_spend(COMPARE_UNITS);
     return (first->object_no > second->object_no) - (first->object_no < second->object_no);
 }
 
@@ -191,7 +201,7 @@ static void list_found(const struct scan *s, struct scan_result *result)
 
     result->count = 0;
     result->entities = ARENA_ARRAY(s->call->arena, struct entity *, s->found.count);
-    for (size_t i = 0; i < s->found.count; i++) {
+    for (size_t i = 0; i < s->found.count && budget_ask(ENTITY_UNITS); i++) {
         struct entity *e = find_noted(s, &s->found.items[i]);
 
         if (e == NULL)
@@ -229,8 +239,8 @@ static void init(struct scan *s, struct call *call, bool objects_only)
     s->left = call->rest->limits->scan_entities;
     s->begun_with = MAX(collection_count(s->collection), (size_t)s->left);
     s->turns = budget_turns();
-    collection_keep_walk(s->collection, &s->walk);
-    s->newest = collection_visit_newer(s->collection, UINT64_MAX, NULL, NULL);
+    collection_keep_walk(s->collection, &call->query->conditions, &s->walk);
+    s->newest = s->begun_at = collection_visit_newer(s->collection, UINT64_MAX, NULL, NULL);
     if (id != NULL)
         look_for_one(s, id);
 }
@@ -251,7 +261,10 @@ struct err *scan_run(struct call *call, bool objects_only, struct scan_result *o
     init(&s, call, objects_only);
     TRY_GOTO(e, run(&s), ended);
     TRY_GOTO(e, evaluation_begin_change(call), ended);
+    look_behind(&s);
+    TRY_GOTO(e, run(&s), ended);
     list_found(&s, out_result);
+    e = budget_check();
 
 ended:
     done(&s);

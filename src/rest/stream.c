@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "journal/journal.h"
-#include "query/condition.h"
 #include "query/uri.h"
 #include "rest/metrics.h"
 #include "rest/request.h"
@@ -224,6 +223,7 @@ static struct err *open_stream(struct call *call)
     }
     stream_count(s);
     call->response->stream = s;
+    call->response->has_flow = true;
     return NULL;
 }
 

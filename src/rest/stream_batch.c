@@ -5,7 +5,6 @@
  * is a number, from which the next one is looked for anew. */
 #include "base/budget.h"
 #include "base/fiber.h"
-#include "base/json.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -59,7 +58,7 @@ static void *following(struct stream_batch *b)
     }
     if (object == NULL)
         return NULL;
-    return turn_is_committed(v->call.rest->turn, v->source->number(object)) ? object : NULL;
+    return turn_is_seen(v->call.rest->turn, v->source->number(object)) ? object : NULL;
 }
 
 static void give(struct stream_batch *b, void *object, struct query_item *out_item)
@@ -190,12 +189,16 @@ static struct stream_batch *begin(struct stream *s)
     return b;
 }
 
+/* A request may end it by deleting its key: that one's budget is the current one again. */
 static void go_on(struct stream_batch *b)
 {
+    struct budget_now outer = budget_now;
+
     budget_enter(&b->budget);
     if (!fiber_resume(b->fiber))
         b->fiber = NULL;
     budget_leave(&b->budget);
+    budget_now = outer;
 }
 
 static void batch_free(struct stream_batch *b)
@@ -250,7 +253,7 @@ static bool is_behind(const struct stream *s)
     const struct stream_view *v = s->view;
     const void *object = v->source->after(&v->call, s->place);
 
-    return object != NULL && turn_is_committed(v->call.rest->turn, v->source->number(object));
+    return object != NULL && turn_is_seen(v->call.rest->turn, v->source->number(object));
 }
 
 enum stream_render stream_render(struct stream *s, struct stream_chunk **out_chunk,

@@ -3,12 +3,12 @@
 #ifndef REST_STREAM_INNER_H
 #define REST_STREAM_INNER_H
 
+#include "access/account.h"
 #include "base/budget.h"
 #include "io/timer.h"
 #include "query/query.h"
-#include "rest/account.h"
+#include "resource/resource.h"
 #include "rest/call.h"
-#include "rest/resource.h"
 #include "rest/rest.h"
 #include "rest/stream.h"
 #include "store/turn_wait.h"

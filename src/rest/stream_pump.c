@@ -277,11 +277,15 @@ static uint64_t newest(const struct streams *h)
     return number;
 }
 
+/* What is being applied is told of when all of it can be seen. */
 static void on_turn_end(struct loop_hook *hook)
 {
     struct streams *h = CONTAINER_OF(hook, struct streams, at_turn_end);
-    uint64_t number = newest(h);
+    uint64_t number;
 
+    if (turn_is_applying(h->rest->turn))
+        return;
+    number = newest(h);
     if (number <= h->told || heap_contains(&h->commit.node))
         return;
     if (turn_is_committed(h->rest->turn, number))

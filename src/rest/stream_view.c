@@ -6,10 +6,10 @@
  * where the next chunk begins. */
 #include "rest/stream_inner.h"
 
+#include "access/access.h"
 #include "base/mem.h"
 #include "base/room.h"
 #include "query/uri.h"
-#include "rest/access.h"
 #include "rest/tenant.h"
 
 /* ---- chunks ---- */

@@ -3,16 +3,16 @@
  * is found. */
 #include "rest/tenant.h"
 
-#include "base/json.h"
+#include "access/access.h"
 #include "base/must.h"
+#include "protocol/schema.h"
 #include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
-#include "rest/access.h"
+#include "resource/resource.h"
 #include "rest/call.h"
-#include "rest/resource.h"
-#include "rest/schema.h"
 #include "store/entity.h"
+#include "json/json.h"
 
 #include <string.h>
 

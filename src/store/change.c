@@ -4,9 +4,8 @@
 #include "store/change.h"
 
 #include "base/must.h"
-#include "journal/journal.h"
 #include "store/record.h"
-#include "store/turn.h"
+#include "store/turn_inner.h"
 
 #include <string.h>
 
@@ -20,18 +19,17 @@ void change_init(struct change *c, struct turn *turn, struct arena *a)
     c->turn = turn;
     c->arena = a;
     buf_init(&c->bodies, BUF_NO_CAP);
-    c->first_serial = journal_next_serial(turn_journal(turn));
+    c->first_serial = journal_next_serial(turn->journal);
     c->next_serial = c->first_serial;
-    c->no = turn_number_change(turn);
+    c->no = ++turn->changes;
 }
 
 static void swap_with_spare(struct change *c)
 {
-    struct buf *spare = turn_spare(c->turn);
     struct buf own = c->bodies;
 
-    c->bodies = *spare;
-    *spare = own;
+    c->bodies = c->turn->spare;
+    c->turn->spare = own;
 }
 
 void change_done(struct change *c)
@@ -72,10 +70,10 @@ void change_end(struct change *c, unsigned kind, uint32_t serials)
 
     MUST(serials > 0);
     record->kind = kind;
-    record->serials = serials;
+    record->serials = c->is_move ? 0 : serials;
     record->n = c->bodies.n - record->offset;
     record->read = (struct json_value){NULL, NULL};
-    c->next_serial += serials;
+    c->next_serial += record->serials;
     c->count++;
 }
 
@@ -86,7 +84,7 @@ void change_put_entity(struct change *c, struct span resource, const struct uuid
         .resource = resource,
         .id = *id,
         .object_no = object_no,
-        .version = change_next_serial(c),
+        .version = c->next_serial,
         .json = json,
     };
 

@@ -1,7 +1,8 @@
 /* When to clean, and one slice of it. Garbage is estimated from what is known without reading
- * anything: bytes of sealed segments less bytes of live records. An object is moved by the change
- * that any client could make, so that recovery knows nothing of cleaning. The policy is told in
- * cleaner.h. */
+ * anything: bytes of sealed segments less bytes of live records. An object is moved by a record
+ * like the one that holds it, which takes no serial, so that recovery knows little of cleaning.
+ * Which segment an object is in is told by its number: serials do not tell it of what was moved.
+ * The policy is told in cleaner.h. */
 #include "store/cleaner.h"
 
 #include "base/log.h"
@@ -35,7 +36,7 @@ static void begin_pass(struct cleaner *c, const struct usage *now)
     c->pass = (struct pass){
         .is_under_way = true,
         .was_made = true,
-        .end = journal_next_serial(c->journal),
+        .end = journal_newest_number(c->journal),
         .garbage = now->garbage,
         .live = now->live,
         .appended = now->appended,
@@ -58,18 +59,11 @@ static void end_pass(struct pass *pass, const struct usage *now)
     pass->was_in_vain = gained < (int64_t)now->live / 8;
 }
 
-static bool is_over(struct cleaner *c, uint64_t second_first_serial)
+static bool oldest_is_empty(struct cleaner *c)
 {
     const struct stored *oldest = store_oldest(c->store);
 
-    return oldest != NULL && oldest->serial < second_first_serial && oldest->serial >= c->pass.end;
-}
-
-static bool oldest_is_empty(struct cleaner *c, uint64_t second_first_serial)
-{
-    const struct stored *oldest = store_oldest(c->store);
-
-    return oldest == NULL || oldest->serial >= second_first_serial;
+    return oldest == NULL || !store_is_in(oldest, journal_oldest_number(c->journal));
 }
 
 /* On a full disk any garbage is worth a pass, unless the last one has met it already. */
@@ -82,20 +76,19 @@ static bool is_worthwhile(const struct cleaner *c, const struct usage *now)
 
 static bool wants_cleaning(struct cleaner *c)
 {
-    uint64_t second = journal_second_first_serial(c->journal);
     struct journal_stats stats;
     struct usage now;
+    bool is_empty;
 
-    if (second == 0)
-        return false;
     journal_stats(c->journal, &stats);
     now = usage_of(c, &stats);
     c->is_full = stats.full;
-    if (c->pass.is_under_way && is_over(c, second))
+    is_empty = oldest_is_empty(c);
+    if (c->pass.is_under_way && !is_empty && journal_oldest_number(c->journal) > c->pass.end)
         end_pass(&c->pass, &now);
     if (stats.failed)
         return false;
-    if (oldest_is_empty(c, second))
+    if (is_empty)
         return true;
     if (!c->is_full && now.garbage * 2 <= now.live)
         return false;
@@ -110,13 +103,16 @@ static bool wants_cleaning(struct cleaner *c)
 static struct err *move_one(struct cleaner *c, struct stored *stored)
 {
     struct change change;
+    uint64_t serial;
     struct err *e;
 
     change_init(&change, c->turn, &c->scratch);
     change.is_move = true;
     e = store_move(c->store, stored, &change);
     if (e == NULL)
-        e = turn_apply(c->turn, &change, &c->moved_serial);
+        e = turn_apply(c->turn, &change, &serial);
+    if (e == NULL)
+        c->moved = journal_sequence(c->journal);
     change_done(&change);
     arena_reset(&c->scratch);
     return e;
@@ -124,7 +120,7 @@ static struct err *move_one(struct cleaner *c, struct stored *stored)
 
 /* Appends again what the oldest segment still holds, up to a slice. *out_done when nothing is left.
  */
-static struct err *move_slice(struct cleaner *c, uint64_t before_serial, bool *out_done)
+static struct err *move_slice(struct cleaner *c, bool *out_done)
 {
     size_t moved = 0, slice = c->is_full ? FULL_SLICE_BYTES : c->slice_bytes;
 
@@ -132,7 +128,7 @@ static struct err *move_slice(struct cleaner *c, uint64_t before_serial, bool *o
     while (moved < slice) {
         struct stored *oldest = store_oldest(c->store);
 
-        *out_done = oldest_is_empty(c, before_serial);
+        *out_done = oldest_is_empty(c);
         if (*out_done)
             break;
         moved += oldest->bytes;
@@ -162,8 +158,8 @@ static struct err *move_or_drop(struct cleaner *c, bool *out_more)
     TRY(find_room(c, &wait));
     if (wait)
         return NULL;
-    TRY(move_slice(c, journal_second_first_serial(c->journal), &is_empty));
-    if (is_empty && !turn_is_committed(c->turn, c->moved_serial))
+    TRY(move_slice(c, &is_empty));
+    if (is_empty && journal_committed_sequence(c->journal) < c->moved)
         return NULL; /* its commit ends in a turn that comes here again */
     if (is_empty)
         journal_drop_oldest(c->journal);

@@ -1,7 +1,6 @@
 #include "store/collection.h"
 
 #include "base/blob.h"
-#include "base/json.h"
 #include "base/ladder.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -14,6 +13,7 @@
 #include "store/record.h"
 #include "store/snapshot.h"
 #include "store/store.h"
+#include "json/json.h"
 
 struct collection {
     struct list_link link; /* in the store */
@@ -73,35 +73,47 @@ struct collection *collection_new(struct store *s, struct span name, struct span
 
 static const struct json_value unread;
 
-/* Of a long entity, such as one of Svc.Admin.WebhookLog, mostly the first members are indexed. */
-static struct json_value read_indexed(struct collection *c, struct span json)
-{
-    struct span *members = ARENA_ARRAY(&c->scratch, struct span, c->index_count);
-
-    for (size_t i = 0; i < c->index_count; i++)
-        members[i] = index_member(c->indexes[i]);
-    return entity_parse_front(json, members, c->index_count, &c->scratch);
-}
-
-/* `json` is what has been read of it, or absent. */
+/* `json` is what has been read of it, or absent: of a long entity, such as one of
+ * Svc.Admin.WebhookLog, mostly the first members are indexed, and no more is read. */
 static void index_entity(struct collection *c, struct entity *e, struct json_value json)
 {
-    if (c->index_count == 0)
+    size_t count = c->index_count;
+    struct span *names;
+    struct json_value *members;
+
+    if (count == 0)
         return;
+    names = ARENA_ARRAY(&c->scratch, struct span, count);
+    members = ARENA_ARRAY(&c->scratch, struct json_value, count);
+    for (size_t i = 0; i < count; i++)
+        names[i] = index_member(c->indexes[i]);
     if (!json_exists(json))
-        json = read_indexed(c, entity_json(e));
-    e->indexed = mem_zero(c->index_count * sizeof(*e->indexed));
-    for (size_t i = 0; i < c->index_count; i++) {
-        e->indexed[i].entity = e;
-        index_add(c->indexes[i], &e->indexed[i], json);
+        json = entity_parse_front(entity_json(e), names, count, &c->scratch);
+    json_members_fold(json, names, count, members);
+    e->indexed = mem_alloc(count * sizeof(*e->indexed));
+    for (size_t i = 0; i < count; i++) {
+        e->indexed[i] = (struct index_node){.entity = e};
+        index_add(c->indexes[i], &e->indexed[i], members[i]);
     }
     arena_reset(&c->scratch);
+}
+
+/* `in_bucket`: it leaves that, else it goes. */
+static void step_off(struct collection *c, const struct entity *gone, bool in_bucket)
+{
+    LIST_EACH(&c->kept_walks, at) {
+        struct collection_walk *walk = CONTAINER_OF(at, struct collection_walk, kept);
+
+        if (walk->next == gone && (walk->bucket != NULL) == in_bucket)
+            collection_walk_next(walk);
+    }
 }
 
 static void unindex_entity(struct collection *c, struct entity *e)
 {
     if (e->indexed == NULL)
         return;
+    step_off(c, e, true);
     for (size_t i = 0; i < c->index_count; i++)
         index_remove(c->indexes[i], &e->indexed[i]);
     mem_free(e->indexed);
@@ -247,7 +259,7 @@ void collection_put(struct collection *c, const struct record_entity *record,
                     const struct store_origin *origin)
 {
     /* A record with the entity's own number inserts it. */
-    bool is_new = record->object_no == origin->serial;
+    bool is_new = !origin->is_move && record->object_no == origin->serial;
     struct entity *e = is_new ? NULL : collection_find(c, &record->id);
     struct blob *old_json = NULL;
 
@@ -268,22 +280,14 @@ void collection_put(struct collection *c, const struct record_entity *record,
     c->bytes += entity_bytes(e);
     store_track(c->store, &e->stored, RECORD_ENTITY, origin);
     if (c->is_loaded) {
-        unindex_entity(c, e);
-        index_entity(c, e, origin->read);
+        if (e->indexed != NULL)
+            unindex_entity(c, e);
+        if (c->index_count > 0)
+            index_entity(c, e, origin->read);
         if (c->observer != NULL)
             c->observer->put(c->observer_context, e, blob_span(old_json));
     }
     blob_unref(old_json);
-}
-
-static void step_off(struct collection *c, const struct entity *gone)
-{
-    LIST_EACH(&c->kept_walks, at) {
-        struct collection_walk *walk = CONTAINER_OF(at, struct collection_walk, kept);
-
-        if (walk->next == gone)
-            collection_walk_next(walk);
-    }
 }
 
 void collection_remove(struct collection *c, const struct uuid *id,
@@ -299,7 +303,7 @@ void collection_remove(struct collection *c, const struct uuid *id,
     if (c->is_loaded && c->observer != NULL)
         c->observer->gone(c->observer_context, e);
     snapshots_save(store_snapshots(c->store), e);
-    step_off(c, e);
+    step_off(c, e, false);
     let_go(c, e);
     store_entity_gone(c->store, e, origin->serial);
 }
@@ -384,7 +388,8 @@ uint64_t collection_version(const struct collection *c)
 
 struct entity *collection_find(struct collection *c, const struct uuid *id)
 {
-    map_unmapped(c);
+    if (c->unmapped_count > 0)
+        map_unmapped(c);
     return map_find(&c->by_id, uuid_key(id));
 }
 
@@ -408,7 +413,7 @@ struct entity *collection_last(const struct collection *c)
     return entity_at(list_last(&c->entities));
 }
 
-/* A record that the cleaner moved is newer than the version that it holds. */
+/* A record that the cleaner moved has a later serial than the version that it holds. */
 uint64_t collection_visit_newer(struct collection *c, uint64_t serial,
                                 void (*visit)(struct entity *e, void *arg), void *arg)
 {
@@ -466,6 +471,21 @@ void collection_walk(struct collection *c, const struct conditions *conditions,
     *out_walk = walk;
 }
 
+static struct entity *previous(const struct collection_walk *walk, const struct entity *e)
+{
+    return walk->bucket != NULL ? index_previous(walk->bucket, e, walk->index_place)
+                                : entity_at(list_prev(&walk->collection->entities, &e->order));
+}
+
+void collection_walk_turn(struct collection_walk *walk)
+{
+    walk->is_turned = true;
+    if (walk->next == NULL || walk->single)
+        return;
+    walk->next =
+        walk->bucket != NULL ? index_last(walk->bucket) : collection_last(walk->collection);
+}
+
 struct entity *collection_walk_next(struct collection_walk *walk)
 {
     struct entity *e = walk->next;
@@ -474,6 +494,8 @@ struct entity *collection_walk_next(struct collection_walk *walk)
         return NULL;
     if (walk->single)
         walk->next = NULL;
+    else if (walk->is_turned)
+        walk->next = previous(walk, e);
     else if (walk->bucket != NULL)
         walk->next = index_next(walk->bucket, e, walk->index_place);
     else
@@ -481,9 +503,10 @@ struct entity *collection_walk_next(struct collection_walk *walk)
     return e;
 }
 
-void collection_keep_walk(struct collection *c, struct collection_walk *out_walk)
+void collection_keep_walk(struct collection *c, const struct conditions *conditions,
+                          struct collection_walk *out_walk)
 {
-    *out_walk = (struct collection_walk){.collection = c, .next = collection_first(c)};
+    collection_walk(c, conditions, out_walk);
     list_push_back(&c->kept_walks, &out_walk->kept);
 }
 

@@ -4,8 +4,8 @@
 #include "store/entity.h"
 
 #include "base/blob.h"
-#include "base/json.h"
 #include "base/must.h"
+#include "json/json.h"
 
 struct span entity_json(const struct entity *e)
 {

@@ -4,7 +4,6 @@
  * tree for each property. */
 #include "store/index.h"
 
-#include "base/json.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
@@ -12,6 +11,7 @@
 #include "query/literal.h"
 #include "query/path.h"
 #include "query/shape.h"
+#include "json/json.h"
 
 #include <string.h>
 
@@ -120,9 +120,9 @@ struct span index_member(const struct index *index)
     return index->path.steps[0].name;
 }
 
-void index_add(struct index *index, struct index_node *node, struct json_value json)
+void index_add(struct index *index, struct index_node *node, struct json_value member)
 {
-    struct value value = path_read(&index->path, json, &index->scratch);
+    struct value value = path_read_member(&index->path, member, &index->scratch);
     struct index_node *last;
 
     buf_clear(&index->key);
@@ -166,12 +166,23 @@ static bool comes_before(const struct list_link *a, const struct list_link *b)
            CONTAINER_OF_CONST(b, struct index_node, link)->entity->object_no;
 }
 
-struct entity *index_first(struct index_bucket *bucket)
+static void put_in_order(struct index_bucket *bucket)
 {
     if (bucket->is_unordered)
         list_sort(&bucket->nodes, comes_before);
     bucket->is_unordered = false;
+}
+
+struct entity *index_first(struct index_bucket *bucket)
+{
+    put_in_order(bucket);
     return node_at(list_first(&bucket->nodes))->entity;
+}
+
+struct entity *index_last(struct index_bucket *bucket)
+{
+    put_in_order(bucket);
+    return node_at(list_last(&bucket->nodes))->entity;
 }
 
 struct entity *index_next(struct index_bucket *bucket, const struct entity *e, size_t index_place)
@@ -179,6 +190,14 @@ struct entity *index_next(struct index_bucket *bucket, const struct entity *e, s
     struct index_node *next = node_at(list_next(&bucket->nodes, &e->indexed[index_place].link));
 
     return next == NULL ? NULL : next->entity;
+}
+
+struct entity *index_previous(struct index_bucket *bucket, const struct entity *e,
+                              size_t index_place)
+{
+    struct index_node *before = node_at(list_prev(&bucket->nodes, &e->indexed[index_place].link));
+
+    return before == NULL ? NULL : before->entity;
 }
 
 size_t index_bucket_count(const struct index_bucket *bucket)

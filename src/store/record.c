@@ -6,10 +6,14 @@
 
 #include <string.h>
 
+/* What a lane's record may have besides. */
+#define LANE_AGREED 1u
+#define LANE_TROUBLED 128u
 #define EVENT_BINARY 1u
 #define EVENT_HIDDEN 2u
 #define EVENT_OF_TENANT 4u
 #define EVENT_OF_CLIENT 8u
+#define EVENT_OF_CLOUD 16u
 
 const char *record_kind_name(unsigned kind)
 {
@@ -74,11 +78,9 @@ static struct uuid read_uuid(struct reader *r)
     return u;
 }
 
-/* A body may be longer than what this version reads: later versions append members. */
-static struct err *check(const struct reader *r, enum record_kind kind)
+/* Longer than what this version reads it may be: later versions append members. */
+static struct err *too_short(enum record_kind kind)
 {
-    if (!r->failed)
-        return NULL;
     return ERR(ERR_STORAGE_FAILURE, "journal record of kind '%s' is too short",
                record_kind_name(kind));
 }
@@ -102,7 +104,7 @@ struct err *record_read_entity(struct span body, struct record_entity *out)
     out->object_no = reader_le64(&r);
     out->version = reader_le64(&r);
     out->json = read_bytes32(&r);
-    return check(&r, RECORD_ENTITY);
+    return r.failed ? too_short(RECORD_ENTITY) : NULL;
 }
 
 void record_add_entity_gone(struct buf *b, const struct record_entity_gone *r)
@@ -119,7 +121,8 @@ struct err *record_read_entity_gone(struct span body, struct record_entity_gone 
     reader_init(&r, body);
     e.resource = read_text16(&r);
     e.id = read_uuid(&r);
-    TRY(check(&r, RECORD_ENTITY_GONE));
+    if (r.failed)
+        return too_short(RECORD_ENTITY_GONE);
     *out = e;
     return NULL;
 }
@@ -132,7 +135,8 @@ void record_add_event(struct buf *b, const struct record_event *r)
     buf_add_le64(b, (uint64_t)r->time_unix_ns);
     add_u8(b, (uint8_t)((r->is_binary ? EVENT_BINARY : 0) | (r->is_hidden ? EVENT_HIDDEN : 0) |
                         (r->tenant.n > 0 ? EVENT_OF_TENANT : 0) |
-                        (r->client_id.n > 0 ? EVENT_OF_CLIENT : 0)));
+                        (r->client_id.n > 0 ? EVENT_OF_CLIENT : 0) |
+                        (r->ce.n > 0 ? EVENT_OF_CLOUD : 0)));
     add_u8(b, r->depth);
     buf_add_le32(b, r->matched);
     add_text16(b, r->resource);
@@ -144,6 +148,8 @@ void record_add_event(struct buf *b, const struct record_event *r)
         add_text16(b, r->tenant);
     if (r->client_id.n > 0)
         add_text16(b, r->client_id);
+    if (r->ce.n > 0)
+        add_text16(b, r->ce);
 }
 
 struct err *record_read_event(struct span body, struct record_event *out)
@@ -167,7 +173,9 @@ struct err *record_read_event(struct span body, struct record_event *out)
     e.payload = read_bytes32(&r);
     e.tenant = (flags & EVENT_OF_TENANT) != 0 ? read_text16(&r) : span_of(NULL, 0);
     e.client_id = (flags & EVENT_OF_CLIENT) != 0 ? read_text16(&r) : span_of(NULL, 0);
-    TRY(check(&r, RECORD_EVENT));
+    e.ce = (flags & EVENT_OF_CLOUD) != 0 ? read_text16(&r) : span_of(NULL, 0);
+    if (r.failed)
+        return too_short(RECORD_EVENT);
     *out = e;
     return NULL;
 }
@@ -184,7 +192,8 @@ struct err *record_read_number(struct span body, uint64_t *out_object_no)
 
     reader_init(&r, body);
     number = reader_le64(&r);
-    TRY(check(&r, RECORD_EVENT_GONE));
+    if (r.failed)
+        return too_short(RECORD_EVENT_GONE);
     *out_object_no = number;
     return NULL;
 }
@@ -217,28 +226,49 @@ struct err *record_read_delivery(struct span body, struct record_delivery *out)
     d.next_unix_ns = (int64_t)reader_le64(&r);
     d.version = reader_le64(&r);
     d.last_error = read_text16(&r);
-    TRY(check(&r, RECORD_DELIVERY));
+    if (r.failed)
+        return too_short(RECORD_DELIVERY);
     *out = d;
     return NULL;
 }
 
 void record_add_lane(struct buf *b, const struct record_lane *r)
 {
+    uint8_t flags =
+        (uint8_t)((r->has_consent ? LANE_AGREED : 0u) | (r->is_troubled ? LANE_TROUBLED : 0u));
+
     add_uuid(b, &r->webhook);
     buf_add_le64(b, (uint64_t)r->failing_since_unix_ns);
     buf_add_le64(b, (uint64_t)r->hold_until_unix_ns);
+    if (flags != 0) /* as older versions write it */
+        add_u8(b, flags);
+    if (!r->has_consent)
+        return;
+    buf_add(b, span_of((const char *)r->consent, sizeof(r->consent)));
+    buf_add_le32(b, r->rate_per_minute);
 }
 
 struct err *record_read_lane(struct span body, struct record_lane *out)
 {
-    struct record_lane lane;
+    struct record_lane lane = {.has_consent = false};
     struct reader r;
+    uint8_t flags;
 
     reader_init(&r, body);
     lane.webhook = read_uuid(&r);
     lane.failing_since_unix_ns = (int64_t)reader_le64(&r);
     lane.hold_until_unix_ns = (int64_t)reader_le64(&r);
-    TRY(check(&r, RECORD_LANE));
+    flags = r.rest.n > 0 ? reader_u8(&r) : 0;
+    if ((flags & ~(LANE_AGREED | LANE_TROUBLED)) != 0)
+        flags = 0; /* it is none of this version */
+    lane.is_troubled = (flags & LANE_TROUBLED) != 0;
+    lane.has_consent = (flags & LANE_AGREED) != 0;
+    if (lane.has_consent) {
+        read_raw(&r, lane.consent, sizeof(lane.consent));
+        lane.rate_per_minute = reader_le32(&r);
+    }
+    if (r.failed)
+        return too_short(RECORD_LANE);
     *out = lane;
     return NULL;
 }
@@ -267,7 +297,8 @@ struct err *record_read_once(struct span body, struct record_once *out)
     once.event = read_uuid(&r);
     once.webhooks = reader_le32(&r);
     once.resource = read_text16(&r);
-    TRY(check(&r, RECORD_ONCE));
+    if (r.failed)
+        return too_short(RECORD_ONCE);
     *out = once;
     return NULL;
 }
@@ -284,7 +315,8 @@ struct err *record_read_once_gone(struct span body, struct record_once_gone *out
 
     reader_init(&r, body);
     read_raw(&r, gone.key, sizeof(gone.key));
-    TRY(check(&r, RECORD_ONCE_GONE));
+    if (r.failed)
+        return too_short(RECORD_ONCE_GONE);
     *out = gone;
     return NULL;
 }

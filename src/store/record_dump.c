@@ -1,8 +1,8 @@
 /* Record bodies as one line of JSON each, for `svc-journal dump`. */
-#include "base/json.h"
-#include "base/member.h"
 #include "base/text.h"
 #include "store/record.h"
+#include "json/json.h"
+#include "json/member.h"
 
 #include <string.h>
 
@@ -97,6 +97,8 @@ static struct err *dump_event(struct buf *b, struct span body)
         dump_text(b, "tenant", r.tenant);
     if (r.client_id.n > 0)
         dump_text(b, "client_id", r.client_id);
+    if (r.ce.n > 0)
+        dump_text(b, "ce", r.ce);
     return NULL;
 }
 
@@ -134,6 +136,14 @@ static struct err *dump_lane(struct buf *b, struct span body)
     member_add_uuid(b, SPAN("webhook"), &r.webhook);
     member_add_time(b, SPAN("failing_since"), r.failing_since_unix_ns);
     member_add_time(b, SPAN("hold_until"), r.hold_until_unix_ns);
+    member_add_bool(b, SPAN("troubled"), r.is_troubled);
+    if (!r.has_consent)
+        return NULL;
+    json_add_name(b, SPAN("consent"));
+    buf_add_char(b, '"');
+    text_add_hex(b, span_of((const char *)r.consent, sizeof(r.consent)));
+    buf_add_char(b, '"');
+    member_add_u64(b, SPAN("rate_per_minute"), r.rate_per_minute);
     return NULL;
 }
 

@@ -12,6 +12,9 @@
 
 #include <stdlib.h>
 
+/* What it costs to free what was saved of an entity. */
+enum { SAVED_UNITS = 128 };
+
 /* What was saved of one collection. */
 struct part {
     struct list_link link;
@@ -39,6 +42,7 @@ static void free_part(struct part *part)
     for (size_t i = 0; i < part->count; i++) {
         blob_unref(part->items[i]->json);
         mem_free(part->items[i]);
+        budget_spend(SAVED_UNITS);
     }
     mem_free(part->items);
     mem_free(part);
@@ -47,15 +51,15 @@ static void free_part(struct part *part)
 void snapshot_close(struct snapshot *snapshot)
 {
     struct list_link *at;
+    struct store *s = TAKE(snapshot->store);
 
-    if (snapshot->store == NULL)
+    if (s == NULL)
         return;
-    list_remove(store_snapshots(snapshot->store), &snapshot->link);
+    list_remove(store_snapshots(s), &snapshot->link);
     map_done(&snapshot->saved);
     while ((at = list_pop_front(&snapshot->parts)) != NULL)
         free_part(CONTAINER_OF(at, struct part, link));
-    store_free_gone(snapshot->store);
-    snapshot->store = NULL;
+    store_free_gone(s);
 }
 
 static struct part *find_part(const struct snapshot *snapshot, const struct collection *c)
@@ -143,20 +147,17 @@ const struct entity *snapshot_entity(const struct snapshot *snapshot, const stru
 
 /* ---- walks ---- */
 
-void snapshot_walk(struct snapshot *snapshot, struct collection *c, uint64_t above,
-                   struct snapshot_walk *out_walk)
+void snapshot_walk(struct snapshot *snapshot, struct collection *c,
+                   const struct conditions *conditions, struct snapshot_walk *out_walk)
 {
     out_walk->snapshot = snapshot;
-    out_walk->given = above;
-    collection_keep_walk(c, &out_walk->live);
-    if (above > 0)
-        out_walk->live.next = collection_above(c, above);
+    collection_keep_walk(c, conditions, &out_walk->live);
+    out_walk->given = out_walk->live.above;
 }
 
 void snapshot_walk_drop(struct snapshot_walk *walk)
 {
-    if (walk->snapshot != NULL)
-        collection_drop_walk(&walk->live);
+    collection_drop_walk(&walk->live);
 }
 
 static int cmp_numbers(const void *a, const void *b)
@@ -173,8 +174,8 @@ static void sort(struct part *part)
     part->sorted = part->count;
 }
 
-/* The first that was saved with a number above this one. */
-static struct entity *saved_after(struct part *part, uint64_t number)
+/* The place of the first that was saved with a number above this one. */
+static size_t place_above(struct part *part, uint64_t number)
 {
     size_t from = 0, to = part->count;
 
@@ -187,17 +188,44 @@ static struct entity *saved_after(struct part *part, uint64_t number)
         else
             to = middle;
     }
-    return from < part->count ? part->items[from] : NULL;
+    return from;
+}
+
+static struct entity *saved_after(struct part *part, uint64_t number)
+{
+    size_t place = place_above(part, number);
+
+    return place < part->count ? part->items[place] : NULL;
+}
+
+/* `number` is not 0. */
+static struct entity *saved_before(struct part *part, uint64_t number)
+{
+    size_t place = place_above(part, number - 1);
+
+    return place > 0 ? part->items[place - 1] : NULL;
+}
+
+/* An index leads to entities of pages before as well. */
+static bool is_passed_over(const struct snapshot_walk *walk, const struct entity *e)
+{
+    return e->version > walk->snapshot->serial || e->object_no <= walk->live.above;
+}
+
+/* Is it, and are all after it? From there on all have come, or have changed, later; or the other
+ * way all are of pages before. */
+static bool is_beyond(const struct snapshot_walk *walk, const struct entity *e)
+{
+    return walk->live.is_turned ? e->object_no <= walk->live.above
+                                : e->object_no > walk->snapshot->serial;
 }
 
 /* What has changed since is passed over, which may be much. */
 static struct entity *live_next(struct snapshot_walk *walk)
 {
-    uint64_t serial = walk->snapshot->serial;
-
-    while (walk->live.next != NULL && walk->live.next->version > serial) {
-        if (walk->live.next->object_no > serial) {
-            walk->live.next = NULL; /* from here on all have come later */
+    while (walk->live.next != NULL && is_passed_over(walk, walk->live.next)) {
+        if (is_beyond(walk, walk->live.next)) {
+            walk->live.next = NULL;
             break;
         }
         collection_walk_next(&walk->live);
@@ -207,19 +235,41 @@ static struct entity *live_next(struct snapshot_walk *walk)
     return walk->live.next;
 }
 
+static struct entity *saved_next(const struct snapshot_walk *walk)
+{
+    struct part *part = find_part(walk->snapshot, walk->live.collection);
+    struct entity *saved;
+
+    if (part == NULL)
+        return NULL;
+    if (!walk->live.is_turned)
+        return saved_after(part, walk->given);
+    saved = saved_before(part, walk->given);
+    return saved != NULL && saved->object_no > walk->live.above ? saved : NULL;
+}
+
+static bool is_next(const struct snapshot_walk *walk, const struct entity *saved,
+                    const struct entity *live)
+{
+    if (saved == NULL || live == NULL)
+        return live == NULL;
+    return walk->live.is_turned ? saved->object_no > live->object_no
+                                : saved->object_no < live->object_no;
+}
+
+void snapshot_walk_turn(struct snapshot_walk *walk)
+{
+    collection_walk_turn(&walk->live);
+    walk->given = UINT64_MAX;
+}
+
 struct entity *snapshot_walk_next(struct snapshot_walk *walk)
 {
-    struct entity *live = live_next(walk), *saved = NULL;
-    struct part *part = find_part(walk->snapshot, walk->live.collection);
+    struct entity *live = live_next(walk), *saved = saved_next(walk);
+    struct entity *next = is_next(walk, saved, live) ? saved : live;
 
-    if (part != NULL)
-        saved = saved_after(part, walk->given);
-    if (saved != NULL && (live == NULL || saved->object_no < live->object_no)) {
-        walk->given = saved->object_no;
-        return saved;
-    }
-    if (live == NULL)
+    if (next == NULL)
         return NULL;
-    walk->given = live->object_no;
-    return collection_walk_next(&walk->live);
+    walk->given = next->object_no;
+    return next == live ? collection_walk_next(&walk->live) : saved;
 }

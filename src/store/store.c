@@ -4,6 +4,7 @@
  * it did. */
 #include "store/store.h"
 
+#include "base/budget.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
@@ -15,6 +16,9 @@
 #include "store/snapshot.h"
 
 #include <string.h>
+
+/* What it costs to free an entity that is gone. */
+enum { GONE_UNITS = 64 };
 
 /* 256 GiB of them are told apart. */
 #define SEGMENTS 16384u
@@ -175,11 +179,13 @@ static struct stored *stored_at(struct list_link *link)
 void store_track(struct store *s, struct stored *stored, unsigned kind,
                  const struct store_origin *origin)
 {
-    const struct stored *newest;
+    const struct list_link *newest;
 
-    store_forget(s, stored);
-    newest = store_newest(s);
-    MUST(newest == NULL || newest->serial <= origin->serial);
+    if (list_linked(&stored->link))
+        store_forget(s, stored);
+    newest = list_last(&s->live);
+    MUST(newest == NULL ||
+         CONTAINER_OF_CONST(newest, struct stored, link)->serial <= origin->serial);
     stored->serial = origin->serial;
     stored->bytes = origin->bytes;
     stored->kind = (uint16_t)kind;
@@ -211,6 +217,11 @@ struct stored *store_newest(struct store *s)
 struct stored *store_older(struct store *s, const struct stored *stored)
 {
     return stored_at(list_prev(&s->live, &stored->link));
+}
+
+bool store_is_in(const struct stored *stored, uint64_t number)
+{
+    return stored->segment == number % SEGMENTS;
 }
 
 struct err *store_move(struct store *s, struct stored *stored, struct change *change)
@@ -292,20 +303,26 @@ void store_entity_gone(struct store *s, struct entity *e, uint64_t serial)
     list_push_back(&s->gone, &e->order);
 }
 
-void store_free_gone(struct store *s)
+static uint64_t oldest_snapshot(const struct store *s)
 {
     const struct list_link *oldest = list_first(&s->snapshots);
-    uint64_t serial =
-        oldest == NULL ? UINT64_MAX : CONTAINER_OF_CONST(oldest, struct snapshot, link)->serial;
+
+    return oldest == NULL ? UINT64_MAX : CONTAINER_OF_CONST(oldest, struct snapshot, link)->serial;
+}
+
+/* It may give way: others may open snapshots meanwhile. */
+void store_free_gone(struct store *s)
+{
     struct list_link *at;
 
     while ((at = list_first(&s->gone)) != NULL) {
         struct entity *e = CONTAINER_OF(at, struct entity, order);
 
-        if (e->stored.serial > serial)
+        if (e->stored.serial > oldest_snapshot(s))
             return;
         list_remove(&s->gone, at);
         mem_free(e);
+        budget_spend(GONE_UNITS);
     }
 }
 

@@ -1,21 +1,39 @@
 """What the tests of svc, the command line, share: running it, and a relay between it and the server
 that can break streams, and speaks them for a server that does not."""
+import fcntl
 import http.client
 import http.server
 import json
 import os
+import pty
 import select
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
+import termios
 import threading
 import time
+import unittest
 
 import harness
 
 SVC = os.path.join(os.path.dirname(os.path.abspath(harness.SVCD)), "svc")
 DONE, REFUSED, MISUSE, NOT_REACHED = 0, 1, 2, 3
+
+
+def read_to_end(terminal):
+    """Of a terminal: its end is an error once nobody has it open."""
+    received = b""
+    while True:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:
+            return received
+        if not part:
+            return received
+        received += part
 
 
 class Background:
@@ -63,8 +81,8 @@ class Background:
         self.process.stderr.close()
 
 
-class SvcCase(harness.ServerCase):
-    """A server, and a home of its own for svc."""
+class CommandCase(unittest.TestCase):
+    """A home of its own for svc. `url()` is the server's."""
 
     def setUp(self):
         super().setUp()
@@ -73,19 +91,10 @@ class SvcCase(harness.ServerCase):
         self.addCleanup(home.cleanup)
         self.home = home.name
 
-    def tearDown(self):
-        """What goes on would ask the server for something while its state is looked at."""
-        for command in self.commands:
-            command.close()
-        super().tearDown()
-
     def environment(self, **more):
         known = {name: value for name, value in os.environ.items()
                  if not name.startswith(("SVC_", "XDG_")) and name not in ("NO_COLOR", "http_proxy")}
         return {**known, "HOME": self.home, "TZ": "UTC", "SVC_URL": self.url(), **more}
-
-    def url(self):
-        return f"http://127.0.0.1:{self.server.port}"
 
     def svc(self, *words, status=DONE, stdin=b"", **environment):
         """Runs a command to its end; returns what it printed, standard output and standard error."""
@@ -104,6 +113,21 @@ class SvcCase(harness.ServerCase):
         self.commands.append(command)
         return command
 
+    def on_terminal(self, *words, columns=80, status=DONE, typed=None, **environment):
+        """What a terminal is shown. With `typed` a person sits there: what is asked is on it too."""
+        controller, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        env = self.environment(**{"TERM": "xterm", **environment})
+        others = {"stderr": subprocess.PIPE} if typed is None else {"stdin": terminal, "stderr": terminal}
+        with subprocess.Popen([SVC, *words], stdout=terminal, env=env, **others) as process:
+            os.close(terminal)
+            if typed is not None:
+                os.write(controller, typed.encode())
+            received = read_to_end(controller)
+            os.close(controller)
+            self.assertEqual(process.wait(timeout=harness.DEADLINE_S), status, received)
+        return received.decode().replace("\r\n", "\n")
+
     def path(self, name, text, mode=0o600):
         """A file in the home."""
         path = os.path.join(self.home, name)
@@ -112,6 +136,19 @@ class SvcCase(harness.ServerCase):
             file.write(text)
         os.chmod(path, mode)
         return path
+
+
+class SvcCase(CommandCase, harness.ServerCase):
+    """With a server."""
+
+    def tearDown(self):
+        """What goes on would ask the server for something while its state is looked at."""
+        for command in self.commands:
+            command.close()
+        super().tearDown()
+
+    def url(self):
+        return f"http://127.0.0.1:{self.server.port}"
 
 
 class Relay:

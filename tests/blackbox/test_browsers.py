@@ -73,7 +73,8 @@ class WithoutKeys(harness.ServerCase):
         self.assertEqual(int(answer.split()[1]), 403)
         # A page that was loaded under another name is of its own origin there.
         answer = self.server.raw(b"POST /Shop.Person HTTP/1.1\r\nHost: evil.example\r\n"
-                                 b"Origin: http://evil.example\r\nContent-Length: 2\r\n\r\n{}")
+                                 b"Origin: http://evil.example\r\nConnection: close\r\n"
+                                 b"Content-Length: 2\r\n\r\n{}")
         self.assertEqual(int(answer.split()[1]), 403)
 
     def test_bytes_are_no_page(self):
@@ -164,11 +165,23 @@ class Probes(harness.ServerCase):
     def settle(self):
         pass
 
+    def test_the_console_opens_no_password_box(self):
+        """However its address is written."""
+        for target in ("/hooks", "/hooks/", "/hooks/Svc.Console/", "/hooks/svc.console", "/hooks/SVC.CONSOLE/"):
+            answer = self.get(target, {"Accept": BROWSER})
+            self.assertEqual((answer.status, answer.headers["Location"]), (302, "/hooks/Svc.Console"), target)
+        self.assertEqual(self.get("/hooks/", {"Accept": BROWSER}).headers["Vary"], "Accept")
+        self.assertEqual(self.get("/hooks/Svc.Console", {"Accept": BROWSER}).status, 200)
+        self.assertEqual(self.get("/hooks/Svc.Console/none.js", {"Accept": BROWSER}).status, 404)
+        self.assertEqual(self.get("/hooks/Svc.Consoles", {"Accept": BROWSER}).status, 401)
+
     def test_they_need_no_key_and_store_nothing(self):
         self.assertEqual(self.get("/hooks/livez").body, b"ok\n")
         self.assertEqual(self.get("/hooks/readyz").status, 200)
         self.assertEqual(self.get("/hooks/readyz?leader").status, 200)
         self.assertEqual(self.get("/hooks/favicon.ico").status, 204)
+        self.assertEqual(self.get("/favicon.ico").status, 204, "where browsers look")
+        self.assertIn(b"Disallow: /", self.get("/robots.txt").body)
         self.assertIn(b"Disallow: /", self.get("/hooks/robots.txt").body)
         self.assertEqual(self.server.request("HEAD", "/hooks/livez").status, 200)
         for method in ("POST", "DELETE", "OPTIONS", "REPORT"):

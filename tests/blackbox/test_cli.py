@@ -1,6 +1,7 @@
 """The command line, the configuration's errors, signals."""
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -8,6 +9,8 @@ import tempfile
 import unittest
 
 import harness
+
+CLUSTER = {"Name": "prod", "Node": "a", "Url": "http://a:8080", "Etcd": ["http://127.0.0.1:2379"]}
 
 
 def run(*arguments, stdin=b""):
@@ -98,6 +101,7 @@ class CommandLine(unittest.TestCase):
             ({"User": "ro\0ot"}, "User: must neither be empty nor hold a NUL"),
             ({"Fsync": "sometimes"}, "Fsync: 'sometimes' is not one of always, everysec, no"),
             ({"SegmentBytes": 4096}, "SegmentBytes: is 4096, it must be between 65536 and 1073741824"),
+            ({"SegmentBytes": 65537}, "SegmentBytes: is 65537, it must be a multiple of 4096"),
             ({"RequireApiKey": 1}, "RequireApiKey: must be of type boolean"),
             ({"TrustedProxies": ["::1", 1]}, "TrustedProxies[1]: must be of type string"),
             ({"Limits": []}, "Limits: must be of type object"),
@@ -110,10 +114,18 @@ class CommandLine(unittest.TestCase):
             ({"Delivery": {"Egress": {"Deny": ["10.0.0.0/33"]}}}, "Delivery.Egress.Deny[0]: '10.0.0.0/33' "),
             ({"Delivery": {"NameServers": "127.0.0.1"}}, "Delivery.NameServers: must be of type array"),
             ({"Delivery": {"MaxInFlight": 0}}, "Delivery.MaxInFlight: is 0, it must be between 1 and"),
-            ({"Delivery": {"NameServers": ["no address"]}}, "Delivery: name servers (no address): "),
+            ({"Delivery": {"NameServers": ["no address"]}}, "Delivery: NameServers: 'no address': "),
             ({"Delivery": {"Proxy": "nonsense"}}, "Delivery: Proxy: should be"),
-            ({"Delivery": {"CaFile": "/does/not/exist"}}, "Delivery: CA file '/does/not/exist': "),
+            ({"Delivery": {"CaFile": "/does/not/exist"}}, "Delivery: CaFile: '/does/not/exist': "),
+            ({"Delivery": {"HostsFile": "/does/not/exist"}}, "Delivery: HostsFile: '/does/not/exist': No such file"),
             ({"Log": {"Level": "loud"}}, "Log.Level: 'loud' is not one of debug, info, warn, error"),
+            ({"Cluster": 5}, "Cluster: must be of type object"),
+            ({"Cluster": dict(CLUSTER, LeaseSecond=5)}, "Cluster.LeaseSecond: there is no such member, is 'LeaseSeconds'"),
+            ({"Cluster": dict(CLUSTER, Etcd=[])}, "Cluster.Etcd: must have 1 to 16 addresses"),
+            ({"Cluster": dict(CLUSTER, PasswordFile="/does/not/exist", User="u")},
+             "Cluster.PasswordFile: file '/does/not/exist': No such file"),
+            ({"Cluster": CLUSTER, "Fsync": "everysec"}, "Cluster: needs Fsync 'always', and Fsync is 'everysec'"),
+            ({"Cluster": CLUSTER, "Fsync": "no"}, "Cluster: needs Fsync 'always', and Fsync is 'no'"),
             ({"ApiKeys": [5]}, "ApiKeys[0]: must be of type object"),
             ({"ApiKeys": [{"Name": "x"}]}, "ApiKeys[0].KeySha256: is required"),
             ({"ApiKeys": [{"Name": "x", "KeySha256": "0" * 64, "AllowAccess": [{"Resources": []}]}]},
@@ -139,6 +151,12 @@ class CommandLine(unittest.TestCase):
                 self.assertEqual(result.returncode, 2, message)
                 self.assertIn(words, message)
                 self.assertIn(path, message)
+
+    def test_a_cluster_is_checked(self):
+        path = self.write({"Cluster": CLUSTER, "Listen": ["127.0.0.1:0"], "DataDirectory": self.directory.name + "/data"})
+        result = run("--config", path, "--check")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertFalse(os.path.exists(self.directory.name + "/data"))
 
     def test_a_missing_file(self):
         result = run("--config", "/does/not/exist.json")
@@ -188,6 +206,29 @@ class Signals(harness.ServerCase):
             self.assertIsNone(self.server.process.poll(), "it waits for the request")
             self.server.process.send_signal(signal.SIGTERM)
             self.assertEqual(self.server.process.wait(timeout=harness.DEADLINE_S), 1)
+
+
+class Listening(unittest.TestCase):
+    def test_each_address_is_told_with_its_own_port(self):
+        with tempfile.TemporaryDirectory(prefix="svcd-test-") as directory:
+            path = os.path.join(directory, "socket")
+            addresses = [f"unix:{path}", "127.0.0.1:0", "127.0.0.2:0", "127.0.0.1:0"]
+            options = [option for address in addresses for option in ("--listen", address)]
+            with subprocess.Popen([harness.SVCD, *options, "--data", os.path.join(directory, "data")],
+                                  stderr=subprocess.PIPE, text=True) as process:
+                try:
+                    told = []
+                    while len(told) < len(addresses):
+                        found = re.search(r" listening on (\S+?)(?:, port (\d+))?$", process.stderr.readline())
+                        if found:
+                            told.append(found.groups())
+                    self.assertEqual([address for address, _ in told], addresses)
+                    self.assertIsNone(told[0][1])
+                    self.assertEqual(len({port for _, port in told}), len(addresses))
+                    for address, port in told[1:]:
+                        socket.create_connection((address.split(":")[0], int(port))).close()
+                finally:
+                    process.kill()
 
 
 class UnixSocket(unittest.TestCase):

@@ -11,7 +11,7 @@ from tls import OverTls
 
 
 class Case(harness.ServerCase):
-    limits = {"MaxInFlight": 32}
+    limits = {"MaxInFlight": 32, "PromptMs": 60000}  # what is prompt is not the machine's to say
 
     def make_config(self):
         return dict(harness.load_config(harness.SHOP), Delivery=self.limits)
@@ -73,6 +73,21 @@ class Answers(Case):
         self.raise_event(2)
         self.assertGreaterEqual(receiver.take().time - held, 0.95)
         self.assertGreaterEqual(receiver.take().time - held, 0.95)
+        self.wait_for_state("Delivered", 2)
+
+    def test_another_host_is_not_held_back(self):
+        """Not the delivery either that was answered so: it has the schedule's time."""
+        busy, other = self.receiver(lambda r: (429, {"Retry-After": "3600"}, b"")), self.receiver(address="127.0.0.2")
+        webhook = self.subscribe(busy, Delivery={"RetrySchedule": [0.1, 0.1], "Ordered": True})
+        events = [self.raise_event(), self.raise_event()]
+        busy.take()
+        target = f"/Svc.Admin.Webhook/Id={webhook['Id']}"
+        status = harness.wait_until(
+            lambda: (s := self.get(target + "/add=Status").json()[0]["Status"])["State"] == "HeldBack" and s, "it is held")
+        first = self.deliveries(f"EventId={events[0]['Id']}")[0]
+        self.assertEqual((first["State"], first["NextAttemptTime"]), ("Waiting", status["HeldBackUntil"]))
+        self.assertEqual(self.server.request("PATCH", target, {"Destination": other.url()}).status, 200)
+        self.assertEqual([other.take().headers["webhook-id"] for _ in events], [event["Id"] for event in events])
         self.wait_for_state("Delivered", 2)
 
     def test_one_bad_receiver_does_not_delay_another(self):
@@ -215,7 +230,7 @@ class Deliveries(Case):
             with lock:
                 under_way[0] += 1
                 seen.append(under_way[0])
-            time.sleep(0.05)
+            time.sleep(0.3)  # long beside what sending one takes on a slow machine
             with lock:
                 under_way[0] -= 1
             return 200

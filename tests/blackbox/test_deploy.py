@@ -13,6 +13,7 @@ import harness
 DEPLOY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "deploy")
 FILTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "in_filter.py")
 SERVICE = os.path.join(DEPLOY, "svcd.service")
+UNITS = ["svcd.service", "svcd.socket", "svcd-backup.service", "svcd-backup.timer"]
 MOST_EXPOSURE = 2.0  # of 10
 
 
@@ -52,23 +53,32 @@ def allowed_system_calls():
 
 class Units(unittest.TestCase):
     def test_exposure(self):
-        result = analyze("security", "--offline=true", "--no-pager", SERVICE)
-        found = re.search(r"Overall exposure level for svcd.service: ([\d.]+)", result.stdout)
-        self.assertIsNotNone(found, result.stdout + result.stderr)
-        self.assertLess(float(found.group(1)), MOST_EXPOSURE)
+        for unit in (SERVICE, os.path.join(DEPLOY, "svcd-backup.service")):
+            result = analyze("security", "--offline=true", "--no-pager", unit)
+            found = re.search(r"Overall exposure level for [\w-]+.service: ([\d.]+)", result.stdout)
+            self.assertIsNotNone(found, result.stdout + result.stderr)
+            self.assertLess(float(found.group(1)), MOST_EXPOSURE, unit)
 
     def test_every_setting_is_one_that_systemd_knows(self):
         with tempfile.TemporaryDirectory(prefix="svcd-test-") as directory:
-            for name in ("svcd.service", "svcd.socket"):
+            for name in UNITS:
                 with open(os.path.join(DEPLOY, name), encoding="utf-8") as file:
                     text = file.read()
                 with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
                     # The server need not be installed, nor its manual.
-                    file.write(re.sub(r"^Documentation=.*\n", "", text, flags=re.M)
-                               .replace("ExecStart=svcd ", "ExecStart=/bin/true "))
-            paths = [os.path.join(directory, name) for name in ("svcd.service", "svcd.socket")]
+                    file.write(re.sub(r"^(ExecStart)=svc[\w-]* ", r"\1=/bin/true ",
+                                      re.sub(r"^Documentation=.*\n", "", text, flags=re.M), flags=re.M))
+            paths = [os.path.join(directory, name) for name in UNITS]
             result = analyze("verify", "--man=no", *paths)
-        self.assertNotRegex(result.stderr, r"svcd\.(service|socket):", result.stderr)
+        self.assertNotRegex(result.stderr, r"svcd[\w-]*\.(service|socket|timer):", result.stderr)
+
+    def test_its_commands_are_on_every_machine(self):
+        """In a bare image too: the package's own, and those of packages that are essential."""
+        for name in UNITS:
+            with open(os.path.join(DEPLOY, name), encoding="utf-8") as file:
+                commands = re.findall(r"^Exec\w+=(\S+)", file.read(), re.M)
+            for command in commands:
+                self.assertIn(command, ("svcd", "svc-journal", "/bin/sh", "/bin/rm"), name)
 
     def test_it_has_time_to_drain(self):
         config = harness.load_config(harness.SHOP)
@@ -93,6 +103,8 @@ class Installation(unittest.TestCase):
                                      capture_output=True, timeout=harness.DEADLINE_S).stdout
         self.assertRegex(version, rb"^svcd \d")
         wanted = {"bin/svcd", "bin/svc", "bin/svc-journal", "share/man/man1/svcd.1", "share/man/man1/svc.1",
+                  "share/man/man1/svc-journal.1", "lib/systemd/system/svcd-backup.service",
+                  "lib/systemd/system/svcd-backup.timer",
                   "share/bash-completion/completions/svc",
                   "share/doc/svcd/reference/configuration.md", "lib/systemd/system/svcd.service",
                   "lib/systemd/system/svcd.socket", "lib/sysusers.d/svcd.conf"}
@@ -107,6 +119,15 @@ class Installation(unittest.TestCase):
         options = set(re.findall(r"--[\w-]+", usage)) | {"hash-key"}
         self.assertGreater(len(options), 4)
         self.assertEqual({option for option in options if option not in manual}, set())
+
+    def test_the_manual_of_the_journal_has_every_command(self):
+        tool = os.path.join(os.path.dirname(harness.SVCD), "svc-journal")
+        usage = subprocess.run([tool], capture_output=True, text=True, timeout=harness.DEADLINE_S, check=False).stderr
+        with open(os.path.join(DEPLOY, "..", "docs", "svc-journal.1"), encoding="utf-8") as file:
+            manual = file.read().replace("\\-", "-")
+        words = set(re.findall(r"--[\w-]+", usage)) | set(re.findall(r"svc-journal (\w+)", usage))
+        self.assertGreater(len(words), 6)
+        self.assertEqual({word for word in words if word not in manual}, set())
 
 
 class Sandbox(unittest.TestCase):

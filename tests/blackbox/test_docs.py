@@ -6,6 +6,7 @@ import hmac
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -19,7 +20,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SECRET_HEADERS = ["X-Auth-Token", "Api-Key"]
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 # Pages whose commands are run, each on a server of its own.
-RUN = {"guide/first-webhook.md", "guide/many-customers.md", "reference/events.md", "reference/resources.md",
+RUN = {"guide/cloudevents.md", "guide/first-webhook.md", "guide/many-customers.md", "reference/events.md", "reference/resources.md",
        "reference/webhooks.md", "operations/watch.md"}
 
 
@@ -127,7 +128,8 @@ class Commands(harness.ServerCase):
         request = receiver.take()
         self.assertEqual((request.path, request.json()[0]["Customer"]), ("/beta", "beta"))
         self.assertTrue(receiver.nothing())
-        self.assertEqual(self.get("/Svc.Admin.Webhook/_/select=Label").json(), [{"Label": "acme-orders"}])
+        self.assertEqual(self.get("/Svc.Admin.Webhook/_/select=Label").json(),
+                         [{"Label": "acme-orders"}, {"Label": "notices"}])
 
     def test_a_key_for_each_customer(self):
         page = read("docs", "guide", "many-customers.md").split("\n# Your own")[0]
@@ -144,6 +146,16 @@ class Commands(harness.ServerCase):
         webhook, = self.get("/Svc.Admin.Webhook", operator).json()
         self.assertEqual((webhook["Tenant"], webhook["Owner"], webhook["IsPaused"]), ("acme", "acme-2", False))
         self.assertEqual([key["Name"] for key in self.get("/Svc.Admin.ApiKey/Tenant=acme", operator).json()], ["acme-2"])
+
+    def test_cloudevents(self):
+        """What is raised before there is a webhook goes nowhere; what comes after does."""
+        self.server.stop()
+        self.server.config["CloudEventsSource"] = "https://events.example.com/shop"
+        self.server.start()
+        receiver = self.run_page("guide/cloudevents.md", 4)
+        self.created("/Svc.Event", {"Resource": "Shop.Packed", "Payload": {"No": 3}})
+        sent = receiver.take().json()
+        self.assertEqual((sent["type"], sent["source"]), ("com.example.packed", "https://events.example.com/shop"))
 
     def test_events(self):
         self.run_page("reference/events.md", 1)
@@ -167,7 +179,8 @@ class Commands(harness.ServerCase):
         receiver = self.receiver()
         self.created("/Shop.Person", {"Name": "Ada Lovelace"})
         found = [command for command in re.findall(r"^svc (?:[^'\n]|'[^']*')*", block, re.M)
-                 if not command.startswith("svc listen")]  # it goes on for ever: test_listen
+                 # One goes on for ever, the others need a cluster: test_listen, test_svc_cluster.
+                 if not command.startswith(("svc listen", "svc cluster", "svc --url"))]
         self.assertGreaterEqual(len(found), 15)
         binaries = os.path.dirname(os.path.abspath(harness.SVCD))
         env = {"PATH": binaries + ":" + os.environ["PATH"], "HOME": self.server.directory,
@@ -181,6 +194,44 @@ class Commands(harness.ServerCase):
 
     def test_no_page_is_forgotten(self):
         self.assertEqual({page for page in pages() if commands(read("docs", page))}, RUN)
+
+
+class KeysOfPages(harness.ServerCase):
+    """Keys that pages propose can do what they are for."""
+
+    def make_config(self):
+        """As keys.md has it; each key is its name."""
+        block, = [block for block in fenced(read("docs", "reference", "keys.md"), "json") if '"ApiKeys"' in block]
+        keys = json.loads(block)["ApiKeys"]
+        for key in keys:
+            key["KeySha256"] = hashlib.sha256(key["Name"].encode()).hexdigest()
+        return {**harness.load_config(harness.SHOP), "RequireApiKey": True, "ApiKeys": keys}
+
+    def settle(self):
+        pass
+
+    def asked(self, key, method, target, body=None):
+        return self.server.request(method, target, body, {"Authorization": f"apikey {key}"}).status
+
+    def raises(self, key):
+        return self.asked(key, "POST", "/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": 1}})
+
+    def test_keys(self):
+        self.assertEqual(self.raises("shop"), 201)
+        self.assertEqual(self.raises("integrations"), 403)
+        self.assertEqual(self.asked("integrations", "POST", "/Svc.Admin.Webhook", {
+            "Destination": "http://127.0.0.1:9/", "EventSelector": "/Shop.OrderPlaced"}), 201)
+        self.assertEqual(self.asked("prometheus", "GET", "/Svc.Metrics"), 200)
+
+    def test_deploy(self):
+        """The first key that is made for an application."""
+        command, = re.findall(r"^    svc (keys add .*)$", read("docs", "operations", "deploy.md"), re.M)
+        svc = os.path.join(os.path.dirname(os.path.abspath(harness.SVCD)), "svc")
+        made = subprocess.run([svc, *shlex.split(command.replace(" shop ", " made "))], capture_output=True, text=True, check=True,
+                              timeout=harness.DEADLINE_S, env={
+                                  "HOME": self.server.directory, "SVC_KEY": "operator",
+                                  "SVC_URL": f"http://127.0.0.1:{self.server.port}"})
+        self.assertEqual(self.raises(made.stdout.strip()), 201)
 
 
 class Configurations(unittest.TestCase):
@@ -212,6 +263,39 @@ class Configurations(unittest.TestCase):
         self.assertEqual(block["Limits"].pop("SecretHeaders"), SECRET_HEADERS)
         for name, value in [*block["Limits"].items(), *block["Retention"].items()]:
             self.assertEqual(str(value), defaults[name], name)
+
+
+class Pictures(unittest.TestCase):
+    def test_the_figures_are_those_of_the_table(self):
+        result = subprocess.run([os.path.join(ROOT, "tools", "bench", "plot"), "--check"], check=False)
+        self.assertEqual(result.returncode, 0, "draw it: tools/bench/plot")
+
+    def test_the_table_has_the_figures_of_the_page(self):
+        page = read("docs", "design", "performance.md").replace("\N{NO-BREAK SPACE}", " ")
+        rows = [line.split("\t") for line in read("docs", "pictures", "figures.tsv").splitlines() if line.count("\t") > 3]
+        self.assertGreater(len(rows), 8)
+        for scenario, whose, _, median, *_ in rows[1:]:
+            self.assertIn(f"{int(median):,}".replace(",", " "), page, (scenario, whose))
+
+
+class Followers(harness.ServerCase):
+    """What the guide follows a stream with."""
+
+    def test_it_goes_on_where_it_was(self):
+        code = re.search(r"```python\n(.*?)```", read("docs/guide/streams.md"), re.S).group(1)
+        page = {}
+        exec(code, page)  # pylint: disable=exec-used
+        events = page["follow"](f"127.0.0.1:{self.server.port}", "/Svc.Event")
+        raised = [self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": total}})
+                  for total in (1, 2)]
+        self.assertEqual([(name, event["Id"]) for _, name, event in (next(events), next(events))],
+                         [("Shop.OrderPlaced", event["Id"]) for event in raised])
+        self.server.kill()
+        self.server.listen = [f"127.0.0.1:{self.server.port}"]
+        self.server.start()
+        third = self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": 3}})
+        self.assertEqual(next(events)[2]["Id"], third["Id"])
+        events.close()
 
 
 class Receivers(harness.ServerCase):

@@ -9,9 +9,9 @@ import subprocess
 import unittest
 
 import harness
+from harness import ADMIN
 
 HEAD = b"POST /Shop.Message HTTP/1.1\r\nHost: x\r\n"
-ADMIN = {"Authorization": "apikey admin-key"}
 
 
 def key(name, secret, *access):
@@ -118,19 +118,13 @@ class Unread(harness.ServerCase):
         raise AssertionError(name)
 
 
-class OwnConnections(harness.ServerCase):
+class OwnConnections(harness.KeyedCase):
     """What a webhook sends to this server itself is no proxy's."""
 
     def make_config(self):
         return dict(harness.load_config(harness.SHOP), RequireApiKey=True,
                     Limits={"FailedSignInsPerMinute": 5},
                     ApiKeys=[key("admin", "admin-key", (["*"], ["*"]))])
-
-    def settle(self):
-        def is_settled():
-            answer = self.server.request("REPORT", "/Svc.Admin.Delivery/State=InFlight", headers=ADMIN)
-            return answer.json() == [{"Count": 0}]
-        harness.wait_until(is_settled, "no delivery is in flight")
 
     def test_they_lock_nobody_out(self):
         victim = "192.0.2.77"

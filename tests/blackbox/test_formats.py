@@ -24,6 +24,9 @@ TOOL = os.path.join(os.path.dirname(harness.SVCD), "svc-journal")
 MASK = "*******"
 HEADER = 4096
 VERSION_AT = 8
+NEXT = 3
+# What an older version stored, and nobody touches.
+LASTING = ["Shop.Person", "Shop.Message", "Svc.Event", "Svc.Admin.Webhook"]
 
 
 def load(sample, name):
@@ -155,6 +158,38 @@ class Samples(unittest.TestCase):
                 self.can_be_changed(opened)
                 self.assertEqual(tool("verify", opened.server.data).returncode, 0)
 
+    def test_an_older_one_is_cleaned_over(self):
+        """What is appended goes to segments of the present format, until none of the older ones is left; nothing of
+        what was stored changes on the way."""
+        opened = Opened(self, "v1b")
+        server = opened.server
+        server.start()
+        before = {target: opened.server.request("GET", "/" + target).json() for target in LASTING}
+        passing = [{"Goes": True, "Text": "x" * 5000}] * 20
+        while 1 in self.versions(server):
+            for _ in range(20):
+                self.assertEqual(server.request("POST", "/Shop.Late", passing).status, 201)
+                self.assertEqual(server.request("DELETE", "/Shop.Late/Goes=true/unsafe=true").json(), [{"Count": 20}])
+        self.assertEqual(self.versions(server), {2})
+        digest = server.digest()
+        server.kill()
+        server.start()
+        self.assertEqual(server.digest(), digest)
+        self.assertEqual({target: server.request("GET", "/" + target).json() for target in LASTING}, before)
+        self.assertEqual(server.stop(), 0)
+        self.assertEqual(tool("verify", server.data).returncode, 0)
+
+    def versions(self, server):
+        found = set()
+        for name in os.listdir(server.data):
+            try:
+                with open(os.path.join(server.data, name), "rb") as file:
+                    if name.endswith(".seg"):
+                        found.add(struct.unpack_from("<I", file.read(HEADER), VERSION_AT)[0])
+            except FileNotFoundError:
+                pass  # cleaned away meanwhile
+        return found
+
     def test_the_present_format_has_one(self):
         """Otherwise nobody would notice when it changes."""
         server = harness.Server()
@@ -170,12 +205,12 @@ class Samples(unittest.TestCase):
 
 class Newer(unittest.TestCase):
     def setUp(self):
-        """The last segment is as a version of years from now would write it, checksum and all."""
-        self.server = Opened(self, "v1").server
+        """The last segment is as the next version would write it, checksum and all."""
+        self.server = Opened(self, "v2").server
         self.path = sorted(os.path.join(self.server.data, name) for name in os.listdir(self.server.data))[-1]
         with open(self.path, "r+b") as file:
             header = bytearray(file.read(HEADER))
-            struct.pack_into("<I", header, VERSION_AT, 77)
+            struct.pack_into("<I", header, VERSION_AT, NEXT)
             struct.pack_into("<I", header, HEADER - 4, crc32c(header[:HEADER - 4]))
             file.seek(0)
             file.write(header)
@@ -184,8 +219,8 @@ class Newer(unittest.TestCase):
 
     def names_it(self, text):
         self.assertIn(os.path.basename(self.path), text)
-        self.assertRegex(text, r"version 77\b")
-        self.assertRegex(text, r"knows version \d+\b")
+        self.assertRegex(text, rf"version {NEXT}\b")
+        self.assertRegex(text, rf"knows versions 1 to {NEXT - 1}\b")
 
     def test_the_server_refuses_it(self):
         with self.assertRaises(AssertionError) as refused:

@@ -181,6 +181,13 @@ class Listen(ListenCase):
         _, errors = self.svc("listen", "--after", "x", status=svc.MISUSE)
         self.assertIn("'x' is no ObjectNo", errors)
 
+    def test_it_says_where_it_would_go_on(self):
+        """Without an event too."""
+        placed = self.place(0)
+        listening = self.listen()
+        self.assertEqual(listening.interrupt(), svc.DONE)
+        self.assertIn(f"stopped; --after {placed['ObjectNo']} goes on here", listening.errors)
+
     def test_a_gap_is_told(self):
         self.relay.gap = {"From": 3, "To": 17}
         listening = self.listen("--after", "2")

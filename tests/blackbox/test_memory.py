@@ -110,6 +110,21 @@ class Bodies(MemoryCase):
         harness.wait_until(lambda: self.bodies() == 0, "nothing is left")
         self.check_resident(100)
 
+    def test_what_is_being_made_is_weighed(self):
+        """Eight bodies of 12 MiB, each of which takes twice as much while it is made."""
+        receiver = Deaf(self)
+        receiver.may_read.set()
+        for i in range(12):
+            self.post("/Shop.Message", {"Text": chr(97 + i) * MIB})
+        for i in range(8):
+            self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced",
+                         CustomPayloadRequest={"Uri": f"/Shop.Message/_/rename=Text->T{i}"},
+                         Delivery={"TimeoutSeconds": 600})
+        self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {}})
+        harness.wait_until(lambda: self.metric("svc_deliveries_pending") == 0, "all are delivered")
+        self.assertEqual(len(receiver.ids), 8)
+        self.check_resident(100)
+
     def test_a_body_that_many_send_is_there_once(self):
         receiver = Deaf(self)
         for _ in range(40):

@@ -87,6 +87,24 @@ class ById(OnceCase):
         self.assertNotEqual(self.created("/Svc.Event", event)["Id"], self.created("/Svc.Event", event)["Id"])
         self.assertEqual(self.count(), 2)
 
+    def test_no_other_conditions_describe_an_event(self):
+        for more in ("Nope=1", "Time=yesterday", "Webhooks=many", "Payload=1", "ce.id=1", "Id=1"):
+            answer = self.post(f"{ORDER}&{more}", b"{}")
+            self.ck_error(answer, 400, "InvalidConditionSyntax", f"'{more.partition('=')[0]}' describes no event")
+        self.assertEqual(self.count(), 0)
+
+    def test_read_only_members_are_not_looked_at(self):
+        first = self.post("/Svc.Event", dict(order("a"), Id=5, Time="x", Webhooks="x", ce=1, ContentType=2, ObjectNo={}))
+        self.assertEqual(first.status, 201, first)
+        self.assertEqual(self.get("/Svc.Event").json()[0]["ContentType"], "application/json")
+
+    def test_a_tenant_without_characters_is_none(self):
+        words = "Tenant: '' is not 1 to 64"
+        self.ck_error(self.post("/Svc.Event", dict(order(), Tenant="")), 400, "InvalidResourceEntity", words)
+        self.ck_error(self.post(ORDER + "&Tenant=", b"{}"), 400, "InvalidResourceEntity", words)
+        self.assertEqual(self.post("/Svc.Event", dict(order(), Tenant=None)).status, 201)
+        self.assertEqual(self.count(), 1)
+
     def test_it_is_shown_and_found(self):
         for no in range(3):
             self.created("/Svc.Event", order(f"order-{no}", No=no))

@@ -48,7 +48,7 @@ class OpenApiCase(harness.ServerCase):
         used = set(references(document))
         for reference in used:
             find(document, reference)
-        for kind in ("schemas", "parameters", "responses", "headers"):
+        for kind in ("schemas", "parameters", "responses", "headers", "examples"):
             for name in document["components"][kind]:
                 self.assertIn(f"#/components/{kind}/{name}", used)
         names = [operation["operationId"] for _, _, operation in operations(document)]
@@ -92,7 +92,9 @@ class Everything(OpenApiCase):
         self.assertNotIn("required", schemas["Svc.Patch.Shop.Person"])
         self.assertNotIn("required", schemas["Shop.Person"])
         self.assertIn("Name", schemas["Svc.Payload.Shop.PersonCreated"]["properties"])
-        self.assertEqual(schemas["Svc.Payload.Shop.OrderPlaced"]["properties"], {})
+        self.assertEqual(schemas["Svc.Payload.Shop.OrderPlaced"],
+                         {"type": "object", "properties": {}, "additionalProperties": True})
+        self.assertTrue(schemas["Svc.Input.Shop.Message"]["additionalProperties"])
         webhook = schemas["Svc.Input.Svc.Admin.Webhook"]
         self.assertEqual(webhook["required"], ["Destination"])
         self.assertEqual(webhook["properties"]["Tags"]["items"], {"type": "string"})
@@ -105,7 +107,12 @@ class Everything(OpenApiCase):
         formats = document["components"]["schemas"]["Svc.Input.Svc.Admin.Webhook"]["properties"]["Format"]["enum"]
         sent = document["webhooks"]["Shop.PersonCreated"]["post"]
         bodies = sent["requestBody"]["content"]["application/json"]["schema"]["oneOf"]
+        clouds = [name for name in formats if name and name.startswith("CloudEvents")]  # which need a source
+        formats = [name for name in formats if name not in clouds]
         self.assertEqual([body["title"] for body in bodies], [name for name in formats if name])
+        cloud = sent["requestBody"]["content"]["application/cloudevents+json"]["schema"]
+        self.assertIn(cloud["title"], clouds)
+        self.assertEqual(cloud["required"], ["specversion", "id", "source", "type"])
         names = {find(document, entry["$ref"])["name"] for entry in sent["parameters"]}
         report = document["webhooks"]["Shop.ReportReady"]["post"]["requestBody"]["content"]
         self.assertEqual(list(report), ["application/pdf"])
@@ -123,6 +130,17 @@ class Everything(OpenApiCase):
             if isinstance(body, dict):
                 self.assertEqual(schema["properties"]["type"]["const"], body["type"])
 
+    def test_examples_of_what_webhooks_send(self):
+        """An entity that can be raised."""
+        webhooks = self.document()["webhooks"]
+        examples = {name: entry["post"]["requestBody"]["content"].get("application/json", {}).get("example")
+                    for name, entry in webhooks.items()}
+        self.assertEqual(list(examples["Shop.PersonCreated"][0]), ["Name", "Email", "Age", "Born"])
+        self.assertIn("Reason", examples["Svc.WebhookPaused"][0])
+        self.assertIsNone(examples["Shop.ReportReady"])
+        for name in ("Shop.PersonCreated", "Shop.OrderPlaced"):
+            self.created("/Svc.Event", {"Resource": name, "Payload": examples[name]})
+
     def test_its_paths_are_answered(self):
         """What it says that can be read is there; what it says of one entity is so of one that is not."""
         for path, key, _ in operations(self.document()):
@@ -137,7 +155,7 @@ class Everything(OpenApiCase):
         for key in ("post", "patch", "put"):
             for path, method, operation in operations(document):
                 body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-                if method != key or "example" not in body or "{Id}" in path:
+                if method != key or "example" not in body or "{" in path:
                     continue
                 name = path.split("/")[1]
                 target = path
@@ -152,6 +170,151 @@ class Everything(OpenApiCase):
         for expected in ("Shop.Person", "Shop.Message", "Svc.Event", "Svc.Admin.Webhook", "Svc.Admin.Resource",
                          "Svc.Explain", "Svc.Aggregator", "Svc.Echo", "Svc.Admin.ApiKey"):
             self.assertIn(("post", expected), sent)
+        for expected in ("Shop.Person", "Svc.Admin.Webhook", "Svc.Admin.Resource"):
+            self.assertIn(("put", expected), sent)
+        self.assertIn(("patch", "Svc.Admin.ApiKey"), sent)
+
+    def test_every_body_has_an_example(self):
+        """Of JSON; in binary mode of CloudEvents it is data of any kind."""
+        document = self.document()
+        for path, method, operation in operations(document):
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            if body is not None and path != "/Svc.Event/_":
+                self.assertIn("example", body, (method, path))
+        body = document["paths"]["/Svc.Event/Resource={Event}"]["post"]["requestBody"]["content"]
+        event = document["paths"]["/Svc.Event"]["post"]["requestBody"]["content"]["application/json"]["example"]
+        self.created(f"/Svc.Event/Resource={event['Resource']}", body["application/json"]["example"])
+
+    def test_cloudevents_can_be_raised_by_it(self):
+        """Its examples in JSON, and in binary mode the fields that it names."""
+        document = self.document()
+        operation = document["paths"]["/Svc.Event/_"]["post"]
+        content = operation["requestBody"]["content"]
+        self.assertEqual(list(content), ["application/cloudevents+json", "application/cloudevents-batch+json",
+                                         "application/json"])
+        one = content["application/cloudevents+json"]["example"]
+        schema = find(document, content["application/cloudevents+json"]["schema"]["$ref"])
+        self.assertLessEqual(set(schema["required"]), set(one))
+        self.assertLessEqual(set(one), set(schema["properties"]))
+        made = self.created("/Svc.Event/_", one, {"Content-Type": "application/cloudevents+json"})
+        again = self.post("/Svc.Event/_", content["application/cloudevents-batch+json"]["example"],
+                          {"Content-Type": "application/cloudevents-batch+json"})
+        self.assertEqual(again.json()[0]["Id"], made["Id"], "its source and id are the same")
+        values = dict(one, id="2", time="2026-11-23T09:30:00Z", subject="x", dataschema="https://x.example/")
+        names = [find(document, entry["$ref"])["name"] for entry in operation["parameters"]]
+        fields = {name: values[name.removeprefix("ce-")] for name in names if name.startswith("ce-")}
+        made = self.created("/Svc.Event/_", one["data"], fields)
+        kept = self.get(f"/Svc.Event/Id={made['Id']}").json()[0]["ce"]
+        self.assertEqual({f"ce-{name}": value for name, value in kept.items() if name != "datacontenttype"}, fields)
+
+    def test_what_is_written_otherwise_than_shown(self):
+        """A delivery is written as Pending alone, a file is the configuration's, an event needs a payload; the
+        server says the same."""
+        schemas = self.document()["components"]["schemas"]
+        self.assertEqual(schemas["Svc.Patch.Svc.Admin.Delivery"]["properties"]["State"]["enum"], ["Pending", None])
+        self.assertIn("Dead", schemas["Svc.Admin.Delivery"]["properties"]["State"]["enum"])
+        self.assertIn("File", schemas["Svc.Admin.Resource"]["properties"])
+        self.assertNotIn("File", schemas["Svc.Input.Svc.Admin.Resource"]["properties"])
+        self.assertNotIn("File", schemas["Svc.Patch.Svc.Admin.Resource"]["properties"])
+        answer = self.post("/Svc.Admin.Resource", {"Name": "Zoo.Plan", "Kind": "BinaryResource", "File": "plan.txt"})
+        self.assertEqual(answer.status, 400)
+        event = schemas["Svc.Input.Svc.Event"]
+        self.assertEqual(event["required"], ["Resource", "Payload"])
+        self.assertIn("WebhookId", event["properties"])
+        self.assertNotIn("WebhookId", schemas["Svc.Event"]["properties"])
+        self.assertEqual([form["type"] for form in event["properties"]["Payload"]["oneOf"]], ["object", "array"])
+        for payload in (None, "text", [1]):
+            answer = self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": payload})
+            self.assertEqual(answer.status, 400, payload)
+        self.assertIn("Payload", self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced"}).json()["detail"])
+
+    def test_a_key_is_shown_once(self):
+        document = self.document()
+        self.assertIn("Key", document["components"]["schemas"]["Svc.Admin.ApiKey"]["properties"])
+        self.assertNotIn("Key", document["components"]["schemas"]["Svc.Input.Svc.Admin.ApiKey"]["properties"])
+        made = self.created("/Svc.Admin.ApiKey", {"Name": "one", "AllowAccess": []})
+        self.assertIn("Key", made)
+
+    def test_bytes_have_their_types(self):
+        document = self.document()
+        types = {"Shop.Terms": "text/plain", "Svc.Metrics": "text/plain", "Svc.Console": "text/html",
+                 "Svc.Health": "application/json", "Svc.OpenApi": "application/json"}
+        for name, media_type in types.items():
+            described = document["paths"]["/" + name]["get"]["responses"]["200"]["content"]
+            answered = self.get("/" + name).headers["Content-Type"].partition(";")[0]
+            self.assertEqual((list(described), answered), ([media_type], media_type), name)
+        sent = document["paths"]["/Svc.Event/Resource={Event}"]["post"]["requestBody"]["content"]
+        self.assertEqual(list(sent), ["application/json", "application/pdf"])
+        health = find(document, "components/schemas/Svc.Health")
+        self.assertLessEqual(set(self.get("/Svc.Health").json()), set(health["properties"]))
+
+    def test_bytes_that_may_be_known(self):
+        """304 is told where there is an ETag."""
+        document = self.document()
+        for path in ("/Shop.Terms", "/Svc.Metrics", "/Svc.Health", "/Svc.Console", "/Svc.OpenApi"):
+            operation = document["paths"][path]["get"]
+            etag = self.get(path).headers.get("ETag")
+            self.assertEqual("304" in operation["responses"], etag is not None, path)
+            self.assertEqual(bool(operation.get("parameters")), etag is not None, path)
+            if etag:
+                self.assertEqual(self.get(path, {"If-None-Match": etag}).status, 304)
+
+    def test_names_that_generators_confuse(self):
+        """Letters and digits of each name differ from those of all others."""
+        self.created("/Svc.Admin.Resource", [
+            {"Name": name, "Kind": "EntityResource", "Properties": [{"Name": "Name", "Type": "string"}]}
+            for name in ("Zoo.Big-Cat", "Zoo.Big_Cat", "Zoo.BigCat", "Zoo.Big.Cat", "_._", "-.-", "Error.Code",
+                         "SvcInput.Shop.Person")])
+        document = self.document()
+        self.check_whole(document)
+        names = [operation["operationId"] for _, _, operation in operations(document)]
+        for found in (names, list(document["components"]["schemas"])):
+            bare = ["".join(filter(str.isalnum, name)).lower() for name in found]
+            self.assertEqual(len(set(bare)), len(bare))
+            self.assertTrue(all(bare))
+        self.assertIn("get_Shop.Person", names)  # which nothing is like
+        self.assertNotIn("get_Zoo.BigCat", names)
+
+    def answer_of(self, document, path, method, status="200"):
+        media = document["paths"][path][method]["responses"][status]["content"]["application/json"]
+        if "examples" not in media:
+            return media["example"]
+        return find(document, media["examples"]["one"]["$ref"])["value"]
+
+    def test_examples_of_answers(self):
+        """They have the members of what is answered, in the same order, and the values that were sent."""
+        document = self.document()
+        receiver = self.receiver()
+        for name in ("Svc.Admin.ApiKey", "Svc.Admin.Resource", "Svc.Admin.Webhook", "Svc.Aggregator", "Svc.Echo",
+                     "Svc.Event", "Svc.Explain", "Shop.Message", "Shop.Person"):
+            operation = document["paths"]["/" + name]["post"]
+            sent = operation["requestBody"]["content"]["application/json"]["example"]
+            answered = self.post("/" + name, sent).json()[0]
+            example, = self.answer_of(document, "/" + name, "post", "201" if "201" in operation["responses"] else "200")
+            self.assertEqual(list(example), list(answered), name)
+            if name == "Svc.Aggregator":
+                sent = {}  # it has what became of it
+            for member in set(sent) & set(answered):
+                self.assertEqual(example[member], answered[member], (name, member))
+        self.webhook(Destination=receiver.url(), EventSelector="/Shop.PersonCreated")
+        self.created("/Shop.Person", {"Name": "Ada"})
+        receiver.take()
+        self.assertEqual(self.get("/Nothing").status, 404)
+        harness.wait_until(lambda: self.get("/Svc.Admin.WebhookLog").status == 200, "an entry of the log")
+        for path, item in document["paths"].items():
+            content = item.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
+            if "{" in path or "application/json" not in content or path == "/Svc.OpenApi":
+                continue
+            example, answered = self.answer_of(document, path, "get"), self.get(path).json()
+            if isinstance(answered, list):
+                example, answered = example[0], answered[-1]
+            if path != "/Shop.Message":
+                self.assertEqual(list(example), list(answered), path)
+            for member, value in example.items():
+                if member == "Payload":
+                    continue  # an object, or an array of them
+                given = {type(value), type(answered.get(member))}
+                self.assertTrue(len(given - {type(None)}) < 2 or given == {int, float}, (path, member, given))
 
     def test_it_changes_with_what_is_declared(self):
         first = self.get("/Svc.OpenApi")
@@ -177,6 +340,45 @@ class Everything(OpenApiCase):
         document = self.document()
         self.check_whole(document)
         self.check_listed(document, self.get("/").json())
+
+
+class Notices(OpenApiCase):
+    """The server alone raises its own events: nothing in the document says otherwise."""
+
+    def make_config(self):
+        return {}
+
+    def events(self, document):
+        """Those that can be raised, and the example of that."""
+        path = document["paths"].get("/Svc.Event/Resource={Event}")
+        content = document["paths"]["/Svc.Event"]["post"]["requestBody"]["content"]["application/json"]
+        return path and path["parameters"][0]["schema"]["enum"], content.get("example")
+
+    def test_nothing_is_declared(self):
+        document = self.document()
+        self.check_whole(document)
+        self.assertEqual(self.events(document), (None, None))
+        self.assertEqual(len(document["webhooks"]), 3)
+
+    def test_bytes_alone_are_declared(self):
+        self.created("/Svc.Admin.Resource", {"Name": "Zoo.Sheet", "Kind": "EventResource",
+                                             "Payload": {"ContentType": "application/pdf"}})
+        document = self.document()
+        self.check_whole(document)
+        self.assertEqual(self.events(document), (["Zoo.Sheet"], None))
+        body = document["paths"]["/Svc.Event/Resource={Event}"]["post"]["requestBody"]
+        self.assertEqual(list(body["content"]), ["application/pdf"])
+        for body in document["paths"]["/Svc.Event/_"]["post"]["requestBody"]["content"].values():
+            self.assertNotIn("example", body)
+
+    def test_what_is_declared_comes_first(self):
+        """Whatever it is called."""
+        self.created("/Svc.Admin.Resource", {"Name": "Zoo.Born", "Kind": "EventResource"})
+        names, example = self.events(self.document())
+        self.assertIn("Zoo.Born", names)
+        self.assertFalse([name for name in names if name.startswith("Svc.")])
+        self.assertEqual(example["Resource"], "Zoo.Born")
+        self.created("/Svc.Event", example)
 
 
 class BasePath(OpenApiCase):
@@ -241,6 +443,25 @@ class Keys(OpenApiCase):
         self.assertNotIn("Shop.Person", document["components"]["schemas"])
         created = document["paths"]["/Shop.Person"]["post"]["responses"]["201"]
         self.assertNotIn("content", created)
+
+    def test_who_may_read_is_shown_what_was_written(self):
+        """Whatever the methods of the resource: the right to GET it decides."""
+        self.server.request("POST", "/Svc.Admin.Resource", {"Name": "Zoo.Box", "Kind": "EntityResource",
+                                                            "Methods": ["POST"]},
+                            {"Authorization": "apikey root-key"})
+        document = self.document(Authorization="apikey root-key")
+        self.check_whole(document)
+        described = document["paths"]["/Zoo.Box"]["post"]["responses"]["201"]
+        answer = self.server.request("POST", "/Zoo.Box", {"a": 1}, {"Authorization": "apikey root-key"})
+        self.assertEqual((answer.status, list(answer.json()[0])), (201, ["Id", "a", "ObjectNo"]))
+        self.assertIn("content", described)
+
+    def test_the_console_needs_no_key(self):
+        document = self.document(Authorization="apikey root-key")
+        for path, _, operation in operations(document):
+            self.assertEqual("security" in operation, path == "/Svc.Console", path)
+        self.assertEqual(document["paths"]["/Svc.Console"]["get"]["security"], [])
+        self.assertEqual(self.get("/Svc.Console").status, 200)
 
     def test_it_needs_the_right(self):
         self.assertEqual(self.ask("blind", "/openapi.json").status, 403)

@@ -57,6 +57,35 @@ class Paging(harness.ServerCase):
         uris = [entity["Uri"] for entity in self.pages("/Svc.Admin.Error/Uri!=null/limit=5&select=Uri")]
         self.assertEqual(uris, [f"/nothing{number}/_/_" for number in range(12)])
 
+    def test_the_last_events_are_at_hand(self):
+        """Without going over all that are kept, so that nothing gives way to others; and those of one resource, or
+        tenant, behind very many of another."""
+        self.created("/Svc.Admin.Resource", {"Name": "Shop.OrderShipped", "Kind": "EventResource"})
+        self.post("/Svc.Event", [{"Resource": "Shop.OrderPlaced", "Payload": {"No": n}, "Tenant": "acme" if n % 2 else None}
+                                 for n in range(20)])
+        for first in range(0, 30000, 1000):
+            self.post("/Svc.Event", [{"Resource": "Shop.OrderShipped", "Payload": {"No": n}}
+                                     for n in range(first, first + 1000)])
+
+        def given_way():
+            return [line for line in self.get("/Svc.Metrics").body.decode().splitlines()
+                    if line.startswith("svc_requests_given_way_total ")]
+        before, last = given_way(), self.get("/Svc.Event/_/offset=-1").json()[0]["ObjectNo"]
+        for target, numbers in (
+                ("/_/offset=-3", [29997, 29998, 29999]), ("/_/offset=-3&limit=1", [29997]),
+                ("/Payload.0.No!=29999/offset=-2", [29997, 29998])):
+            found = self.get("/Svc.Event" + target).json()
+            self.assertEqual([e["Payload"][0]["No"] for e in found], numbers, target)
+        self.assertEqual(given_way(), before)
+        for target, numbers in (
+                (f"/ObjectNo>{last - 2}/offset=-9", [29998, 29999]),
+                ("/Resource=Shop.OrderPlaced/offset=-2", [18, 19]), ("/Tenant=acme/offset=-2", [17, 19]),
+                ("/Tenant=acme&Payload.0.No<9/offset=-1", [7]), ("/Resource=Shop.OrderPlaced/limit=2", [0, 1])):
+            found = self.get("/Svc.Event" + target).json()
+            self.assertEqual([e["Payload"][0]["No"] for e in found], numbers, target)
+        report = self.server.request("REPORT", "/Svc.Event/Resource=Shop.OrderPlaced/offset=-50")
+        self.assertEqual(report.json(), [{"Count": 20}])
+
     def test_deliveries_are_listed_otherwise(self):
         for _ in range(2):
             self.webhook(Destination=self.receiver().url(), EventSelector="/Shop.OrderPlaced")

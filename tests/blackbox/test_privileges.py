@@ -69,6 +69,22 @@ class ServerOfNobody(harness.ServerCase):
                            in self.server.log[-1], "the file is not read")
         os.chmod(path, 0o644)
 
+    def test_it_starts_anew_as_that_user(self):
+        path = os.path.join(self.server.directory, "config.json")
+        self.created("/Shop.Person", {"Name": "Ada"})
+        os.chmod(path, 0o600)
+        self.server.process.send_signal(signal.SIGUSR2)
+        harness.wait_until(lambda: "not started anew" in self.server.log[-1], "it says that it cannot read the file")
+        os.chmod(path, 0o644)
+        for _ in range(2):
+            seen = len(self.server.log)
+            self.server.process.send_signal(signal.SIGUSR2)
+            harness.wait_until(lambda: any("listening on" in line for line in self.server.log[seen:]), "it listens")
+            self.assertEqual(self.server.request("GET", "/Shop.Person").json()[0]["Name"], "Ada")
+            status = status_of(self.server.process.pid)
+            self.assertEqual(status["Uid"].split(), [str(NOBODY.pw_uid)] * 4)
+            self.assertEqual(int(status["CapEff"], 16), 0)
+
     def test_a_file_that_the_user_cannot_read_is_warned_of(self):
         self.assertFalse([line for line in self.server.log if "SIGHUP will not" in line])
         self.assertEqual(self.server.stop(), 0)

@@ -88,6 +88,8 @@ class AtRunTime(harness.ServerCase):
         cases = [
             ({"Name": "NoDot", "Kind": "EntityResource"}, 400, "InvalidResourceEntity", "'NoDot'"),
             ({"Name": "Svc.X", "Kind": "EntityResource"}, 400, "InvalidResourceEntity", "'Svc.'"),
+            *(({"Name": name, "Kind": "EventResource"}, 400, "InvalidResourceEntity", f"'{name}' is what the built-in")
+              for name in ("Admin.Webhook", "admin.error", "Admin.Node")),
             ({"Name": "A.B", "Kind": "Thing"}, 400, "InvalidEnumValue", "Kind", "'Thing'"),
             ({"Name": "A.B"}, 400, "InvalidResourceEntity", "Kind"),
             ({"Name": "A.B", "Kind": "EntityResource", "Propertys": []}, 400, "UnknownProperty",
@@ -291,7 +293,8 @@ class Reload(harness.ServerCase):
         def bad_key(config):
             config["Resources"].append({"Name": "Geo.X", "Kind": "EntityResource"})
             config["ApiKeys"] = [{"Name": "x", "KeySha256": "12", "AllowAccess": []}]
-        for change, words in ((taken, "'Geo.Lake' already"), (misspelt, "Payload.Resource: 'Geo.City'"),
+        for change, words in ((taken, "Resources: Name: there is a resource 'Geo.Lake' already"),
+                              (misspelt, "Resources: 'Geo.CityFounded': Payload.Resource: 'Geo.City'"),
                               (unknown, "is 'Resources' meant?"), (bad_key, "ApiKeys[0]")):
             line = self.reload(self.changed(change), "nothing has changed")
             self.assertIn("config.json", line)
@@ -299,6 +302,18 @@ class Reload(harness.ServerCase):
             self.assertEqual(self.get("/Svc.Admin.Resource").body, before)
             self.server.config = good
         self.server.write_config()
+
+    def test_what_is_refused_hides_nothing(self):
+        self.reload(self.changed(lambda c: c["Resources"].append({"Name": "Geo.Lake", "Kind": "EntityResource"})), "anew")
+        self.created("/Lake", {"Name": "X"})
+        self.created(ADMIN, {"Name": "Geo.Found", "Kind": "EventResource", "Payload": {"Resource": "Geo.Lake"}})
+        good, seen = self.server.config, len(self.server.log)
+        self.reload(self.changed(lambda c: c["Resources"].pop()), "nothing has changed: ")
+        self.assertEqual([line for line in self.server.log[seen:] if "out of sight" in line], [])
+        self.assertEqual(self.get("/Lake").status, 200)
+        self.assertEqual(self.server.request("DELETE", ADMIN + "/Name=Geo.Found").status, 200)
+        self.reload(self.changed(lambda c: None), "out of sight")
+        self.reload(good, "anew")
 
     def test_keys(self):
         def hashed(key):

@@ -7,8 +7,8 @@ import signal
 import unittest
 
 import harness
+from harness import ADMIN, key
 
-ADMIN = {"Authorization": "apikey admin-key"}
 BETA = {"Authorization": "apikey beta-key"}
 GAMMA = {"Authorization": "apikey gamma-key"}
 WEBHOOKS = (["Svc.Event", "Svc.Admin.Webhook", "Svc.Admin.WebhookLog", "Svc.Admin.Delivery"], ["*"])
@@ -16,12 +16,7 @@ EVENTS = ["Shop.Placed", "Shop.Paid", "Hr.Hired"]
 RESOURCES = [{"Name": name, "Kind": "EventResource"} for name in EVENTS]
 
 
-def key(name, *allow):
-    return {"Name": name, "KeySha256": hashlib.sha256(f"{name}-key".encode()).hexdigest(),
-            "AllowAccess": [{"Resources": resources, "Methods": methods} for resources, methods in allow]}
-
-
-class Case(harness.ServerCase):
+class Case(harness.KeyedCase):
     def make_config(self):
         return {"RequireApiKey": True, "Resources": RESOURCES, "ApiKeys": self.keys(),
                 "Limits": {"ScanEntities": 1}}
@@ -29,16 +24,6 @@ class Case(harness.ServerCase):
     def keys(self):
         return [key("admin", (["*"], ["*"])), key("beta", WEBHOOKS, (["Shop.*"], ["GET"])),
                 key("gamma", WEBHOOKS, (["Hr.*"], ["GET"]), (["Shop.*"], ["POST"]))]
-
-    def settle(self):
-        for state in ("Pending", "InFlight"):
-            harness.wait_until(lambda: self.count(f"/Svc.Admin.Delivery/State={state}", ADMIN) == 0,
-                               "no delivery is under way")
-
-    def count(self, target, headers):
-        answer = self.server.request("REPORT", target, headers=headers)
-        self.assertEqual(answer.status, 200, answer)
-        return answer.json()[0]["Count"]
 
     def reload(self, keys):
         self.server.config["ApiKeys"] = keys

@@ -1,18 +1,14 @@
 """svc, the command line: each command against the server, what scripts and people are shown, keys,
 exit statuses. `listen` and `events tail` are in test_listen."""
 import base64
-import fcntl
 import hashlib
 import hmac
 import json
 import os
 import pty
 import re
-import signal
 import socket
-import struct
 import subprocess
-import termios
 import time
 import unittest
 
@@ -82,6 +78,12 @@ class Interface(svc.SvcCase):
         self.assertEqual([p["Age"] for p in self.svc_json("get", "/Shop.Person/Name=Zoé %26 co")], [5])
         self.assertEqual([p["Age"] for p in self.svc_json("get", "/Shop.Person/Age>1&Age<9")], [5])
 
+    def test_nothing_in_an_array(self):
+        """The query form is answered [] where there is nothing."""
+        self.assertEqual(self.svc("get", "/Shop.Person?limit=1"), ("", "nothing was found\n"))
+        self.assertEqual(self.svc("get", "/Shop.Person?limit=1", "--json")[0], "[]\n")
+        self.assertEqual(self.svc("post", "/Shop.Person", "--data", "[]")[0], "0 entities inserted into 'Shop.Person'\n")
+
     def test_bytes_come_as_they_are(self):
         self.assertEqual(self.svc("get", "/Shop.Terms")[0].rstrip("\n"),
                          self.get("/Shop.Terms").body.decode().rstrip("\n"))
@@ -106,13 +108,24 @@ class Misuse(svc.SvcCase):
 
     def test_misuse(self):
         for words, part in ((["gt"], "'gt'"), (["webhooks", "lst"], "is 'webhooks list' meant?"),
-                            (["events"], "there is no command 'events'"),
-                            (["get"], "usage: svc get URI"), (["get", "/a", "/b"], "unexpected /b"),
+                            (["events"], "has to follow: tail, show, resend"),
+                            (["events", "nope"], "there is no command 'events nope'"),
+                            (["get"], "there is no URI; usage: svc get URI"),
+                            (["explain", "x"], "there is no WEBHOOK-ID; usage"), (["get", "/a", "/b"], "unexpected /b"),
                             (["get", "/a", "--sign"], "it takes no --sign"), (["post", "/a"], "it needs --data"),
                             (["get", "/a", "--lable", "x"], "is --label meant?"),
                             (["get", "/a", "--key", "x"], "--key-file, SVC_KEY"),
                             (["get", "http://127.0.0.1/a"], "is a URL"),
                             (["get", "/a", "--url", "ftp://x"], "none of http://"),
+                            (["get", "/a", "--url", "http://"], "No host"),
+                            (["get", "/a", "--url", "http://a b"], "Bad hostname"),
+                            (["get", "/a", "--url", "http://a:99999"], "Port number"),
+                            (["get", "/a", "--url", "http://a/?b"], "has a '?' or '#'"),
+                            (["get", "/a", "--url", "http://a/#b"], "has a '?' or '#'"),
+                            (["get", "/a", "--url", "http://name:word@a"], "--key-file, SVC_KEY"),
+                            (["get", "/a", "--url", "unix:"], "names no socket"),
+                            (["listen", "--forward", "localhost:3000"], "--forward: 'localhost:3000' begins with neither"),
+                            (["listen", "--forward", "http://"], "--forward 'http://': No host"),
                             (["keys", "add", "n", "--allow", "all"], "is not RESOURCES:METHODS"),
                             (["replay", "--webhook", "w"], "it needs --since"),
                             (["sink", "--port", "x"], "--port: 'x'"), (["sink", "--fail", "101"], "from 0 to 100"),
@@ -138,7 +151,15 @@ class Misuse(svc.SvcCase):
         process = subprocess.run([svc.SVC, "get", "/Svc.AvailableResource"], stdout=writing, check=False,
                                  stderr=subprocess.PIPE, env=self.environment(), timeout=harness.DEADLINE_S)
         os.close(writing)
-        self.assertEqual(process.returncode, svc.REFUSED)
+        self.assertEqual((process.returncode, process.stderr), (svc.REFUSED, b""))
+
+    def test_what_cannot_be_written_is_told(self):
+        for words in (["get", "/Svc.AvailableResource"], ["help"]):
+            with open("/dev/full", "wb") as full:
+                process = subprocess.run([svc.SVC, *words], stdout=full, check=False, stderr=subprocess.PIPE,
+                                         env=self.environment(), timeout=harness.DEADLINE_S)
+            self.assertEqual((process.returncode, process.stderr),
+                             (svc.REFUSED, b"svc: what is printed cannot be written: No space left on device\n"))
 
 
 class BasePath(svc.SvcCase):
@@ -311,6 +332,10 @@ class Events(svc.SvcCase):
 
 
 class Webhooks(svc.SvcCase):
+    def test_no_keys(self):
+        self.assertEqual(self.svc("keys", "list"), ("", "there are no keys\n"))
+        self.assertEqual(self.svc("keys", "list", "--json"), ("[]\n", ""))
+
     def test_add_list_show_delete(self):
         receiver = self.receiver()
         out, errors = self.svc("webhooks", "add", receiver.url(), "--events", "/Shop.OrderPlaced/Total>1",
@@ -356,6 +381,7 @@ class Webhooks(svc.SvcCase):
         self.svc("trigger", "OrderPlaced")
         request = receiver.take()
         text = "".join(f"{name}: {value}\n" for name, value in request.headers.items()) + "\n" + request.body.decode()
+        self.assertRegex(self.svc("webhooks", "show", "orders")[0], r"Signing.Expires +\d{4}-\d\d-\d\d [\d:]{8}, .*null\n")
         for secret in (SECRET, out.splitlines()[-1]):
             self.svc("verify", "--secret", secret, stdin=text.encode())
 
@@ -379,6 +405,8 @@ class Webhooks(svc.SvcCase):
         self.svc("trigger", "OrderPlaced")
         harness.wait_until(lambda: self.svc_json("webhooks", "list", "--failing"), "it fails")
         self.assertEqual([h["Label"] for h in self.svc_json("webhooks", "list", "--failing")], ["bad"])
+        harness.wait_until(lambda: "100%" in self.svc("webhooks", "list")[0], "the other one succeeds")
+        self.assertRegex(self.svc("webhooks", "list", "--failing")[0], r" 0% +\d")
 
     def test_a_test(self):
         """It is sent to that webhook alone, with what its selector finds."""
@@ -520,6 +548,19 @@ class Transfer(svc.SvcCase):
         self.assertEqual((hook["Destination"], hook["Headers"]), ("http://127.0.0.1:2/", {"Authorization": "*******"}))
         self.assertEqual(self.actions(self.svc_json("import", path)), {})
 
+    def test_webhooks_without_a_label(self):
+        """Destination and selector tell them apart, several selectors too."""
+        for selectors in (["/Shop.OrderPlaced"], ["/Shop.OrderPlaced", "/Shop.PersonCreated"]):
+            self.webhook(Destination="http://127.0.0.1:1/", EventSelectors=selectors)
+        path = self.path("export.json", self.export())
+        self.assertEqual(self.actions(self.svc_json("import", path)), {})
+
+    def test_not_reached(self):
+        path = self.path("one.json", '{"Webhooks":[{"Label":"a"}]}')
+        out, errors = self.svc("import", path, "--url", "http://127.0.0.1:1", status=svc.NOT_REACHED)
+        self.assertEqual((out, len(errors.splitlines())), ("", 1))
+        self.assertEqual(self.svc("import", self.path("none.json", "{}")), ("", "there is nothing in it\n"))
+
     def test_what_is_refused_is_told(self):
         path = self.path("bad.json", json.dumps({"Webhooks": [
             {"Label": "bad", "Destination": "ftp://x", "EventSelector": "/Shop.OrderPlaced"},
@@ -652,25 +693,6 @@ class Verify(svc.SvcCase):
 class People(svc.SvcCase):
     """On a terminal: lines that fit, colours, none when NO_COLOR says so; in a pipe everything."""
 
-    def on_terminal(self, *words, columns=80, **environment):
-        controller, terminal = pty.openpty()
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        env = self.environment(**{"TERM": "xterm", **environment})
-        with subprocess.Popen([svc.SVC, *words], stdout=terminal, stderr=subprocess.PIPE, env=env) as process:
-            os.close(terminal)
-            received = b""
-            while True:
-                try:
-                    part = os.read(controller, 65536)
-                except OSError:
-                    break
-                if not part:
-                    break
-                received += part
-            os.close(controller)
-            self.assertEqual(process.wait(timeout=harness.DEADLINE_S), 0)
-        return received.decode().replace("\r\n", "\n")
-
     def fill(self):
         self.webhook(Label="日本 orders", Destination="http://127.0.0.1:1/" + "x" * 200, EventSelector="/Shop.OrderPlaced")
 
@@ -730,7 +752,7 @@ class Together(unittest.TestCase):
     def commands(self):
         """{name: (operands, options)} as help has them."""
         known = {}
-        names = re.findall(r"^  ([a-z]+(?: [a-z]+)?)(?: +|(?= [A-Z\[]))", self.run_svc("help"), re.M)
+        names = re.findall(r"^  ([a-z]+(?: [a-z-]+)?)(?: +|(?= [A-Z\[]))", self.run_svc("help"), re.M)
         for name in names:
             usage = re.search(r"usage: svc (.*)", self.run_svc("help", *name.split())).group(1)
             options = set(re.findall(r"--([a-z-]+)", usage))
@@ -750,6 +772,19 @@ class Together(unittest.TestCase):
         self.assertEqual(sorted(row.replace("\\", "") for row in rows),
                          sorted(usage for usage, _ in self.commands().values()))
 
+    def test_help_of_a_group(self):
+        known = self.commands()
+        for group in ("events", "webhooks", "keys", "cluster"):
+            out = self.run_svc("help", group)
+            self.assertEqual(out, self.run_svc(group, "--help"))
+            named = set(re.findall(rf"^  {group} (\S+)", out, re.M))
+            self.assertEqual(named, {name.split()[1] for name in known if name.startswith(group + " ")})
+
+    def test_help_stands_in_columns(self):
+        lines = [line for line in self.run_svc("help").splitlines() if line.startswith("  ")]
+        gaps = {re.match(r"  \S.*?  +", line).end() for line in lines}
+        self.assertEqual(len(gaps), 1, lines)
+
     def test_options_are_explained(self):
         known = self.commands()
         self.assertGreater(len(known), 30)
@@ -768,13 +803,19 @@ class Together(unittest.TestCase):
         self.assertEqual(read("tools", "completion", "svc"), self.run_svc("completion"))
         known = self.commands()
         self.assertEqual(self.complete(""), {name.split()[0] for name in known})
-        for group in ("events", "webhooks", "keys"):
+        for group in ("events", "webhooks", "keys", "cluster"):
             self.assertEqual(self.complete(group, ""),
                              {name.split()[1] for name in known if name.startswith(group + " ")})
         everywhere = {"--url", "--key-file", "--json", "--help"}
         for name, (_, options) in known.items():
             self.assertEqual(self.complete(*name.split(), "--"), {f"--{o}" for o in options} | everywhere, name)
         self.assertEqual(self.complete("webhooks", "re"), {"resume"})
+        self.assertEqual(self.complete("--url", "http://x", "webhooks", "re"), {"resume"})
+        self.assertEqual(self.complete("--json", "keys", ""), {"list", "add", "delete"})
+        self.assertEqual(self.complete("help", ""), self.complete(""))
+        self.assertEqual(self.complete("help", "keys", ""), {"list", "add", "delete"})
+        self.assertEqual(self.complete("replay", "--state", "D"), {"Dead", "Delivered"})
+        self.assertEqual(self.complete("replay", "--since", ""), set())
 
     def test_version(self):
         self.assertRegex(self.run_svc("version"), r"^svc \d+\.\d+\.\d+\n$")

@@ -11,8 +11,8 @@ import unittest
 import uuid
 
 import harness
+from harness import ADMIN
 
-ADMIN = {"Authorization": "apikey admin-key"}
 ACME = {"Authorization": "apikey acme-key"}
 GLOBEX = {"Authorization": "apikey globex-key"}
 TENANTS = {"acme": ACME, "globex": GLOBEX}
@@ -47,19 +47,9 @@ def person(name, **more):
     return {"Name": name, **more}
 
 
-class Rule(harness.ServerCase):
+class Rule(harness.KeyedCase):
     def make_config(self):
         return configuration()
-
-    def settle(self):
-        for state in ("Pending", "InFlight"):
-            harness.wait_until(lambda: self.count(f"/Svc.Admin.Delivery/State={state}", ADMIN) == 0,
-                               "no delivery is under way")
-
-    def count(self, target, headers):
-        answer = self.server.request("REPORT", target, headers=headers)
-        self.assertEqual(answer.status, 200, answer)
-        return answer.json()[0]["Count"]
 
     def webhook(self, headers, receiver, selector="/Hr.Order", **more):
         return self.created("/Svc.Admin.Webhook", {

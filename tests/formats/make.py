@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes a sample of the journal's present format: make.py FOLDER, with SVCD naming the server that writes it.
 
-    SVCD=build/dev/svcd tests/formats/make.py tests/formats/v1
+    SVCD=build/dev/svcd tests/formats/make.py tests/formats/v2
 
 The folder gets `data.tar.xz` (the segments; their zeros take no room), `config.json` to open them with, and
 `expected.json`: when they were made, what every resource answered, what tests need to know besides. A sample is made
@@ -131,6 +131,14 @@ class Maker:
         self.event(2)  # another dead one
         self.states("Dead")
 
+    def with_members(self):
+        """What records have got since the first sample was made."""
+        self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"No": 102}, "ClientId": "client-1",
+                                    "Tenant": "acme"})
+        self.created("/Svc.Event", {
+            "specversion": "1.0", "id": "ce-1", "source": "/shop", "type": "Shop.OrderPlaced", "subject": "order 103",
+            "data": {"No": 103}}, {"Content-Type": "application/cloudevents+json"})
+
     def idempotent(self):
         for number in range(3):
             self.event(100, f"order-{number}")
@@ -155,10 +163,14 @@ def faketime(seconds):
     return time.strftime("@%Y-%m-%d %H:%M:%S", time.gmtime(seconds + 1))
 
 
-def records(server):
+def dump(server):
     tool = os.path.join(os.path.dirname(harness.SVCD), "svc-journal")
     lines = subprocess.run([tool, "dump", server.data], capture_output=True, text=True, check=True).stdout
-    return [json.loads(line)["record"] for line in lines.splitlines()]
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def records(server):
+    return [line["record"] for line in dump(server)]
 
 
 def make(folder, server):
@@ -166,6 +178,7 @@ def make(folder, server):
     maker.two_days_ago()
     maker.entities()
     maker.deliveries()
+    maker.with_members()
     once = maker.idempotent()
     harness.wait_until(lambda: maker.count("/Svc.Admin.Delivery/State=InFlight") == 0, "nothing is under way")
     expected = {"Time": time.time(), "Secret": SECRET, "Once": once, "Counts": counts(server),
@@ -174,6 +187,8 @@ def make(folder, server):
     missing = KINDS - {record["kind"] for record in records(server)}
     if missing:
         raise SystemExit(f"the sample has no {', '.join(sorted(missing))}")
+    if not any(line["serials"] == 0 for line in dump(server)):
+        raise SystemExit("the sample has no record that was moved")
     os.makedirs(folder, exist_ok=True)
     with tarfile.open(os.path.join(folder, "data.tar.xz"), "w:xz") as tar:
         for name in sorted(os.listdir(server.data)):

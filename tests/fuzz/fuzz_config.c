@@ -1,9 +1,9 @@
 /* The configuration file. The input is its text, comments and all. A refusal names the file; what
  * is accepted is within its limits, and means the same when it is written out with other blanks, or
  * with more comments. */
+#include "access/access.h"
 #include "app/config.h"
 #include "fuzzing.h"
-#include "rest/access.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -5,14 +5,14 @@
  * connections that share a server get the same bytes in different pieces: both answer what one
  * answers that gets them whole. No answer leaves before what it says is committed, all that was
  * asked for is answered, and everything ends. */
+#include "access/access.h"
+#include "access/clients.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "fuzzing.h"
 #include "http/server.h"
-#include "rest/access.h"
-#include "rest/clients.h"
 #include "rest/evaluation.h"
 #include "rest/metrics.h"
 #include "rest/request.h"
@@ -200,6 +200,12 @@ struct err *tcp_listener_start(struct tcp_listener *l, tcp_accept_fn *on_accept,
     world.on_accept = on_accept;
     world.accept_context = context;
     return NULL;
+}
+
+uint16_t tcp_listener_port(const struct tcp_listener *l)
+{
+    (void)l;
+    return 1;
 }
 
 void tcp_listener_close(struct tcp_listener *l)
@@ -452,9 +458,10 @@ static void on_closed(void *run)
 static void start(struct run *r, struct span bytes)
 {
     const struct tcp_address address = {.is_unix = true, .is_proxied = world.is_proxied};
+    uint16_t port;
 
     r->server = http_server_new(&world.loop, world.rest);
-    MUST(http_server_bind(r->server, &address, NULL) == NULL);
+    MUST(http_server_bind(r->server, &address, NULL, &port) == NULL);
     MUST(http_server_start(r->server) == NULL);
     for (size_t i = 0; i < r->conn_count; i++) {
         buf_init(&r->conns[i].sent, BUF_NO_CAP);

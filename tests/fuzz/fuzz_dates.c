@@ -5,8 +5,9 @@
 #include "base/clock.h"
 #include "base/datetime.h"
 #include "fuzzing.h"
-#include "hooks/retry.h"
 #include "http/reply.h"
+#include "webhook/retry.h"
+#include "json/json.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -143,7 +144,7 @@ static void check_decisions(const struct retry_policy *policy, int64_t retry_aft
 
     for (unsigned attempts = 1; attempts <= policy->delay_count + 1; attempts++) {
         struct retry_decision d = retry_decide(policy, attempts, &answer, NOW_NS, 0.999);
-        int64_t least_ns = 0;
+        int64_t least_ns;
 
         MUST(d.hold_all_until_ns == (hold_ns > 0 ? NOW_NS + hold_ns : 0));
         MUST((d.verdict == RETRY_LATER) == (attempts <= policy->delay_count));
@@ -151,8 +152,8 @@ static void check_decisions(const struct retry_policy *policy, int64_t retry_aft
             continue;
         least_ns = (int64_t)policy->delays_ms[attempts - 1] * 1000000;
         MUST(least_ns <= 604800 * NS_PER_S);
-        MUST(d.at_unix_ns >= NOW_NS + MAX(least_ns, hold_ns));
-        MUST(d.at_unix_ns <= NOW_NS + MAX(least_ns / 5 * 6, hold_ns));
+        MUST(d.at_unix_ns >= NOW_NS + least_ns); /* whatever the webhook's hold is */
+        MUST(d.at_unix_ns <= NOW_NS + least_ns / 5 * 6);
     }
 }
 

@@ -64,7 +64,8 @@ struct written {
     struct segment_record records[RECORDS_MOST];
     struct record_entity after[RECORDS_MOST]; /* the entity that a record leaves; version 0: none */
     size_t count;
-    size_t in_first;                       /* records of the first segment */
+    size_t in_first; /* records of the first segment */
+    uint64_t next_serial;
     struct record_entity entities[2][IDS]; /* as last written; version 0: not there */
     bool is_known[2][IDS];
     struct arena arena;
@@ -87,8 +88,8 @@ static void put_entity(struct record_entity *e, uint64_t serial, struct span jso
 }
 
 /* An entity is inserted, changed, deleted, or written once more as the cleaner does, which may be
- * the first that is seen of it. */
-static struct span make_body(struct written *w, unsigned what, uint64_t serial, uint16_t *out_kind)
+ * the first that is seen of it; that takes no serial. */
+static struct span make_body(struct written *w, unsigned what, struct segment_record *r)
 {
     unsigned id = what % IDS, place = what >> 3 & 1;
     struct span resource = place ? SPAN("Zoo.Animal") : SPAN("zoo.Note");
@@ -99,7 +100,8 @@ static struct span make_body(struct written *w, unsigned what, uint64_t serial, 
     struct buf b;
 
     buf_init(&b, BUF_NO_CAP);
-    *out_kind = is_gone ? RECORD_ENTITY_GONE : RECORD_ENTITY;
+    r->kind = is_gone ? RECORD_ENTITY_GONE : RECORD_ENTITY;
+    r->serials = is_gone || !is_move || (w->is_known[place][id] && e->version == 0);
     e->resource = resource;
     e->id = gone.id;
     if (is_gone)
@@ -107,7 +109,7 @@ static struct span make_body(struct written *w, unsigned what, uint64_t serial, 
     else if (is_move && !w->is_known[place][id])
         put_entity(e, 1 + place * IDS + id, json);
     else if (!is_move || e->version == 0)
-        put_entity(e, serial, json);
+        put_entity(e, r->serial, json);
     w->is_known[place][id] = true;
     w->after[w->count] = *e;
     if (is_gone)
@@ -121,25 +123,25 @@ static struct span make_body(struct written *w, unsigned what, uint64_t serial, 
 static void write_segment(struct written *w, size_t place, size_t count, struct input *in)
 {
     struct buf *file = &w->files[place];
-    uint64_t serial = FIRST_SERIAL + w->count;
 
     w->headers[place] = (struct segment_header){
-        .version = SEGMENT_FORMAT_VERSION, .number = place + 1, .first_serial = serial};
+        .version = SEGMENT_FORMAT_VERSION, .number = place + 1, .first_serial = w->next_serial};
     segment_add_header(file, &w->headers[place]);
-    for (size_t i = 0; i < count; i++, serial++) {
+    for (size_t i = 0; i < count; i++) {
         struct segment_record *r = &w->records[w->count];
         unsigned flags = input_byte(in);
         bool in_change = i > 0 && r[-1].more;
 
-        *r = (struct segment_record){.serial = serial, .serials = 1};
+        *r = (struct segment_record){.serial = w->next_serial};
         r->commit_start = i == 0 || (!in_change && (flags & 1) != 0);
         r->after_sync = r->commit_start && (flags & 2) != 0;
         r->more = (flags & 4) != 0 && i + 1 < count;
-        r->body = make_body(w, input_byte(in), serial, &r->kind);
+        r->body = make_body(w, input_byte(in), r);
         if (r->commit_start)
             pad_to_block(file);
         r->offset = file->n;
         segment_add_record(file, &w->headers[place], r);
+        w->next_serial += r->serials;
         w->count++;
     }
     pad_to_block(file);
@@ -172,7 +174,9 @@ static bool damage(struct written *w, struct input *in)
 
 static struct err *apply(struct store *s, const struct segment_record *r, struct span body)
 {
-    const struct store_origin origin = {.serial = r->serial, .bytes = 1};
+    bool is_move = r->serials == 0;
+    const struct store_origin origin = {
+        .serial = r->serial - is_move, .is_move = is_move, .bytes = 1};
 
     return store_apply(s, r->kind, body, &origin);
 }
@@ -189,10 +193,18 @@ static struct err *on_record(void *context, const struct segment_record *r)
     const struct segment_record *expected = &reading->written->records[reading->count];
 
     MUST(reading->count < reading->written->count);
-    MUST(r->serial == expected->serial && r->kind == expected->kind && r->more == expected->more);
+    MUST(r->serial == expected->serial && r->serials == expected->serials);
+    MUST(r->kind == expected->kind && r->more == expected->more);
     MUST(span_eq(r->body, expected->body));
     reading->count++;
     return apply(reading->store, r, r->body);
+}
+
+static uint64_t next_after(const struct reading *reading)
+{
+    const struct segment_record *last = reading->written->records + reading->count;
+
+    return reading->count == 0 ? FIRST_SERIAL : last[-1].serial + last[-1].serials;
 }
 
 static struct err *read_all(struct reading *reading, bool *out_torn)
@@ -206,8 +218,7 @@ static struct err *read_all(struct reading *reading, bool *out_torn)
     walk.context = reading;
     for (size_t i = 0; i < SEGMENTS && e == NULL; i++) {
         e = journal_walk_segment(&walk, i + 1, i + 1 == SEGMENTS, &end);
-        MUST(e != NULL ||
-             (end.offset <= walk.file.n && walk.next_serial == FIRST_SERIAL + reading->count));
+        MUST(e != NULL || (end.offset <= walk.file.n && walk.next_serial == next_after(reading)));
         MUST(e == NULL || err_code(e) == ERR_STORAGE_FAILURE);
     }
     *out_torn = end.why != NULL;
@@ -284,6 +295,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (disk.directory[0] == '\0')
         make_disk();
     arena_init(&w->arena);
+    w->next_serial = FIRST_SERIAL;
     w->in_first = input_byte(&in) % (count + 1);
     for (size_t i = 0; i < SEGMENTS; i++)
         buf_init(&w->files[i], BUF_NO_CAP);

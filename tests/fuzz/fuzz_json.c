@@ -1,8 +1,8 @@
 /* JSON out of hostile bytes, beside cJSON, which reads everything that is JSON and some that is
  * not. What we accept it accepts too, and finds the same in it; what we write of it means the same.
  * An array of two objects is a target and what is laid over it. */
-#include "base/json.h"
 #include "fuzzing.h"
+#include "json/json.h"
 
 #include <cjson/cJSON.h>
 

@@ -2,10 +2,10 @@
  * conditions/meta-conditions. What is understood is run over a few entities, in one go and in
  * parts: the page is a piece of the whole, which is in order, distinct, and holds what it should.
  */
-#include "base/json.h"
 #include "fuzzing.h"
 #include "query/query.h"
 #include "shapes.h"
+#include "json/json.h"
 
 enum { CONDITIONS_MOST = 16, EXPRESSION_BYTES_MOST = 12 };
 

@@ -1,9 +1,9 @@
 /* Bodies of journal records. The first byte of the input is the kind, the rest the body. What can
  * be read is written as the same bytes again, as far as this version knows them, and each dump is
  * one line of JSON. */
-#include "base/json.h"
 #include "fuzzing.h"
 #include "store/record.h"
+#include "json/json.h"
 
 enum { EVENT_FLAGS_AT = 32 };
 

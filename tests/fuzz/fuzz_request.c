@@ -3,6 +3,7 @@
  * required; then come requests, each a line `METHOD TARGET|Header: value|...` and a line with the
  * body, where \v stands for a line break. No answer is 500, each is well-formed, what only reads
  * changes nothing, and what the records say in a new store is what the old one says. */
+#include "access/access.h"
 #include "admin/service.h"
 #include "admin/service_options.h"
 #include "base/blob.h"
@@ -17,8 +18,7 @@
 #include "io/loop.h"
 #include "journal/journal.h"
 #include "journal/segment.h"
-#include "rest/access.h"
-#include "rest/declaration.h"
+#include "resource/declaration.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "store/entity.h"
@@ -54,6 +54,7 @@ struct journal {
     size_t first, count, size;
     size_t bytes; /* from `first` on */
     uint64_t next_serial, committed;
+    size_t committed_count; /* of the records */
 };
 
 /* What a service that is opened finds: the records of the one before. At first these are the
@@ -89,7 +90,7 @@ static void forget(struct journal *j)
 
 static struct journal_place place_of(size_t i)
 {
-    return (struct journal_place){1, (uint32_t)i};
+    return (struct journal_place){(uint32_t)(1 + i / SEGMENT_RECORDS), (uint32_t)i};
 }
 
 struct err *journal_open(struct loop *loop, const struct journal_options *options,
@@ -108,6 +109,7 @@ struct err *journal_open(struct loop *loop, const struct journal_options *option
                                  place_of(j->count - 1)));
     }
     j->committed = j->next_serial - 1;
+    j->committed_count = j->count;
     return NULL;
 }
 
@@ -137,6 +139,21 @@ uint64_t journal_committed_serial(const struct journal *j)
     return j->committed;
 }
 
+uint64_t journal_sequence(const struct journal *j)
+{
+    return j->count;
+}
+
+uint64_t journal_committed_sequence(const struct journal *j)
+{
+    return j->committed_count;
+}
+
+bool journal_has_committed(const struct journal *j, struct journal_place place)
+{
+    return place.offset < j->committed_count;
+}
+
 /* A disk that is full makes 507. */
 struct err *journal_reserve(struct journal *j, size_t bytes, const struct journal_left *left)
 {
@@ -158,6 +175,11 @@ bool journal_can_move(const struct journal *j, uint64_t moved_bytes)
     return true;
 }
 
+uint64_t journal_moved_bytes(uint64_t bytes)
+{
+    return bytes;
+}
+
 uint64_t journal_largest(const struct journal *j)
 {
     (void)j;
@@ -172,8 +194,12 @@ bool journal_is_dropping(const struct journal *j)
 
 uint64_t journal_oldest_number(const struct journal *j)
 {
-    (void)j;
-    return 1;
+    return 1 + j->first / SEGMENT_RECORDS;
+}
+
+uint64_t journal_newest_number(const struct journal *j)
+{
+    return 1 + j->count / SEGMENT_RECORDS;
 }
 
 uint64_t journal_append(struct journal *j, const struct journal_record *records, size_t count,
@@ -195,12 +221,13 @@ uint64_t journal_append(struct journal *j, const struct journal_record *records,
 void journal_commit(struct journal *j)
 {
     j->committed = j->next_serial - 1;
+    j->committed_count = j->count;
     j->callbacks.on_commit(j->callbacks.context, j->committed);
 }
 
 bool journal_idle(const struct journal *j)
 {
-    return j->committed == j->next_serial - 1;
+    return j->committed_count == j->count;
 }
 
 struct err *journal_read(struct journal *j, struct journal_place place, bool may_wait,
@@ -570,8 +597,8 @@ static void declare(void)
     struct arena a;
 
     arena_init(&a);
-    MUST(declarations_configure(&s->rest, entity_parse(span_str(zoo_declarations), &a), ".",
-                                false) == NULL);
+    MUST(declarations_configure(s->rest.resources, entity_parse(span_str(zoo_declarations), &a),
+                                ".", false) == NULL);
     arena_done(&a);
     close_service(s);
     declarations = remembered;

@@ -29,6 +29,12 @@ static void pad_to_block(struct buf *b)
     buf_add(b, span_of(zeros, (BLOCK - b->n % BLOCK) % BLOCK));
 }
 
+/* Of a format in which each takes one at least, or of this one. */
+static uint32_t serials_of(const struct written *w, unsigned what)
+{
+    return w->header.version == 1 ? 1 + what % 3 : what >> 5 & 3;
+}
+
 static void write_records(struct written *w, struct input *in)
 {
     uint64_t serial = 1;
@@ -40,7 +46,7 @@ static void write_records(struct written *w, struct input *in)
 
         *r = (struct segment_record){
             .serial = serial,
-            .serials = 1 + what % 3,
+            .serials = serials_of(w, what),
             .kind = (uint16_t)(1 + input_byte(in) % 9),
             .commit_start = i == 0 || (what & 4) != 0,
             .after_sync = (what & 8) != 0,
@@ -105,8 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct written *w = NEW(struct written);
     struct input in = {data, n};
 
-    w->header =
-        (struct segment_header){.version = SEGMENT_FORMAT_VERSION, .number = 1, .first_serial = 1};
+    w->header = (struct segment_header){
+        .version = 1 + n % SEGMENT_FORMAT_VERSION, .number = 1, .first_serial = 1};
     buf_init(&w->file, BUF_NO_CAP);
     segment_add_header(&w->file, &w->header);
     write_records(w, &in);

@@ -1,6 +1,8 @@
 /* Webhooks as they are written. The first line of the input is a webhook to insert, the second one
  * to lay over it. What is accepted can be read for an attempt, is its own normal form, and shows no
  * secret; what is shown, written back, changes nothing. */
+#include "access/access.h"
+#include "access/secrets.h"
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -9,14 +11,15 @@
 #include "fetch/egress.h"
 #include "fetch/fetch.h"
 #include "fuzzing.h"
-#include "hooks/retry.h"
-#include "hooks/webhook.h"
-#include "rest/access.h"
+#include "resource/resource.h"
 #include "rest/call.h"
-#include "rest/resource.h"
 #include "rest/rest.h"
-#include "rest/secrets.h"
+#include "store/change.h"
 #include "store/entity.h"
+#include "webhook/retry.h"
+#include "webhook/webhook.h"
+#include "webhook/webhook_lanes.h"
+#include "webhook/webhook_settings.h"
 #include "zoo.h"
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)
@@ -25,6 +28,7 @@
 static struct rest rest;
 static struct limits limits;
 static struct egress_rules egress;
+static const struct webhook_lanes lanes; /* none is attached */
 
 static void make_rest(void)
 {
@@ -49,7 +53,7 @@ static struct entity *entity_of(struct span json, struct arena *a)
     if (json.p == NULL)
         return NULL;
     blob = arena_alloc(a, sizeof(*blob) + json.n);
-    *blob = (struct blob){1, json.n};
+    *blob = (struct blob){.refs = 1, .n = json.n, .p = (char *)(blob + 1)};
     memcpy(blob->p, json.p, json.n);
     e->json = blob;
     return e;
@@ -59,12 +63,13 @@ static struct err *write_webhook(struct json_value input, struct span old, enum 
                                  struct arena *a, struct span *out_json)
 {
     const struct uuid id = {.b = {7}};
-    struct call call = {.rest = &rest, .arena = a};
+    struct change change = {.arena = a};
+    struct call call = {.rest = &rest, .arena = a, .change = &change};
     struct draft draft;
     struct buf b;
 
     TRY(secrets_decode(&rest.mask, &webhook_shape, input, old, mode, a, &draft));
-    TRY(webhook_check(&egress, &call, &draft, entity_of(old, a)));
+    TRY(webhook_check(&egress, &lanes, &call, &draft, entity_of(old, a)));
     buf_init(&b, BUF_NO_CAP);
     schema_encode(&b, &draft, &id, 1);
     *out_json = input_written(&b, a);

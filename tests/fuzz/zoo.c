@@ -3,9 +3,10 @@
 #include "admin/builtin.h"
 #include "base/uuid.h"
 #include "fuzzing.h"
-#include "rest/declaration.h"
-#include "rest/schema.h"
+#include "protocol/schema.h"
+#include "resource/declaration.h"
 #include "store/entity.h"
+#include "json/json.h"
 
 const char zoo_declarations[] =
     "[{\"Name\":\"Zoo.Animal\",\"Kind\":\"EntityResource\",\"Properties\":["
@@ -43,8 +44,8 @@ void zoo_init(struct resources *resources)
     struct arena a;
 
     arena_init(&a);
-    resources_init(resources);
-    resources_add_builtin(resources, NULL, &res_echo, NULL);
+    resources_init(resources, NULL, NULL);
+    resources_add_builtin(resources, &res_echo, NULL);
     all = entity_parse(span_str(zoo_declarations), &a);
     for (struct json_value v = json_first(all); json_exists(v); v = json_next(all, v))
         zoo_declare(resources, v, &a);

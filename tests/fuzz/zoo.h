@@ -2,7 +2,7 @@
 #ifndef ZOO_H
 #define ZOO_H
 
-#include "rest/resource.h"
+#include "resource/resource.h"
 
 /* An array, as in the configuration. */
 extern const char zoo_declarations[];

@@ -1,12 +1,12 @@
 #include "accounts.h"
 
-#include "base/json.h"
+#include "access/account.h"
 #include "base/must.h"
 #include "base/rng.h"
 #include "hooks/lane.h"
-#include "rest/account.h"
 #include "rest/rest.h"
 #include "store/change.h"
+#include "json/json.h"
 
 static const char *const owners[] = {"", "ada", "ben"}; /* none: everybody's */
 

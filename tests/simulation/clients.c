@@ -166,6 +166,107 @@ void clients_check_items(struct world *w)
     MUST(found == expected);
 }
 
+/* Very many at once. ------------------------------------------------------------------------- */
+
+static struct many_state many_now(const struct world *w)
+{
+    const struct many *m = &w->many;
+    size_t count = m->count - (m->count > 0 && turn_is_applying(w->service->turn));
+
+    return count == 0 ? (struct many_state){.exist = false} : m->versions[count - 1];
+}
+
+static size_t count_answered(struct world *w, const char *target)
+{
+    uint64_t count;
+    struct span body;
+
+    request(w, "REPORT", target, NULL);
+    MUST(w->response.status == 200);
+    body = buf_span(&w->response.body);
+    MUST(span_to_u64(span_sub(body, SPAN("[{\"Count\":").n, body.n - SPAN("}]").n), &count));
+    return (size_t)count;
+}
+
+void clients_check_many(struct world *w)
+{
+    struct many_state now = many_now(w);
+    char target[64];
+
+    snprintf(target, sizeof(target), "/Sim.Many/N=%" PRId64, now.n);
+    MUST(count_answered(w, target) == (now.exist ? WORLD_MANY : 0));
+    MUST(count_answered(w, "/Sim.Many") == (now.exist ? WORLD_MANY : 0));
+}
+
+/* In one turn. */
+static void insert_many(struct world *w)
+{
+    struct buf body = {.max = BUF_NO_CAP};
+
+    for (unsigned i = 0; i < WORLD_MANY; i++)
+        buf_add_str(&body, i == 0 ? "[{\"N\":0}" : ",{\"N\":0}");
+    buf_add_char(&body, ']');
+    request(w, "POST", "/Sim.Many", &body);
+    buf_done(&body);
+    if (!succeeded(w))
+        return;
+    MUST(w->many.count < WORLD_MANY_VERSIONS);
+    w->many.versions[w->many.count++] =
+        (struct many_state){.serial = answered_serial(w), .exist = true};
+}
+
+static void on_done(void *context)
+{
+    ((struct world *)context)->many.is_done = true;
+}
+
+/* The last one is still under way. */
+static void end_change(struct world *w)
+{
+    struct many *m = &w->many;
+    const struct response *response = evaluation_response(m->evaluation);
+    int status = response->status;
+
+    MUST(status == 200 || status == 404 || status == 503 || status == 507);
+    if (status == 200)
+        world_hold_serial(w, response->serial);
+    evaluation_free(TAKE(m->evaluation));
+    buf_done(&m->body);
+}
+
+static void start_change(struct world *w, bool deletes)
+{
+    static const struct request_header json = {SPAN_INIT("Content-Type"),
+                                               SPAN_INIT("application/json")};
+    struct many *m = &w->many;
+
+    m->next = (struct many_state){.exist = !deletes, .n = (int64_t)rng_below(1000000)};
+    m->body = (struct buf){.max = BUF_NO_CAP};
+    buf_printf(&m->body, "{\"N\":%" PRId64 "}", m->next.n);
+    m->request = (struct request){
+        .method = deletes ? SPAN("DELETE") : SPAN("PATCH"),
+        .target = SPAN("/Sim.Many/_/unsafe=true"),
+        .headers = &json,
+        .header_count = !deletes,
+        .body = deletes ? (struct span){NULL, 0} : buf_span(&m->body),
+        .gives_way = true,
+    };
+    m->is_done = false;
+    m->evaluation = evaluation_start(&w->service->rest, &m->request, on_done, w);
+}
+
+void client_changes_many(struct world *w)
+{
+    if (w->many.evaluation != NULL && w->many.is_done)
+        end_change(w);
+    if (w->many.evaluation != NULL || turn_is_applying(w->service->turn))
+        clients_check_many(w);
+    else if (!many_now(w).exist)
+        insert_many(w);
+    else
+        start_change(w, rng_below(8) == 0);
+}
+
 /* Events. ----------------------------------------------------------------------------------- */
 
 /* The key is made of the event's number: the same again means the same event. */

@@ -14,6 +14,10 @@ void client_deletes_webhook(struct world *w);
 void client_sends_again(struct world *w);
 void client_forgets_delivery(struct world *w);
 void client_makes_mistake(struct world *w);
+/* All entities of a resource at once, over several turns. */
+void client_changes_many(struct world *w);
+/* They are all as they were made last, or, while that is being applied, as they were before. */
+void clients_check_many(struct world *w);
 void client_reads(struct world *w);
 
 /* Until the end: nothing is paused any more. */

@@ -10,9 +10,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { SECTOR_BYTES = 512, SECTORS = DISK_BLOCK_BYTES / SECTOR_BYTES };
+enum { SECTOR_BYTES = 512, MACHINES = 8 };
+
+struct machine {
+    const struct loop *loop;
+    struct list disks;
+    bool is_full;
+};
 
 struct disk {
+    struct list_link link;
+    struct machine *machine;
     struct list jobs;
     size_t files;
     struct list undo; /* of all files, oldest first */
@@ -31,6 +39,7 @@ struct undo {
     struct disk_file *file;
     uint64_t offset;
     uint64_t order;
+    size_t n; /* less than a block at the end of the file */
     char before[DISK_BLOCK_BYTES];
 };
 
@@ -46,20 +55,37 @@ struct sim_job {
     bool durable;
 };
 
-/* There is one disk at a time. */
-static struct disk *the_disk;
-static bool disk_is_full;
+static struct machine machines[MACHINES];
+
+static struct machine *machine_of(const struct loop *loop)
+{
+    struct machine *m = machines;
+
+    while (m->loop != loop && m->loop != NULL)
+        m++;
+    MUST(m < machines + MACHINES);
+    if (m->loop == NULL)
+        list_init(&m->disks);
+    m->loop = loop;
+    return m;
+}
+
+static struct disk *disk_at(struct list_link *link)
+{
+    return CONTAINER_OF(link, struct disk, link);
+}
 
 struct err *disk_new(struct loop *loop, enum disk_engine engine, const char *directory, int lock,
                      struct disk **out_disk)
 {
     struct disk *disk = NEW(struct disk);
 
-    (void)loop, (void)engine, (void)directory, (void)lock;
-    MUST(the_disk == NULL);
+    (void)engine, (void)directory, (void)lock;
     list_init(&disk->jobs);
     list_init(&disk->undo);
-    the_disk = *out_disk = disk;
+    disk->machine = machine_of(loop);
+    list_push_back(&disk->machine->disks, &disk->link);
+    *out_disk = disk;
     return NULL;
 }
 
@@ -78,13 +104,23 @@ static void drop_job(struct sim_job *job)
     mem_free(job);
 }
 
-static struct sim_job *job_at(size_t place)
+static size_t jobs_of(const struct disk *disk)
 {
-    struct list_link *link = list_first(&the_disk->jobs);
+    return disk->is_off ? 0 : list_count(&disk->jobs);
+}
 
+static struct sim_job *job_at(const struct machine *m, size_t place)
+{
+    struct list_link *at = list_first(&m->disks), *job;
+
+    while (place >= jobs_of(disk_at(at))) {
+        place -= jobs_of(disk_at(at));
+        at = list_next(&m->disks, at);
+    }
+    job = list_first(&disk_at(at)->jobs);
     while (place-- > 0)
-        link = list_next(&the_disk->jobs, link);
-    return CONTAINER_OF(link, struct sim_job, link);
+        job = list_next(&disk_at(at)->jobs, job);
+    return CONTAINER_OF(job, struct sim_job, link);
 }
 
 static void drop_undo(struct undo *undo)
@@ -113,7 +149,8 @@ static void keep_undo(const struct sim_job *job)
         undo->file = job->file;
         undo->offset = at;
         undo->order = job->order;
-        MUST(pread(job->file->fd, undo->before, DISK_BLOCK_BYTES, (off_t)at) == DISK_BLOCK_BYTES);
+        undo->n = (size_t)pread(job->file->fd, undo->before, DISK_BLOCK_BYTES, (off_t)at);
+        MUST(undo->n <= DISK_BLOCK_BYTES);
         list_push_back(&job->file->disk->undo, &undo->link);
     }
 }
@@ -137,14 +174,18 @@ static void carry_out(const struct sim_job *job)
     put(job->file, job->copy, job->n, job->offset);
 }
 
-size_t sim_disk_jobs(void)
+size_t sim_disk_jobs(const struct loop *loop)
 {
-    return the_disk == NULL || the_disk->is_off ? 0 : list_count(&the_disk->jobs);
+    size_t count = 0;
+
+    LIST_EACH(&machine_of(loop)->disks, at)
+        count += jobs_of(disk_at(at));
+    return count;
 }
 
-void sim_disk_finish(size_t place, int result)
+void sim_disk_finish(const struct loop *loop, size_t place, int result)
 {
-    struct sim_job *job = job_at(place);
+    struct sim_job *job = job_at(machine_of(loop), place);
     struct disk_job *done = job->job;
 
     if (result == 0)
@@ -204,8 +245,8 @@ void disk_free(struct disk *disk)
         return;
     disk_wait(disk);
     MUST(disk->files == 0 && list_empty(&disk->undo));
+    list_remove(&disk->machine->disks, &disk->link);
     mem_free(disk);
-    the_disk = NULL;
 }
 
 /* Files and memory. ------------------------------------------------------------------------- */
@@ -216,7 +257,7 @@ static struct err *open_file(struct disk *disk, const char *path, int flags,
     struct disk_file *file;
     int fd = -1;
 
-    if (disk_is_full && (flags & O_CREAT) != 0)
+    if (disk->machine->is_full && (flags & O_CREAT) != 0)
         errno = ENOSPC;
     else
         fd = open(path, flags | O_CLOEXEC, 0600);
@@ -278,14 +319,18 @@ void disk_memory_free(struct disk *disk, void *p, size_t n)
         munmap(p, n);
 }
 
-void sim_disk_set_full(bool is_full)
+void sim_disk_set_full(const struct loop *loop, bool is_full)
 {
-    disk_is_full = is_full;
+    machine_of(loop)->is_full = is_full;
 }
 
-bool sim_disk_is_synced(void)
+bool sim_disk_is_synced(const struct loop *loop)
 {
-    return list_empty(&the_disk->undo);
+    bool is_synced = true;
+
+    LIST_EACH(&machine_of(loop)->disks, at)
+        is_synced = is_synced && list_empty(&disk_at(at)->undo);
+    return is_synced;
 }
 
 /* Loss of power. ---------------------------------------------------------------------------- */
@@ -317,23 +362,45 @@ static void write_some(const struct sim_job *job)
 
 static void undo_some(const struct undo *undo)
 {
-    uint64_t first = first_sectors(SECTORS);
+    uint64_t first = first_sectors(undo->n / SECTOR_BYTES);
 
     for (size_t i = 0; i < first; i++)
         put(undo->file, undo->before + i * SECTOR_BYTES, SECTOR_BYTES,
             undo->offset + i * SECTOR_BYTES);
 }
 
-void sim_disk_lose_power(void)
+static void lose_power(struct disk *disk)
 {
     struct list_link *last;
 
-    LIST_EACH(&the_disk->jobs, at)
+    LIST_EACH(&disk->jobs, at)
         if (CONTAINER_OF(at, struct sim_job, link)->copy != NULL)
             write_some(CONTAINER_OF(at, struct sim_job, link));
-    while ((last = list_last(&the_disk->undo)) != NULL) {
+    while ((last = list_last(&disk->undo)) != NULL) {
         undo_some(CONTAINER_OF(last, struct undo, link));
         drop_undo(CONTAINER_OF(last, struct undo, link));
     }
-    the_disk->is_off = true;
+    disk->is_off = true;
+}
+
+void sim_disk_lose_power(const struct loop *loop)
+{
+    LIST_EACH(&machine_of(loop)->disks, at)
+        lose_power(disk_at(at));
+}
+
+static void end_process(struct disk *disk)
+{
+    LIST_EACH(&disk->jobs, at)
+        if (rng_below(2) == 0)
+            carry_out(CONTAINER_OF(at, struct sim_job, link));
+    while (!list_empty(&disk->undo))
+        drop_undo(CONTAINER_OF(list_first(&disk->undo), struct undo, link));
+    disk->is_off = true;
+}
+
+void sim_disk_kill(const struct loop *loop)
+{
+    LIST_EACH(&machine_of(loop)->disks, at)
+        end_process(disk_at(at));
 }

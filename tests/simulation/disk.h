@@ -7,16 +7,23 @@
 
 #include "io/disk.h"
 
+struct loop;
+
+/* The disks of one loop are those of one machine. */
+
 /* Jobs under way; the one at a place ends now: 0, or a negative errno, and then nothing of it is on
  * the disk. */
-size_t sim_disk_jobs(void);
-void sim_disk_finish(size_t place, int result);
+size_t sim_disk_jobs(const struct loop *loop);
+void sim_disk_finish(const struct loop *loop, size_t place, int result);
 /* While it is full no file can be made. */
-void sim_disk_set_full(bool is_full);
+void sim_disk_set_full(const struct loop *loop, bool is_full);
 /* Has everything that was written been made durable? */
-bool sim_disk_is_synced(void);
+bool sim_disk_is_synced(const struct loop *loop);
 /* Files become what was durable, and any part of the rest. Jobs under way, and later ones, never
  * end. */
-void sim_disk_lose_power(void);
+void sim_disk_lose_power(const struct loop *loop);
+/* The process is killed, the machine runs on: what was written stays, each job under way is done or
+ * not, and later ones never end. */
+void sim_disk_kill(const struct loop *loop);
 
 #endif

@@ -40,6 +40,7 @@ struct hook {
     unsigned least_digit; /* the last one of the events' numbers, that it selects */
     struct hook_state now;
     unsigned in_flight;
+    bool was_late; /* an outcome was recorded late, which may have paused it: see struct pair */
     double tokens; /* of the rate */
     uint64_t tokens_at_ms;
 };

@@ -9,6 +9,7 @@
 #include "base/must.h"
 #include "base/rng.h"
 #include "hooks/lane.h"
+#include "webhook/retry.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -278,6 +279,7 @@ void receivers_answer(struct world *w, bool is_well)
     }
     pair->late = result;
     pair->is_late = pair->was_late = true;
+    w->ledger->hooks[pair->hook].was_late = true;
 }
 
 static void look(struct world *w, struct pair *pair)

@@ -23,9 +23,8 @@ enum { WELL_TURNS_MOST = 200000, WELL_HOURS_MOST = 24 * 30, CHECK_STEPS = 16 };
 
 static void finish_job(struct world *w)
 {
-    (void)w;
-    if (sim_disk_jobs() > 0)
-        sim_disk_finish((size_t)rng_below(sim_disk_jobs()), 0);
+    if (sim_disk_jobs(&w->loop) > 0)
+        sim_disk_finish(&w->loop, (size_t)rng_below(sim_disk_jobs(&w->loop)), 0);
 }
 
 /* The last breath of a process whose journal has failed. */
@@ -33,9 +32,10 @@ static void fail_job(struct world *w)
 {
     static const int errors[] = {-EIO, -ENOSPC};
 
-    if (sim_disk_jobs() == 0)
+    if (sim_disk_jobs(&w->loop) == 0)
         return;
-    sim_disk_finish((size_t)rng_below(sim_disk_jobs()), errors[rng_below(ARRAY_LEN(errors))]);
+    sim_disk_finish(&w->loop, (size_t)rng_below(sim_disk_jobs(&w->loop)),
+                    errors[rng_below(ARRAY_LEN(errors))]);
     if (w->service->failed != NULL)
         world_lose_power(w);
 }
@@ -43,13 +43,12 @@ static void fail_job(struct world *w)
 static void fill_disk(struct world *w)
 {
     w->has_been_full = true;
-    sim_disk_set_full(true);
+    sim_disk_set_full(&w->loop, true);
 }
 
 static void make_room(struct world *w)
 {
-    (void)w;
-    sim_disk_set_full(false);
+    sim_disk_set_full(&w->loop, false);
 }
 
 /* From a millisecond to hours: each order of magnitude as often. */
@@ -90,6 +89,7 @@ static const struct happening {
     {3, client_forgets_delivery},
     {6, client_makes_mistake},
     {6, client_reads},
+    {20, client_changes_many},
     {400, finish_job},
     {60, receivers_connect},
     {200, answer},
@@ -124,7 +124,7 @@ static void be_well(struct world *w)
 {
     unsigned hours = 0;
 
-    sim_disk_set_full(false);
+    sim_disk_set_full(&w->loop, false);
     clock_advance(2000 * MS);
     world_turn(w);
     world_settle(w);
@@ -159,7 +159,7 @@ static void check_size(struct world *w)
     }
     journal_stats(turn_journal(w->service->turn), &stats);
     MUST(stats.bytes - stats.reserve_bytes <=
-         store_live_bytes(w->service->store) * 2 + 2 * WORLD_SEGMENT_BYTES);
+         store_live_bytes(w->service->store) * 2 + 2 * WORLD_SEGMENT_MOST);
 }
 
 struct script_counts script_run(uint64_t seed, unsigned steps, const char *directory)
@@ -186,8 +186,10 @@ struct script_counts script_run(uint64_t seed, unsigned steps, const char *direc
     receivers_check_end(&w);
     check_size(&w);
     clients_check_items(&w);
+    clients_check_many(&w);
     world_restart(&w);
     clients_check_items(&w);
+    clients_check_many(&w);
     accounts_check(&w);
     counts.changes = w.moment_count;
     counts.losses_of_power = w.losses_of_power;

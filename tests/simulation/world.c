@@ -1,16 +1,19 @@
 #include "world.h"
 
+#include "digest.h"
 #include "disk.h"
 #include "network.h"
 
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/rng.h"
-#include "rest/declaration.h"
+#include "resource/declaration.h"
 #include "store/change.h"
 #include "store/turn_wait.h"
+#include "webhook/webhook.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -26,6 +29,8 @@ static const char declarations[] =
     "[{\"Name\":\"Sim.Item\",\"Kind\":\"EntityResource\",\"Description\":\"Items\","
     "\"Properties\":[{\"Name\":\"N\",\"Type\":\"integer\",\"Required\":true},"
     "{\"Name\":\"Padding\",\"Type\":\"string\"}],\"Indexes\":[\"N\"]},"
+    "{\"Name\":\"Sim.Many\",\"Kind\":\"EntityResource\",\"Description\":\"Changed together\","
+    "\"Properties\":[{\"Name\":\"N\",\"Type\":\"integer\"}],\"Indexes\":[\"N\"]},"
     "{\"Name\":\"Sim.Sink\",\"Kind\":\"EntityResource\",\"Description\":\"Local deliveries\"},"
     "{\"Name\":\"Sim.Raised\",\"Kind\":\"EventResource\",\"Description\":\"Events\"}]";
 
@@ -38,6 +43,9 @@ static bool is_cleaning;
  * the cleaner change nothing, as the comparison with the moment before them shows. */
 struct err *__real_turn_apply(struct turn *t, struct change *c, uint64_t *out_serial);
 struct err *__wrap_turn_apply(struct turn *t, struct change *c, uint64_t *out_serial);
+struct err *__real_turn_apply_long(struct turn *t, struct change *c, uint64_t *out_serial);
+struct err *__wrap_turn_apply_long(struct turn *t, struct change *c, uint64_t *out_serial);
+uint64_t __wrap_clock_cpu_ns(void);
 bool __real_cleaner_step(struct cleaner *c);
 bool __wrap_cleaner_step(struct cleaner *c);
 
@@ -46,19 +54,71 @@ uint64_t world_serial(const struct world *w)
     return journal_next_serial(turn_journal(w->service->turn)) - 1;
 }
 
-static void note_moment(struct world *w)
+static void note_moment(struct world *w, uint64_t serial)
 {
     MUST(w->moment_count < WORLD_MOMENTS);
-    w->moments[w->moment_count++] =
-        (struct moment){world_serial(w), store_digest(w->service->store)};
+    w->moments[w->moment_count++] = (struct moment){serial, sim_digest(w->service->store)};
+}
+
+/* That of a change of very many has come when all of it is applied, and before the next one's. */
+static void note_long(struct world *w)
+{
+    if (w->long_serial == 0 || turn_is_applying(w->service->turn))
+        return;
+    note_moment(w, w->long_serial);
+    w->long_serial = 0;
+}
+
+/* Whenever a fiber looks at the clock, the time of its turn is up. */
+uint64_t __wrap_clock_cpu_ns(void)
+{
+    static uint64_t ns;
+
+    if (budget_now.current != NULL && budget_now.current->is_on_fiber)
+        ns += BUDGET_SLICE_NS + 1;
+    return ns;
+}
+
+static void note_many(uint64_t serial)
+{
+    struct many *m = &the_world->many;
+
+    MUST(m->count < WORLD_MANY_VERSIONS);
+    m->next.serial = serial;
+    m->versions[m->count++] = m->next;
+}
+
+struct err *__wrap_turn_apply_long(struct turn *t, struct change *c, uint64_t *out_serial)
+{
+    struct err *e = __real_turn_apply_long(t, c, out_serial);
+
+    if (e != NULL || *out_serial == 0)
+        return e;
+    MUST(the_world->long_serial == 0);
+    the_world->long_serial = *out_serial;
+    note_many(*out_serial);
+    return NULL;
+}
+
+static bool is_changing_many(const struct change *c)
+{
+    const struct evaluation *changing = the_world->many.evaluation;
+
+    return c->count == WORLD_MANY && changing != NULL &&
+           changing == evaluation_running(&the_world->service->rest);
 }
 
 struct err *__wrap_turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
 {
-    struct err *e = __real_turn_apply(t, c, out_serial);
+    struct err *e;
 
+    turn_settle(t);
+    note_long(the_world);
+    e = __real_turn_apply(t, c, out_serial);
     if (e == NULL && c->count > 0 && !is_cleaning)
-        note_moment(the_world);
+        note_moment(the_world, world_serial(the_world));
+    if (e == NULL && is_changing_many(c)) /* at once, as it has begun anew too often */
+        note_many(*out_serial);
     return e;
 }
 
@@ -66,6 +126,7 @@ bool __wrap_cleaner_step(struct cleaner *c)
 {
     bool more;
 
+    note_long(the_world);
     is_cleaning = true;
     more = __real_cleaner_step(c);
     is_cleaning = false;
@@ -103,6 +164,7 @@ static void make_service(struct world *w)
     };
 
     limits_init(&options.limits);
+    options.limits.request_cpu_ms = 3600000;
     options.limits.payload_bytes = 2000;
     options.limits.pending_deliveries = 400;
     options.limits.webhook_pending_deliveries = 60;
@@ -118,7 +180,7 @@ static void declare(struct world *w)
 
     arena_init(&a);
     must_work(json_parse(span_str(declarations), NULL, &a, &doc));
-    must_work(declarations_configure(&w->service->rest, json_root(&doc), ".", false));
+    must_work(declarations_configure(w->service->rest.resources, json_root(&doc), ".", false));
     arena_done(&a);
 }
 
@@ -159,7 +221,7 @@ static void start(struct world *w)
 {
     declare(w);
     w->acknowledged = w->synced = 0;
-    sim_disk_set_full(false);
+    sim_disk_set_full(&w->loop, false);
     service_start(w->service);
 }
 
@@ -183,7 +245,8 @@ void world_turn(struct world *w)
 {
     loop_wake(&w->loop); /* it must not sleep: nothing happens by itself */
     loop_run_once(&w->loop);
-    if (sim_disk_is_synced())
+    note_long(w);
+    if (sim_disk_is_synced(&w->loop))
         w->synced = journal_committed_serial(turn_journal(w->service->turn));
 }
 
@@ -199,8 +262,11 @@ static void on_committed(struct turn_wait *wait)
 
 void world_hold_answer(struct world *w)
 {
-    uint64_t serial = w->response.serial;
+    world_hold_serial(w, w->response.serial);
+}
 
+void world_hold_serial(struct world *w, uint64_t serial)
+{
     if (turn_is_committed(w->service->turn, serial)) {
         w->acknowledged = MAX(w->acknowledged, serial);
         return;
@@ -219,11 +285,13 @@ void world_hold_answer(struct world *w)
 
 void world_settle(struct world *w)
 {
-    for (unsigned turns = 0; sim_disk_jobs() > 0 || !journal_idle(turn_journal(w->service->turn));
+    for (unsigned turns = 0;
+         sim_disk_jobs(&w->loop) > 0 || !journal_idle(turn_journal(w->service->turn)) ||
+         turn_is_held(w->service->turn);
          turns++) {
         MUST(turns < SETTLE_TURNS_MOST);
-        if (sim_disk_jobs() > 0)
-            sim_disk_finish(0, 0);
+        if (sim_disk_jobs(&w->loop) > 0)
+            sim_disk_finish(&w->loop, 0, 0);
         world_turn(w);
     }
 }
@@ -239,9 +307,26 @@ static void drop_held(struct world *w)
     }
 }
 
+/* What the journal has of a change is applied, whether anybody waits for it or not. */
+static void drop_many(struct world *w)
+{
+    evaluation_free(TAKE(w->many.evaluation));
+    buf_done(&w->many.body);
+    turn_settle(w->service->turn);
+    note_long(w);
+}
+
+static void rewind_many(struct many *m, uint64_t serial)
+{
+    while (m->count > 0 && m->versions[m->count - 1].serial > serial)
+        m->count--;
+}
+
 static void free_service(struct world *w)
 {
     drop_held(w);
+    drop_many(w);
+    sim_digest_forget();
     service_free(TAKE(w->service));
     while (uv_loop_alive(&w->loop.uv))
         loop_run_once(&w->loop);
@@ -312,15 +397,35 @@ static void forget_flights(struct ledger *l)
         l->hooks[i].in_flight = 0;
 }
 
+/* Of an outcome that was recorded late the ledger knows only a bound of its serial, so that it may
+ * have taken back that its webhook was paused by it, though a loss of power left that. */
+static void learn_pauses(struct world *w)
+{
+    for (size_t i = 0; i < w->ledger->hook_count; i++) {
+        struct hook *hook = &w->ledger->hooks[i];
+        const struct webhook *webhook;
+        struct uuid id;
+
+        if (!hook->was_late || !hook->now.exists)
+            continue;
+        MUST(uuid_parse(span_str(hook->id), &id));
+        webhook = webhook_find(w->service->hooks.webhooks, &id);
+        if (webhook != NULL)
+            hook->now.is_paused = hook->now.is_paused || webhook->is_paused;
+    }
+}
+
 /* A journal that is there is opened on a full disk too; a new one needs room. */
 static void come_back(struct world *w, uint64_t least)
 {
     if (least == 0)
-        sim_disk_set_full(false);
+        sim_disk_set_full(&w->loop, false);
     boot(w);
     check_recovered(w, least);
     forget_flights(w->ledger);
     ledger_rewind(w->ledger, world_serial(w));
+    learn_pauses(w);
+    rewind_many(&w->many, world_serial(w));
     start(w);
 }
 
@@ -329,6 +434,7 @@ void world_restart(struct world *w)
     uint64_t serial;
 
     world_settle(w);
+    sim_digest_check(w->service->store);
     serial = world_serial(w);
     free_service(w);
     come_back(w, serial);
@@ -340,7 +446,8 @@ void world_lose_power(struct world *w)
     char next[WORLD_PATH_BYTES + 16];
 
     w->losses_of_power++;
-    sim_disk_lose_power();
+    sim_digest_check(w->service->store);
+    sim_disk_lose_power(&w->loop);
     snprintf(next, sizeof(next), "%s/%u", w->parent, w->boots);
     MUST(mkdir(next, 0700) == 0);
     each_file(w->directory, copy_file, next);

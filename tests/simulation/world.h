@@ -11,26 +11,48 @@
 #include "base/log.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
-#include "hooks/webhook.h"
 #include "journal/journal.h"
+#include "protocol/schema.h"
 #include "query/query.h"
-#include "rest/declaration.h"
+#include "resource/declaration.h"
+#include "resource/resource.h"
+#include "rest/evaluation.h"
 #include "rest/metrics.h"
-#include "rest/resource.h"
 #include "rest/response.h"
-#include "rest/schema.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/once.h"
 #include "store/store.h"
 #include "store/turn.h"
 #include "store/turn_wait.h"
+#include "webhook/webhook.h"
 
 enum {
     WORLD_WAITS = 256,
     WORLD_MOMENTS = 65536,
     WORLD_PATH_BYTES = 160,
-    WORLD_SEGMENT_BYTES = 65536
+    WORLD_SEGMENT_BYTES = 65536,
+    WORLD_SEGMENT_MOST = 114688, /* of a change of very many */
+    WORLD_MANY = 520,            /* more than are changed in one turn */
+    WORLD_MANY_VERSIONS = 1024
+};
+
+/* Entities that are changed together, all of them: what they all are. */
+struct many_state {
+    uint64_t serial; /* since then */
+    bool exist;
+    int64_t n;
+};
+
+/* And the request that changes them, which takes several turns; one at a time. */
+struct many {
+    struct many_state versions[WORLD_MANY_VERSIONS];
+    size_t count; /* the last one is what they are, or will be in a few turns */
+    struct many_state next;
+    struct evaluation *evaluation; /* NULL: none */
+    struct request request;
+    struct buf body;
+    bool is_done;
 };
 
 /* What the state was after a change. */
@@ -61,6 +83,8 @@ struct world {
     uint64_t acknowledged; /* the last serial that an answer which left waited for */
     uint64_t synced;       /* everything up to it is on stable storage */
     struct held_answer held[WORLD_WAITS];
+    struct many many;
+    uint64_t long_serial; /* of a change whose moment has not come; 0: none */
     uint64_t steps, losses_of_power, attempts, dead_at_once; /* counted for the report */
 };
 
@@ -72,8 +96,9 @@ void world_end(struct world *w);
 void world_turn(struct world *w);
 /* The last serial that was given out. */
 uint64_t world_serial(const struct world *w);
-/* The answer just made leaves when it is committed. */
+/* The answer just made, or one with this serial, leaves when it is committed. */
 void world_hold_answer(struct world *w);
+void world_hold_serial(struct world *w, uint64_t serial);
 /* Ends all jobs of the disk, and turns, until everything is committed. */
 void world_settle(struct world *w);
 /* Stops in order, or not, and starts again. */

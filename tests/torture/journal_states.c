@@ -25,12 +25,17 @@
 #define SEGMENT_BYTES (64u << 10)
 #define STEPS 150
 #define CHANGE_RECORDS_MAX 4
+#define CHANGES_MOST (3 * STEPS + 1)
 #define BODY_MAX 9000u
 
 struct run {
     struct loop loop;
     struct journal *j;
-    struct buf line; /* what a directory holds */
+    size_t count;              /* of the records that were appended */
+    size_t ends[CHANGES_MOST]; /* by journal_sequence: the count after that change */
+    size_t begins[STEPS];      /* by number of the segment: the count before it */
+    uint64_t segment;          /* the last one that was appended to */
+    struct buf line;           /* what a directory holds */
     uint64_t random;
 };
 
@@ -58,10 +63,11 @@ static struct err *on_replay(void *context, const struct segment_record *record,
 
 static void on_commit(void *context, uint64_t serial)
 {
-    char text[40];
+    struct run *run = context;
+    char text[80];
 
-    (void)context;
-    snprintf(text, sizeof(text), "ACK %" PRIu64 "\n", serial);
+    snprintf(text, sizeof(text), "ACK %" PRIu64 " %zu\n", serial,
+             run->ends[journal_committed_sequence(run->j)]);
     say(text);
 }
 
@@ -90,6 +96,17 @@ static uint64_t below(struct run *run, uint64_t n)
     return run->random % n;
 }
 
+/* Which records a change and a segment begin and end with: their serials do not tell. */
+static void note(struct run *run, uint64_t segment, size_t count)
+{
+    MUST(segment < STEPS && journal_sequence(run->j) < CHANGES_MOST);
+    if (segment != run->segment)
+        run->begins[segment] = run->count;
+    run->segment = segment;
+    run->count += count;
+    run->ends[journal_sequence(run->j)] = run->count;
+}
+
 static void append(struct run *run)
 {
     static char bytes[BODY_MAX];
@@ -97,6 +114,8 @@ static void append(struct run *run)
     size_t count = 1 + below(run, CHANGE_RECORDS_MAX), total = 0;
     uint64_t most = below(run, 8) == 0 ? BODY_MAX : 300;
     uint64_t serial = journal_next_serial(run->j);
+    uint32_t serials = below(run, 3) > 0; /* 0: it is a move */
+    struct journal_place places[CHANGE_RECORDS_MAX];
 
     buf_clear(&run->line);
     buf_printf(&run->line, "REC");
@@ -105,24 +124,27 @@ static void append(struct run *run)
     for (size_t i = 0; i < count; i++) {
         size_t n = below(run, most);
 
-        records[i] = (struct journal_record){1, 1, span_of(bytes + below(run, BODY_MAX - n), n)};
+        records[i] =
+            (struct journal_record){1, serials, span_of(bytes + below(run, BODY_MAX - n), n)};
         total += segment_record_bytes(n);
-        add_record(&run->line, serial + i, &records[i], i + 1 < count);
+        add_record(&run->line, serial + i * serials, &records[i], i + 1 < count);
     }
     buf_printf(&run->line, "\n");
     MUST(journal_reserve(run->j, total, NULL) == NULL);
     say(buf_text(&run->line));
-    journal_append(run->j, records, count, NULL);
+    journal_append(run->j, records, count, places);
+    note(run, places[0].segment, count);
 }
 
 static void drop(struct run *run)
 {
-    uint64_t keep = journal_second_first_serial(run->j);
+    size_t keep = run->begins[journal_oldest_number(run->j) + 1];
     char text[40];
 
-    if (keep == 0 || keep > journal_committed_serial(run->j))
+    if (journal_second_first_serial(run->j) == 0 ||
+        keep >= run->ends[journal_committed_sequence(run->j)])
         return;
-    snprintf(text, sizeof(text), "KEEP %" PRIu64 "\n", keep);
+    snprintf(text, sizeof(text), "KEEP %zu\n", keep);
     say(text);
     journal_drop_oldest(run->j);
 }

@@ -264,19 +264,26 @@ class Recoverer:
         shutil.rmtree(self.place, ignore_errors=True)
 
 
+def last_serial(record):
+    """The last one that was taken, when it was written."""
+    serial, serials = map(int, record.split(":")[:2])
+    return serial if serials else serial - 1
+
+
 class Ledger:
     """What was appended, acknowledged, dropped, as the trace goes on."""
 
     def __init__(self):
-        self.records = []   # by serial, from 1; each as journal_states.c writes it
-        self.place = {}     # serial -> index
+        self.records = []   # in order; each as journal_states.c writes it
+        self.places = {}    # a record -> where it stands: one that takes no serial may be there twice
         self.markers = {}   # of the server's answers -> serial
-        self.acknowledged = 0
-        self.keep = 1
+        self.acknowledged = 0   # serial
+        self.committed = 0      # so many records
+        self.keep = 0           # the first so many may be gone
 
     def add(self, records):
         for record in records:
-            self.place[int(record.split(":")[0])] = len(self.records)
+            self.places.setdefault(record, []).append(len(self.records))
             self.records.append(record)
 
     def take(self, data):
@@ -284,7 +291,7 @@ class Ledger:
             if word == b"REC":
                 self.add(rest.decode().split())
             elif word == b"ACK":
-                self.acknowledged = int(rest)
+                self.acknowledged, self.committed = map(int, rest.split())
             else:
                 self.keep = int(rest)
         for marker in re.findall(rb"torture-\d{6}", data):
@@ -295,17 +302,18 @@ class Ledger:
         if found.startswith("!"):
             return found[1:]
         records = found.split()
-        last = int(records[-1].split(":")[0]) if records else 0
+        last = last_serial(records[-1]) if records else 0
         if last < self.acknowledged and is_synced:
             return f"serial {self.acknowledged} was acknowledged, {last} is the last one there"
         if not records:
             return None
-        first = int(records[0].split(":")[0])
-        if first > self.keep:
-            return f"it begins with serial {first}, {self.keep} was still wanted"
-        at = self.place.get(first)
-        if at is None or self.records[at:at + len(records)] != records:
+        at = next((at for at in self.places.get(records[0], []) if self.records[at:at + len(records)] == records), None)
+        if at is None:
             return "the records are not those that were appended"
+        if at > self.keep:
+            return f"it begins with record {at}, {self.keep} was still wanted"
+        if at + len(records) < self.committed and is_synced:
+            return f"{self.committed} records were committed, {at + len(records)} are there"
         return "a change is half there" if records[-1].endswith("+") else None
 
 

@@ -2,16 +2,15 @@
 
 #include "admin/service_options.h"
 #include "base/digest.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "journal/journal.h"
-#include "rest/declaration.h"
+#include "resource/declaration.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/store.h"
 #include "store/turn.h"
+#include "json/json.h"
 
-#include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@
 #include <unistd.h>
 
 struct asking asking;
-static char directory[32];
+static char directory[TESTING_PATH_BYTES];
 
 /* ---- the service ---- */
 
@@ -73,7 +72,7 @@ static void start(void)
     if (asking.resources == NULL)
         return;
     ck_ok(json_parse(span_str(asking.resources), NULL, &asking.arena, &doc));
-    ck_ok(declarations_configure(&asking.service->rest, json_root(&doc), ".", false));
+    ck_ok(declarations_configure(asking.service->rest.resources, json_root(&doc), ".", false));
 }
 
 static void stop(void)
@@ -81,24 +80,9 @@ static void stop(void)
     unmake(asking.service, &asking.loop);
 }
 
-static void remove_directory(void)
-{
-    DIR *d = opendir(directory);
-    struct dirent *entry;
-
-    ck_assert_ptr_nonnull(d);
-    while ((entry = readdir(d)) != NULL)
-        unlinkat(dirfd(d), entry->d_name, 0);
-    closedir(d);
-    rmdir(directory);
-}
-
 void asking_open(const char *resources)
 {
-    bool is_there = access("/dev/shm", W_OK) == 0;
-
-    snprintf(directory, sizeof(directory), "%s/svc-asking-XXXXXX", is_there ? "/dev/shm" : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(directory));
+    testing_make_directory_in_memory(directory);
     asking.resources = resources;
     arena_init(&asking.arena);
     response_init(&asking.answer, 1u << 20);
@@ -127,7 +111,7 @@ void asking_close(void)
     stop();
     response_done(&asking.answer);
     arena_done(&asking.arena);
-    remove_directory();
+    testing_remove_directory(directory);
 }
 
 struct store_digest asking_replay(const struct asking_record *records, size_t count,
@@ -152,7 +136,9 @@ struct store_digest asking_replay(const struct asking_record *records, size_t co
 
 void asking_commit(void)
 {
-    while (!turn_is_committed(asking.service->turn, asking_serial() - 1))
+    const struct journal *journal = turn_journal(asking.service->turn);
+
+    while (journal_committed_sequence(journal) < journal_sequence(journal))
         loop_run_once(&asking.loop);
 }
 

@@ -1,7 +1,8 @@
 #include "declaring.h"
 
 #include "base/uuid.h"
-#include "rest/schema.h"
+#include "protocol/schema.h"
+#include "json/json.h"
 
 struct err *declaring_decode(struct json_value declaration, struct arena *a, struct span *out_json)
 {

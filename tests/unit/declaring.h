@@ -4,8 +4,8 @@
 
 #include "testing.h"
 
-#include "rest/declaration.h"
-#include "rest/resource.h"
+#include "resource/declaration.h"
+#include "resource/resource.h"
 #include "store/entity.h"
 
 /* One of them as it is stored. */

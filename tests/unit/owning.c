@@ -2,11 +2,11 @@
 
 #include "testing.h"
 
-#include "base/json.h"
-#include "hooks/webhook.h"
 #include "store/change.h"
 #include "store/entity.h"
 #include "store/turn.h"
+#include "webhook/webhook.h"
+#include "json/json.h"
 
 void own(struct service *s, struct arena *a, const struct uuid *id, const char *owner)
 {

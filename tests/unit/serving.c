@@ -1,6 +1,5 @@
 #include "serving.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +8,7 @@ struct loop loop;
 struct service *service;
 struct response response;
 struct arena arena;
-static char directory[32];
+static char directory[TESTING_PATH_BYTES];
 
 static void make_service(void)
 {
@@ -47,29 +46,16 @@ static void declare(void)
     ck_ok(json_parse(SPAN("[{\"Name\":\"Shop.OrderPlaced\",\"Kind\":\"EventResource\"},"
                           "{\"Name\":\"Shop.Message\",\"Kind\":\"EntityResource\"}]"),
                      NULL, &arena, &doc));
-    ck_ok(declarations_configure(&service->rest, json_root(&doc), ".", false));
+    ck_ok(declarations_configure(service->rest.resources, json_root(&doc), ".", false));
 }
 
 void set_up(void)
 {
-    strcpy(directory, "/tmp/svc-serving-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(directory));
+    testing_make_directory(directory);
     arena_init(&arena);
     response_init(&response, 1u << 20);
     make_service();
     declare();
-}
-
-static void remove_directory(void)
-{
-    DIR *d = opendir(directory);
-    struct dirent *entry;
-
-    ck_assert_ptr_nonnull(d);
-    while ((entry = readdir(d)) != NULL)
-        unlinkat(dirfd(d), entry->d_name, 0);
-    closedir(d);
-    rmdir(directory);
 }
 
 void tear_down(void)
@@ -79,7 +65,7 @@ void tear_down(void)
     loop_done(&loop);
     response_done(&response);
     arena_done(&arena);
-    remove_directory();
+    testing_remove_directory(directory);
 }
 
 void commit(void)

@@ -5,27 +5,27 @@
 
 #include "testing.h"
 
+#include "access/access.h"
 #include "admin/service.h"
 #include "admin/service_options.h"
-#include "base/json.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
-#include "hooks/webhook.h"
 #include "journal/journal.h"
+#include "protocol/schema.h"
 #include "query/query.h"
-#include "rest/access.h"
+#include "resource/declaration.h"
+#include "resource/resource.h"
 #include "rest/call.h"
-#include "rest/declaration.h"
 #include "rest/metrics.h"
 #include "rest/request.h"
-#include "rest/resource.h"
 #include "rest/response.h"
-#include "rest/schema.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/once.h"
 #include "store/store.h"
 #include "store/turn.h"
+#include "webhook/webhook.h"
+#include "json/json.h"
 
 extern struct loop loop;
 extern struct service *service;

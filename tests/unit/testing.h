@@ -1,5 +1,7 @@
 /* What every unit test program shares: the main function, a fixture that fails when memory is
- * left allocated, and assertions on spans and errors. A program defines `testing_cases`. */
+ * left allocated, and assertions on spans and errors. A module's file defines `testing_cases`,
+ * which the build calls otherwise for each (tests/unit/meson.build), since a floor's are one
+ * program. */
 #ifndef TESTING_H
 #define TESTING_H
 
@@ -9,9 +11,24 @@
 
 #include <check.h>
 
-/* Adds the program's test functions (START_TEST) to the case. Each test starts with fresh random
+/* Adds the module's test functions (START_TEST) to the case. Each test starts with fresh random
  * numbers from a fixed seed and must end with no block of mem_alloc outstanding. */
 void testing_cases(TCase *tc);
+
+/* The modules of the program: the build makes the list, which ends with NULL. */
+struct testing_module {
+    const char *name; /* check_<floor>_<module>: a program of that name runs this one alone */
+    void (*cases)(TCase *tc);
+};
+extern const struct testing_module testing_modules[];
+
+/* A new directory of the test's own; its path is written there. One that is below a place that is
+ * in memory, where there is one, is for tests that do not look at what a disk does. */
+enum { TESTING_PATH_BYTES = 40 };
+void testing_make_directory(char out_path[TESTING_PATH_BYTES]);
+void testing_make_directory_in_memory(char out_path[TESTING_PATH_BYTES]);
+/* With the files in it. It has no directories. */
+void testing_remove_directory(const char *path);
 
 #define ck_span_eq(actual, expected_literal) ck_span_is((actual), SPAN(expected_literal))
 #define ck_span_is(actual, expected)                                                               \

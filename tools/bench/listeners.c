@@ -1,5 +1,5 @@
 /* Clients of streams that cost as little as they can, and still look at each event: its id must be
- * greater than the one before.
+ * greater than the one before. Of some it is noted how long ago they were raised.
  *
  *     bench_listeners PORT STREAMS COUNT
  *
@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/datetime.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
@@ -19,7 +20,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS = 512, READ_BYTES = 262144, STREAMS_MAX = 10000, TEXT_MAX = 64 << 20 };
+enum {
+    EVENTS = 512,
+    READ_BYTES = 262144,
+    STREAMS_MAX = 10000,
+    TEXT_MAX = 64 << 20,
+    LAG_EACH = 64, /* events of a stream */
+    LAGS_MAX = 1 << 20
+};
 
 struct listener {
     int fd;
@@ -33,6 +41,39 @@ static struct {
     size_t streams, begun, done;
     uint64_t wanted, bytes, out_of_order, ended, first_ns, last_ns;
 } bench;
+
+static struct {
+    uint32_t all[LAGS_MAX]; /* microseconds */
+    size_t count;
+} lags;
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double lag_ms(double part)
+{
+    return lags.count == 0 ? 0 : lags.all[(size_t)((double)(lags.count - 1) * part)] / 1000.0;
+}
+
+/* By the member Time, when it has come too. */
+static void note_lag(struct span behind)
+{
+    static const struct span mark = SPAN_INIT("\"Time\":\"");
+    size_t at = span_find(span_sub(behind, 0, MIN(behind.n, 256)), mark);
+    struct instant raised;
+
+    if (at == SIZE_MAX || lags.count == LAGS_MAX)
+        return;
+    behind = span_sub(behind, at + mark.n, behind.n);
+    if (!datetime_parse(span_sub(behind, 0, span_find_char(behind, '"', 0)), &raised))
+        return;
+    lags.all[lags.count++] =
+        (uint32_t)((clock_unix_ns() - raised.seconds * 1000000000 - raised.nanos) / 1000);
+}
 
 static void note_id(struct listener *l, struct span line)
 {
@@ -62,6 +103,8 @@ static void look(struct listener *l)
             break;
         }
         note_id(l, span_of(line, (size_t)(line_end - line)));
+        if (l->count % LAG_EACH == 0)
+            note_lag(span_of(line_end, (size_t)(end - line_end)));
         at = line_end;
     }
     kept = MIN(kept, (size_t)(end - at));
@@ -122,9 +165,11 @@ int main(int argc, char **argv)
             is_told = true;
         }
     }
+    qsort(lags.all, lags.count, sizeof(lags.all[0]), by_number);
     printf("{\"streams\":%zu,\"events\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"seconds\":%.3f,"
-           "\"out_of_order\":%" PRIu64 ",\"ended\":%" PRIu64 ",\"last_s\":%.6f}\n",
+           "\"out_of_order\":%" PRIu64 ",\"ended\":%" PRIu64 ",\"last_s\":%.6f,"
+           "\"lag_p50_ms\":%.1f,\"lag_p99_ms\":%.1f}\n",
            bench.streams, bench.wanted, bench.bytes, (double)(bench.last_ns - bench.first_ns) / 1e9,
-           bench.out_of_order, bench.ended, (double)bench.last_ns / 1e9);
+           bench.out_of_order, bench.ended, (double)bench.last_ns / 1e9, lag_ms(0.5), lag_ms(0.99));
     return EXIT_SUCCESS;
 }

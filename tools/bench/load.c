@@ -30,7 +30,7 @@ enum {
     ANSWER_MAX = 64 << 20,
     MAX_US = 5000000, /* one bucket a microsecond up to here */
 };
-static const uint64_t NS_PER_S = 1000000000;
+static const uint64_t NS_PER_S = 1000000000, SLEEP_NS_MOST = 100000000, SPIN_NS = 100000;
 
 struct connection {
     int fd;
@@ -84,6 +84,11 @@ static bool wants_more(const struct load *l)
     return l->count == 0 || l->sent < l->count;
 }
 
+static uint64_t next_due_ns(const struct load *l)
+{
+    return l->start_ns + l->sent * NS_PER_S / l->rate;
+}
+
 /* With a rate, those that are due; without, one for each idle connection. */
 static void send_due(struct load *l, uint64_t now_ns)
 {
@@ -91,7 +96,7 @@ static void send_due(struct load *l, uint64_t now_ns)
         uint64_t due_ns = now_ns;
 
         if (l->rate > 0) {
-            due_ns = l->start_ns + l->sent * NS_PER_S / l->rate;
+            due_ns = next_due_ns(l);
             if (due_ns > now_ns)
                 return;
         }
@@ -148,7 +153,25 @@ static bool is_over(const struct load *l, uint64_t now_ns)
     return now_ns >= l->end_ns || (l->count > 0 && l->answers >= l->count);
 }
 
-/* With a rate it spins: a core is there for it, and sleep would round to its own resolution. */
+/* Until something may be to do. Shortly before a request is due it spins, as sleep would round to
+ * its own resolution; until then the core is for others, who may be what is measured. */
+static uint64_t may_sleep_ns(const struct load *l, uint64_t now_ns)
+{
+    uint64_t due_ns;
+
+    if (l->rate == 0 || l->idle_count == 0 || !wants_more(l))
+        return SLEEP_NS_MOST;
+    due_ns = next_due_ns(l);
+    return due_ns <= now_ns + SPIN_NS ? 0 : MIN(due_ns - now_ns - SPIN_NS, SLEEP_NS_MOST);
+}
+
+static int wait_for(struct load *l, struct epoll_event *events, uint64_t ns)
+{
+    struct timespec most = {.tv_sec = 0, .tv_nsec = (long)ns};
+
+    return epoll_pwait2(l->epoll, events, EVENTS, &most, NULL);
+}
+
 static void run(struct load *l)
 {
     struct epoll_event events[EVENTS];
@@ -158,7 +181,7 @@ static void run(struct load *l)
         int count;
 
         send_due(l, now_ns);
-        count = epoll_wait(l->epoll, events, EVENTS, l->rate > 0 ? 0 : 100);
+        count = wait_for(l, events, may_sleep_ns(l, clock_mono_ns()));
         for (int i = 0; i < count; i++)
             on_readable(l, events[i].data.ptr);
     }

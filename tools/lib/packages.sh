@@ -2,16 +2,24 @@
 # Sourced by tools that need them: installs the Debian packages that are missing, saying which.
 
 packages_build='build-essential meson ninja-build pkgconf libuv1-dev libcurl4-openssl-dev
-libcjson-dev libc-ares-dev libpcre2-dev libssl-dev node-llhttp check
+libcjson-dev libc-ares-dev libpcre2-dev libssl-dev libzstd-dev node-llhttp check
 ca-certificates'
 packages_test='python3 curl git clang-format universal-ctags valgrind strace systemd haproxy openssl faketime
-libseccomp2'
+libseccomp2 spin etcd-server etcd-client python3-venv util-linux'
+# For tools/package, and for what the tests of package and deploy/ need besides.
+packages_package='dpkg-dev'
+packages_deploy='lintian shellcheck debootstrap buildah prometheus'
 packages_fuzz='clang libclang-rt-14-dev'
+# For tests/browser and tools/screenshots; what comes from npm besides is installed into build/browser.
+packages_browser='chromium'
+command -v npm >/dev/null || packages_browser+=' nodejs npm'
 packages_analyze='clang clang-tidy cppcheck'
 # Any will do of these, also one that is not Debian's.
 PATH=$PATH:/usr/sbin command -v nginx >/dev/null || packages_test+=' nginx-light'
 command -v node >/dev/null || packages_test+=' nodejs'
 command -v npm >/dev/null || packages_test+=' npm'
+command -v go >/dev/null || packages_test+=' golang-go'
+python3 -m pip --version >/dev/null 2>&1 || packages_deploy+=' python3-pip'
 
 # install_missing PACKAGE...
 install_missing() {
@@ -26,6 +34,14 @@ install_missing() {
     $sudo apt-get update -qq
     DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends \
         "${missing[@]}" >/dev/null
+}
+
+# The packages that drive a browser, from the npm registry.
+install_browser_packages() {
+    mkdir -p build/browser
+    if [ ! -d build/browser/node_modules/playwright-core ] || [ ! -d build/browser/node_modules/axe-core ]; then
+        npm install --silent --no-audit --no-fund --no-save --prefix build/browser playwright-core axe-core
+    fi
 }
 
 # configure DIRECTORY MESON-OPTION...: sets up a build directory, or brings it up to date. The options

@@ -52,6 +52,8 @@ static void print_resource(const struct resource_definition *definition)
 
     buf_init(&list, BUF_NO_CAP);
     method_add_list(&list, methods);
+    if (definition->kind == KIND_EVENT)
+        buf_add_str(&list, "An event resource: its payload");
     printf("### %.*s\n\n%.*s. %.*s.\n", SPAN_FMT(definition->name),
            SPAN_FMT(definition->description), SPAN_FMT(buf_span(&list)));
     buf_done(&list);
@@ -78,6 +80,7 @@ int main(void)
 #define BUILTIN_AS_POINTER(definition) &definition,
         BUILTIN_RESOURCES(BUILTIN_AS_POINTER)
 #undef BUILTIN_AS_POINTER
+            & res_node,
     };
 
     print_errors();

@@ -7,15 +7,18 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: svc-journal verify DIR\n"
+    "usage: svc-journal verify DIR|FILE\n"
     "       svc-journal dump [--from SERIAL] [--kind KIND] DIR\n"
     "       svc-journal backup DIR TARGET\n"
+    "       svc-journal restore FILE DIR\n"
     "       svc-journal repair [--cut] DIR\n"
     "\n"
-    "  verify   checks every record; exit status 0 good, 1 damaged, 2 it cannot be read\n"
+    "  verify   checks every record; exit status 0 good, 1 damaged, 2 it cannot be read;\n"
+    "           or whether the backup FILE is whole\n"
     "  dump     writes every record as a line of JSON, without secrets\n"
     "  backup   copies the journal, of a running server too, to the new directory TARGET;\n"
     "           to restore it, copy it back\n"
+    "  restore  makes the new directory DIR of FILE, which came from Svc.Admin.Backup\n"
     "  repair   says what can be kept of a damaged journal; with --cut keeps it, and sets the\n"
     "           rest aside in DIR/damaged-<time>\n";
 
@@ -61,6 +64,8 @@ static int run(const struct command_line *c)
         return tool_dump(c->operands[1], &c->dump);
     if (strcmp(command, "backup") == 0 && c->count == 3 && !c->cut && !has_dump_options)
         return tool_backup(c->operands[1], c->operands[2]);
+    if (strcmp(command, "restore") == 0 && c->count == 3 && !c->cut && !has_dump_options)
+        return tool_restore(c->operands[1], c->operands[2]);
     if (strcmp(command, "repair") == 0 && c->count == 2 && !has_dump_options)
         return tool_repair(c->operands[1], c->cut);
     fputs(usage, stderr);

@@ -34,13 +34,17 @@ struct err *tool_walk(struct tool *t, struct tool_walk *w) MUST_USE;
 /* Says what went wrong and frees it; returns the status. */
 int tool_say(struct err *e, enum tool_status status);
 
-int tool_verify(const char *directory);
+/* A directory, or a backup file. */
+int tool_verify(const char *name);
 struct dump_options {
     uint64_t from;    /* serial */
     const char *kind; /* NULL: all */
 };
 int tool_dump(const char *directory, const struct dump_options *options);
 int tool_repair(const char *directory, bool cut);
+/* Of a backup file: whether it is whole. */
+int tool_verify_file(const char *file);
+int tool_restore(const char *file, const char *target);
 int tool_backup(const char *directory, const char *target);
 
 #endif

@@ -2,15 +2,16 @@
  * what looks wrong there is looked at again. */
 #include "tool.h"
 
-#include "base/json.h"
-#include "base/member.h"
+#include "access/mask.h"
 #include "base/text.h"
-#include "rest/mask.h"
 #include "store/record.h"
+#include "json/json.h"
+#include "json/member.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { TRIES = 20, PAUSE_NS = 50000000 };
@@ -62,7 +63,14 @@ static int verify(struct tool *t)
     return TOOL_GOOD;
 }
 
-int tool_verify(const char *directory)
+static bool is_file(const char *name)
+{
+    struct stat status;
+
+    return stat(name, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+static int verify_directory(const char *directory)
 {
     struct tool t;
     struct err *e = tool_open(&t, directory);
@@ -70,6 +78,11 @@ int tool_verify(const char *directory)
 
     tool_close(&t);
     return status;
+}
+
+int tool_verify(const char *name)
+{
+    return is_file(name) ? tool_verify_file(name) : verify_directory(name);
 }
 
 /* dump. ------------------------------------------------------------------------------------ */

@@ -1,8 +1,8 @@
 /* Svc.Admin.ApiKey: what a request with one key may make of others. */
 #include "asking.h"
 
+#include "access/access.h"
 #include "base/clock.h"
-#include "rest/access.h"
 #include "rest/api_key.h"
 #include "rest/rest.h"
 

@@ -60,7 +60,7 @@ START_TEST(without_keys_all_is_there_in_order)
         ck_assert_int_lt(span_cmp(before, name), 0);
         before = name;
     }
-    ck_assert_int_eq(count, 3 + 16);
+    ck_assert_int_eq(count, 3 + 21);
     ck_asks(200, "GET", "/_/Name=Shop.Person", NULL);
     ck_body_eq(
         "[{\"Name\":\"Shop.Person\",\"Description\":\"People\",\"Methods\":[\"GET\",\"POST\","

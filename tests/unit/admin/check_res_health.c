@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "rest/cluster_view.h"
 
 static void begin(void)
 {
@@ -50,6 +51,53 @@ START_TEST(it_says_what_is_wrong)
 }
 END_TEST
 
+/* What changes meet is a reason; who leads is told in any case. */
+START_TEST(a_node_tells_of_its_cluster)
+{
+    const struct cluster_node nodes[] = {
+        {.name = SPAN("a"), .role = REPLICA_LEADING},
+        {.name = SPAN("b"), .role = REPLICA_FOLLOWING, .is_self = true},
+    };
+    struct cluster_view view = {.name = SPAN("prod"),
+                                .node = SPAN("b"),
+                                .url = SPAN("http://b:1"),
+                                .leader_url = SPAN("http://a:1"),
+                                .is_ready = true,
+                                .nodes = nodes,
+                                .node_count = 2};
+
+    asking.service->rest.cluster = &view;
+    ck_asks(200, "GET", "/Svc.Health", NULL);
+    ck_body_eq("{\"Status\":\"ok\",\"Cluster\":{\"Name\":\"prod\",\"Node\":\"b\","
+               "\"Role\":\"Follower\",\"Leader\":\"http://a:1\",\"Trouble\":\"\"}}");
+    view.leader_url = SPAN("");
+    ck_asks(503, "GET", "/Svc.Health", NULL);
+    ck_body_eq("{\"Status\":\"failing\",\"Reasons\":[\"no leader of the cluster is known\"],"
+               "\"Cluster\":{\"Name\":\"prod\",\"Node\":\"b\",\"Role\":\"Follower\","
+               "\"Leader\":\"\",\"Trouble\":\"\"}}");
+    view.leads = true;
+    view.node_count = 0;
+    ck_asks(200, "GET", "/Svc.Health", NULL);
+    ck_member_eq("Cluster.Leader", "\"http://b:1\"");
+    ck_member_eq("Cluster.Role", "\"Entering\"");
+    view.held_back = SPAN("node 'c' does not know records of kind 10");
+    ck_asks(503, "GET", "/Svc.Health", NULL);
+    ck_member_eq("Reasons.0", "\"a node does not know what the leader is to write\"");
+    ck_member_eq("Cluster.Trouble", "\"node 'c' does not know records of kind 10\"");
+    view.held_back = span_of(NULL, 0);
+    view.is_late = true;
+    ck_asks(503, "GET", "/Svc.Health", NULL);
+    ck_member_eq("Reasons.0", "\"the cluster's log does not confirm changes\"");
+    view.trouble = REPLICA_FULL;
+    view.trouble_why = SPAN("mvcc: database space exceeded");
+    ck_asks(503, "GET", "/Svc.Health", NULL);
+    ck_member_eq("Reasons.0", "\"etcd is full\"");
+    ck_member_eq("Cluster.Trouble", "\"mvcc: database space exceeded\"");
+    asking.service->rest.cluster = NULL;
+    is_healthy();
+}
+END_TEST
+
 #ifdef SVCD_FAULTS
 
 START_TEST(a_full_disk_is_told_until_there_is_room)
@@ -83,6 +131,7 @@ void testing_cases(TCase *tc)
     tcase_add_checked_fixture(tc, begin, asking_close);
     tcase_add_test(tc, all_is_well);
     tcase_add_test(tc, it_says_what_is_wrong);
+    tcase_add_test(tc, a_node_tells_of_its_cluster);
 #ifdef SVCD_FAULTS
     tcase_add_test(tc, a_full_disk_is_told_until_there_is_room);
 #endif

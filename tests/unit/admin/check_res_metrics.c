@@ -2,6 +2,8 @@
 #include "asking.h"
 
 #include "base/clock.h"
+#include "rest/cluster_view.h"
+#include "rest/handover.h"
 #include "rest/metrics.h"
 
 #define NOW_S INT64_C(1800000000)
@@ -231,6 +233,70 @@ START_TEST(asking_again_says_the_same)
 }
 END_TEST
 
+/* ---- of a node of a cluster ---- */
+
+START_TEST(a_node_tells_where_it_stands)
+{
+    const struct cluster_node nodes[] = {
+        {.name = SPAN("a"), .role = REPLICA_LEADING},
+        {.name = SPAN("b"), .role = REPLICA_FOLLOWING, .is_self = true},
+    };
+    struct cluster_view view = {
+        .nodes = nodes,
+        .node_count = 2,
+        .end = 40,
+        .applied = 38,
+        .epoch = 7,
+        .lease_ns = 2500000000,
+        .lag_ns = 1500000000,
+        .trouble = REPLICA_FULL,
+        .stuck = SPAN("x"),
+        .stats = {.appended = 3,
+                  .appended_bytes = 300,
+                  .attempts = 4,
+                  .read = 5,
+                  .read_bytes = 500,
+                  .log_keys = 6,
+                  .log_bytes = 600},
+    };
+
+    ck_assert(span_find(text(), SPAN("svc_cluster_")) == SIZE_MAX);
+    histogram_add(&view.stats.append_time, 3000000);
+    asking.service->rest.cluster = &view;
+    ck_metric("svc_cluster_role{role=\"Follower\"}", "1");
+    ck_metric("svc_cluster_role{role=\"Leader\"}", "0");
+    ck_metric("svc_cluster_trouble{trouble=\"Full\"}", "1");
+    ck_metric("svc_cluster_trouble{trouble=\"Stuck\"}", "1");
+    ck_metric("svc_cluster_trouble{trouble=\"Late\"}", "0");
+    ck_metric("svc_cluster_trouble{trouble=\"Unreachable\"}", "0");
+    ck_metric("svc_cluster_epoch", "7");
+    ck_metric("svc_cluster_nodes", "2");
+    ck_metric("svc_cluster_lease_seconds", "2.500000000");
+    ck_metric("svc_cluster_log_serial", "40");
+    ck_metric("svc_cluster_applied_serial", "38");
+    ck_metric("svc_cluster_lag_records", "2");
+    ck_metric("svc_cluster_lag_seconds", "1.500000000");
+    ck_metric("svc_cluster_batches_total", "3");
+    ck_metric("svc_cluster_batch_bytes_total", "300");
+    ck_metric("svc_cluster_attempts_total", "4");
+    ck_metric("svc_cluster_commit_seconds_bucket{le=\"0.0025\"}", "0");
+    ck_metric("svc_cluster_commit_seconds_bucket{le=\"0.005\"}", "1");
+    ck_metric("svc_cluster_read_batches_total", "5");
+    ck_metric("svc_cluster_read_bytes_total", "500");
+    ck_metric("svc_cluster_log_keys", "6");
+    ck_metric("svc_cluster_log_bytes", "600");
+    ck_metric("svc_cluster_passed_on_total", "0");
+    ck_metric("svc_cluster_handover_dropped_total", "0");
+    ck_assert(handover_add_use(asking.service->rest.handover, &(struct uuid){{1}}, 3600));
+    ck_assert(!span_eq(value_of("svc_cluster_handover_bytes"), SPAN("0")));
+    view.trouble = REPLICA_UNREACHABLE;
+    view.node_count = 0;
+    ck_metric("svc_cluster_trouble{trouble=\"Unreachable\"}", "1");
+    ck_metric("svc_cluster_role{role=\"Joining\"}", "1");
+    asking.service->rest.cluster = NULL;
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, begin, asking_close);
@@ -244,4 +310,5 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, the_journal_tells_of_itself);
     tcase_add_test(tc, the_process_tells_of_itself);
     tcase_add_test(tc, asking_again_says_the_same);
+    tcase_add_test(tc, a_node_tells_where_it_stands);
 }

@@ -1,7 +1,7 @@
 /* Svc.Admin.Resource: what a request changes is checked as a whole. */
 #include "asking.h"
 
-#include "rest/resource.h"
+#include "resource/resource.h"
 
 #define ENTITY(name, more) "{\"Name\":\"" name "\",\"Kind\":\"EntityResource\"" more "}"
 #define EVENT(name, more) "{\"Name\":\"" name "\",\"Kind\":\"EventResource\"" more "}"

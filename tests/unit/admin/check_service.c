@@ -13,35 +13,26 @@
 #include "store/store.h"
 #include "store/turn.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char directory[32];
+static char directory[TESTING_PATH_BYTES];
 static struct loop loop;
 
 static void begin(void)
 {
-    memcpy(directory, "/tmp/svc-service-XXXXXX", sizeof("/tmp/svc-service-XXXXXX"));
-    ck_assert_ptr_nonnull(mkdtemp(directory));
+    testing_make_directory(directory);
     ck_ok(loop_init(&loop));
 }
 
 static void end(void)
 {
-    DIR *d = opendir(directory);
-    struct dirent *entry;
-
     loop_run(&loop);
     loop_done(&loop);
-    ck_assert_ptr_nonnull(d);
-    while ((entry = readdir(d)) != NULL)
-        unlinkat(dirfd(d), entry->d_name, 0);
-    closedir(d);
-    rmdir(directory);
+    testing_remove_directory(directory);
 }
 
 static struct err *try_make(const char *proxy, struct service **out_service)

@@ -44,6 +44,26 @@ START_TEST(may_be_filled_by_its_maker)
 }
 END_TEST
 
+START_TEST(takes_the_bytes_of_a_buffer)
+{
+    size_t blocks = mem_blocks();
+    struct buf b;
+    struct blob *taken;
+
+    buf_init(&b, 1000);
+    buf_add(&b, SPAN("payload"));
+    taken = blob_take(&b);
+    ck_assert_ptr_null(b.p);
+    ck_assert_uint_eq(b.n, 0);
+    ck_assert_uint_eq(b.max, 1000);
+    ck_span_eq(blob_span(taken), "payload");
+    blob_unref(blob_ref(taken));
+    ck_span_eq(blob_span(taken), "payload");
+    blob_unref(taken);
+    ck_assert_uint_eq(mem_blocks(), blocks);
+}
+END_TEST
+
 START_TEST(reference_to_the_dead_aborts)
 {
     struct blob *b = blob_new(SPAN("x"));
@@ -58,5 +78,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, lives_as_long_as_a_reference);
     tcase_add_test(tc, may_be_empty_or_absent);
     tcase_add_test(tc, may_be_filled_by_its_maker);
+    tcase_add_test(tc, takes_the_bytes_of_a_buffer);
     tcase_add_test_raise_signal(tc, reference_to_the_dead_aborts, SIGABRT);
 }

@@ -5,13 +5,34 @@
 #include "base/budget.h"
 #include "base/fiber.h"
 
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
 enum { MOST_MS = 30 };
 
 static struct budget budget;
 static bool has_ended;
+static int stands_still; /* so many times yet, after the alarm was set */
+
+/* Others have the processor until the alarm has gone off: what follows comes too late for it. */
+int setitimer(__itimer_which_t which, const struct itimerval *restrict at,
+              struct itimerval *restrict before)
+{
+    const struct timespec long_enough = {.tv_nsec = 50000000};
+    long status = syscall(SYS_setitimer, which, at, before);
+
+    if ((at->it_value.tv_sec > 0 || at->it_value.tv_usec > 0) && stands_still > 0) {
+        stands_still--;
+        nanosleep(&long_enough, NULL); /* the alarm ends it */
+    }
+    return (int)status;
+}
 
 static void begin(void)
 {
+    stands_still = 0;
     budget_init(&budget, MOST_MS * UINT64_C(1000000));
     has_ended = false;
 }
@@ -206,6 +227,29 @@ START_TEST(several_are_interrupted_at_once)
 }
 END_TEST
 
+/* At the first alarm, and at those which their own handler sets. */
+START_TEST(an_alarm_that_goes_off_before_it_can_be_heard_is_not_lost)
+{
+    int work = 1;
+    struct fiber *fiber;
+
+    stands_still = 1;
+    budget_enter(&budget);
+    spin_on();
+    budget_leave(&budget);
+    ck_assert_int_eq(budget.state, BUDGET_SPENT);
+
+    begin();
+    budget.is_on_fiber = true;
+    fiber = fiber_new(run_work, &work);
+    do
+        stands_still = 2;
+    while (resume(fiber));
+    ck_assert_int_eq(budget.state, BUDGET_SPENT);
+    ck_assert_uint_gt(budget.turns, 1);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, begin, end);
@@ -218,4 +262,5 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, what_cannot_be_left_is_not_begun_on_the_loop);
     tcase_add_test(tc, it_may_give_way_whenever_it_is_not_held);
     tcase_add_test(tc, several_are_interrupted_at_once);
+    tcase_add_test(tc, an_alarm_that_goes_off_before_it_can_be_heard_is_not_lost);
 }

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -290,6 +291,43 @@ START_TEST(behaves_like_an_array)
 }
 END_TEST
 
+/* As many bytes as there are, one fewer and one more than the cap. */
+START_TEST(a_file_is_read_to_its_end)
+{
+    enum { BYTES = 100000 };
+
+    for (size_t max = BYTES - 1; max <= BYTES + 1; max++) {
+        FILE *file = tmpfile();
+        struct buf b;
+
+        ck_assert_ptr_nonnull(file);
+        for (size_t i = 0; i < BYTES; i++)
+            fputc((int)(i % 251), file);
+        rewind(file);
+        buf_init(&b, max);
+        buf_add_char(&b, '\0');
+        ck_assert(buf_read_all(&b, fileno(file)));
+        ck_assert(buf_over(&b) == (max <= BYTES));
+        ck_assert_uint_eq(b.n, MIN(max, BYTES + 1));
+        for (size_t i = 1; i < b.n; i++)
+            ck_assert_int_eq((unsigned char)b.p[i], (int)((i - 1) % 251));
+        fclose(file);
+        buf_done(&b);
+    }
+}
+END_TEST
+
+START_TEST(what_cannot_be_read_says_why)
+{
+    struct buf b;
+
+    buf_init(&b, 10);
+    ck_assert(!buf_read_all(&b, -1));
+    ck_assert_int_eq(errno, EBADF);
+    buf_done(&b);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, zeroed_with_a_cap_is_empty);
@@ -306,4 +344,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, bad_utf8_is_replaced);
     tcase_add_test(tc, grows_in_an_arena);
     tcase_add_test(tc, behaves_like_an_array);
+    tcase_add_test(tc, a_file_is_read_to_its_end);
+    tcase_add_test(tc, what_cannot_be_read_says_why);
 }

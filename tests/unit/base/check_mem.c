@@ -1,5 +1,6 @@
 #include "testing.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -29,6 +30,24 @@ START_TEST(bytes_and_blocks_are_counted)
     mem_free(a);
     mem_free(b);
     ck_assert_uint_eq(mem_blocks(), blocks);
+    ck_assert_uint_eq(mem_bytes(), bytes);
+}
+END_TEST
+
+/* Each block has a word of malloc's beside it. */
+START_TEST(many_small_blocks_weigh_what_they_take)
+{
+    enum { COUNT = 1000 };
+    void *all[COUNT];
+    size_t bytes = mem_bytes(), usable = 0;
+
+    for (size_t i = 0; i < COUNT; i++) {
+        all[i] = mem_alloc(24);
+        usable += malloc_usable_size(all[i]);
+    }
+    ck_assert_uint_eq(mem_bytes() - bytes, usable + COUNT * sizeof(size_t));
+    for (size_t i = 0; i < COUNT; i++)
+        mem_free(all[i]);
     ck_assert_uint_eq(mem_bytes(), bytes);
 }
 END_TEST
@@ -155,9 +174,85 @@ START_TEST(running_out_is_told_in_one_line)
 }
 END_TEST
 
+enum { MIB = 1 << 20 };
+
+START_TEST(large_blocks_go_back_piece_by_piece)
+{
+    size_t bytes = mem_bytes(), blocks = mem_blocks();
+    char *large = mem_alloc(8 * MIB), *other = mem_alloc(2 * MIB), *small = mem_alloc(1000);
+
+    memset(large, 1, 8 * MIB);
+    memset(other, 1, 2 * MIB);
+    mem_free_large_later(true);
+    mem_free(small);
+    ck_assert_uint_eq(mem_blocks(), blocks + 2);
+    ck_assert(!mem_has_to_give_back());
+    mem_free(other);
+    mem_free(large);
+    ck_assert(mem_has_to_give_back());
+    ck_assert_uint_ge(mem_bytes(), bytes + 10 * MIB);
+    for (size_t left = 10; left > 0; left--) {
+        ck_assert(mem_has_to_give_back());
+        ck_assert_uint_gt(mem_bytes(), bytes + (left - 1) * MIB);
+        ck_assert_uint_le(mem_bytes(), bytes + left * MIB + 4 * 4096);
+        mem_give_back(MIB);
+    }
+    mem_give_back(MIB); /* what malloc has rounded up */
+    ck_assert(!mem_has_to_give_back());
+    ck_assert_uint_eq(mem_bytes(), bytes);
+    ck_assert_uint_eq(mem_blocks(), blocks);
+    mem_free_large_later(false);
+}
+END_TEST
+
+static size_t resident_bytes(void)
+{
+    size_t pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+
+    ck_assert(f != NULL && fscanf(f, "%*u %zu", &pages) == 1);
+    fclose(f);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+START_TEST(their_pages_have_gone)
+{
+    char *large = mem_alloc(32 * MIB);
+    size_t resident;
+
+    memset(large, 1, 32 * MIB);
+    resident = resident_bytes();
+    mem_free_large_later(true);
+    mem_free(large);
+    mem_give_back(24 * MIB);
+    ck_assert(mem_has_to_give_back());
+    ck_assert_uint_lt(resident_bytes(),
+                      resident - 16 * MIB); /* a sanitizer may take some for itself */
+    mem_free_large_later(false);
+    ck_assert(!mem_has_to_give_back());
+}
+END_TEST
+
+START_TEST(what_is_kept_is_bounded)
+{
+    size_t bytes = mem_bytes();
+    void *p[4];
+
+    for (size_t i = 0; i < ARRAY_LEN(p); i++)
+        p[i] = mem_alloc(MEM_KEPT_BYTES / 2 - 4096);
+    mem_free_large_later(true);
+    for (size_t i = 0; i < ARRAY_LEN(p); i++)
+        mem_free(p[i]);
+    ck_assert_uint_le(mem_bytes(), bytes + MEM_KEPT_BYTES);
+    mem_free_large_later(false);
+    ck_assert_uint_eq(mem_bytes(), bytes);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, bytes_and_blocks_are_counted);
+    tcase_add_test(tc, many_small_blocks_weigh_what_they_take);
     tcase_add_test(tc, nothing_is_something);
     tcase_add_test(tc, zero_is_zeroed);
     tcase_add_test(tc, resize_keeps_the_content);
@@ -166,5 +261,8 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, failure_can_be_switched_off);
     tcase_add_test_raise_signal(tc, nth_allocation_fails, SIGABRT);
     tcase_add_test(tc, running_out_is_told_in_one_line);
+    tcase_add_test(tc, large_blocks_go_back_piece_by_piece);
+    tcase_add_test(tc, their_pages_have_gone);
+    tcase_add_test(tc, what_is_kept_is_bounded);
     tcase_add_test_raise_signal(tc, impossible_size_is_out_of_memory, SIGABRT);
 }

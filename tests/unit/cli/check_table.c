@@ -111,6 +111,24 @@ START_TEST(controls_are_shown)
 }
 END_TEST
 
+/* Half of one says nothing. */
+START_TEST(times_are_not_cut)
+{
+    static const char *const headings[] = {"Name", "Time", "Success", "Error"};
+    static const char *const cells[] = {"a name that is long", "2026-11-23 12:03:37", "100%",
+                                        "nobody listens there"};
+    struct table *table = table_new(&arena, headings, ARRAY_LEN(headings));
+
+    for (size_t i = 0; i < 2 * ARRAY_LEN(cells); i++)
+        table_add(table, i == 5 ? SPAN("") : i == 6 ? SPAN("7%") : span_str(cells[i % 4]));
+    table_print(table, (struct look){52, false}, &out);
+    ck_span_eq(buf_span(&out),
+               "Name        Time                 Success  Error\n"
+               "a name th\xe2\x80\xa6  2026-11-23 12:03:37     100%  nobody li\xe2\x80\xa6\n"
+               "a name th\xe2\x80\xa6                            7%  nobody li\xe2\x80\xa6\n");
+}
+END_TEST
+
 START_TEST(without_rows_there_is_nothing)
 {
     static const char *const headings[] = {"A"};
@@ -124,12 +142,15 @@ START_TEST(a_long_value_goes_on_below_itself)
 {
     table_print_pair(&out, (struct look){18, false}, 4, SPAN("N"), SPAN("0123456789abcdef"));
     table_print_pair(&out, (struct look){18, false}, 4, SPAN("W"), SPAN("some words it has"));
+    table_print_pair(&out, (struct look){18, false}, 4, SPAN("F"), SPAN("a full line  a blank"));
     table_print_pair(&out, (struct look){0, false}, 4, SPAN("Name"), SPAN("0123456789abcdef"));
     table_print_pair(&out, (struct look){0, false}, 4, SPAN("None"), SPAN(""));
     ck_span_eq(buf_span(&out), "N     0123456789ab\n"
                                "      cdef\n"
                                "W     some words\n"
                                "      it has\n"
+                               "F     a full line\n"
+                               "      a blank\n"
                                "Name  0123456789abcdef\n"
                                "None\n");
 }
@@ -155,6 +176,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, states_are_painted);
     tcase_add_test(tc, wide_characters_keep_columns_straight);
     tcase_add_test(tc, controls_are_shown);
+    tcase_add_test(tc, times_are_not_cut);
     tcase_add_test(tc, without_rows_there_is_nothing);
     tcase_add_test(tc, a_long_value_goes_on_below_itself);
     tcase_add_test(tc, colours_say_what_is_good);

@@ -126,6 +126,56 @@ START_TEST(kept_connection_that_ends_at_a_request)
 }
 END_TEST
 
+/* What must not be done twice fails then, and says that it was sent. */
+START_TEST(kept_connection_that_ends_at_what_is_done_once)
+{
+    struct job job;
+
+    begin_fetching();
+    receiver.close_at_second = true;
+    job_run(&job, "http://127.0.0.1:%u/");
+    expect_ok(&job, 204);
+    job_init(&job, "http://127.0.0.1:%u/");
+    job.fetch.is_once = true;
+    job_start(&job);
+    job_await(&job);
+    expect_error(&job, FETCH_CLOSED, "");
+    ck_assert(job.result.was_sent);
+    ck_assert_uint_eq(receiver.connections, 1);
+    ck_assert_uint_eq(receiver.requests, 2);
+    end_fetching();
+}
+END_TEST
+
+static struct buf fields;
+
+static void note_field(struct fetch *f, struct span name, struct span value)
+{
+    (void)f;
+    buf_printf(&fields, "%.*s=%.*s;", SPAN_FMT(name), SPAN_FMT(value));
+}
+
+/* Of the final answer, and of nothing else. */
+START_TEST(fields_of_an_answer)
+{
+    struct job job;
+
+    begin_fetching();
+    buf_init(&fields, BUF_NO_CAP);
+    receiver.script.bytes = "HTTP/1.1 103 Early Hints\r\nA: 0\r\n\r\n"
+                            "HTTP/1.1 200 OK\r\nA: 1 \r\nB:\r\nTransfer-Encoding: chunked\r\n"
+                            "\r\n0\r\nC: 3\r\n\r\n";
+    job_init(&job, "http://127.0.0.1:%u/");
+    job.fetch.on_field = note_field;
+    job_start(&job);
+    job_await(&job);
+    expect_ok(&job, 200);
+    ck_span_eq(buf_span(&fields), "A=1;B=;Transfer-Encoding=chunked;");
+    buf_done(&fields);
+    end_fetching();
+}
+END_TEST
+
 START_TEST(nobody_listens)
 {
     struct job job;
@@ -134,6 +184,7 @@ START_TEST(nobody_listens)
     uv_close((uv_handle_t *)&receiver.tcp, NULL);
     loop_run_once(&loop);
     job_run(&job, "http://127.0.0.1:%u/");
+    ck_assert(!job.result.was_sent);
     expect_error(&job, FETCH_CONNECT, "127.0.0.1");
     job_run(&job, "http://name.test:%u/");
     expect_error(&job, FETCH_CONNECT, "name.test");
@@ -685,6 +736,8 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, kept_connection_that_ends);
     tcase_add_test(tc, kept_connection_that_talks);
     tcase_add_test(tc, kept_connection_that_ends_at_a_request);
+    tcase_add_test(tc, kept_connection_that_ends_at_what_is_done_once);
+    tcase_add_test(tc, fields_of_an_answer);
     tcase_add_test(tc, nobody_listens);
     tcase_add_test(tc, no_tls_there);
     tcase_add_test(tc, connecting_takes_too_long);

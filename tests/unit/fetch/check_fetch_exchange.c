@@ -357,6 +357,144 @@ START_TEST(phases)
 }
 END_TEST
 
+/* A stream. */
+
+static size_t streamed;
+static size_t streamed_most;
+
+static bool on_body(struct fetch *f, struct span bytes)
+{
+    (void)f;
+    streamed += bytes.n;
+    return streamed < streamed_most;
+}
+
+/* What must end well has more time than any machine takes. */
+static void stream(struct job *job, const char *bytes, enum receiver_then then, size_t most,
+                   unsigned timeout_ms)
+{
+    streamed = 0;
+    streamed_most = most;
+    receiver.script = (struct receiver_script){.bytes = bytes, .then = then, .again = "x"};
+    job_init(job, "http://name.test:%u/");
+    job->fetch.on_body = on_body;
+    job->fetch.read_bytes = 1;
+    job->fetch.timeout_ms = timeout_ms;
+    job_start(job);
+    job_await(job);
+}
+
+/* For as long as something comes, whatever read_bytes and timeout_ms say of it all. */
+START_TEST(a_stream_goes_on)
+{
+    struct job job;
+
+    begin_fetching();
+    stream(&job, "HTTP/1.1 200 OK\r\n\r\nabc", THEN_TRICKLE, 303, 2000);
+    expect_ok(&job, 200);
+    ck_assert_uint_eq(streamed, 303);
+    ck_assert(job.result.truncated);
+    ck_assert_uint_eq(job.body_bytes, 0);
+    ck_assert_uint_gt(job.result.total_ms, 2000);
+    end_fetching();
+}
+END_TEST
+
+START_TEST(a_stream_ends)
+{
+    struct job job;
+
+    begin_fetching();
+    stream(&job, "HTTP/1.1 200 OK\r\n\r\nabc", THEN_CLOSE, 1000, 60000);
+    expect_ok(&job, 200);
+    ck_assert_uint_eq(streamed, 3);
+    stream(&job, "HTTP/1.1 200 OK\r\n\r\nabc", THEN_HANG, 1000, 1000);
+    expect_error(&job, FETCH_TIMEOUT, "1000 ms were over while reading the answer");
+    stream(&job, "HTTP/1.1 503 x\r\nContent-Length: 1\r\n\r\na", THEN_KEEP, 1000, 60000);
+    expect_ok(&job, 503);
+    ck_assert_uint_eq(streamed, 0);
+    ck_assert_uint_eq(job.body_bytes, 1);
+    end_fetching();
+}
+END_TEST
+
+static bool pause_at_once(struct fetch *f, struct span bytes)
+{
+    streamed += bytes.n;
+    fetch_pause(f);
+    return true;
+}
+
+/* More than all that lies on the way holds; nobody reads it, and no time runs out. */
+START_TEST(a_stream_pauses)
+{
+    enum { BYTES = 32 << 20, READ_MOST = 65536 };
+    struct job job;
+    struct buf answer;
+    unsigned pauses = 0;
+
+    begin_fetching();
+    buf_init(&answer, BUF_NO_CAP);
+    buf_printf(&answer, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", BYTES);
+    memset(buf_reserve(&answer, BYTES), 'x', BYTES);
+    buf_commit(&answer, BYTES);
+    streamed = 0;
+    receiver.script = (struct receiver_script){.bytes = answer.p, .n = answer.n};
+    job_init(&job, "http://name.test:%u/");
+    job.fetch.on_body = pause_at_once;
+    job.fetch.timeout_ms = 300;
+    job_start(&job);
+    while (streamed == 0)
+        loop_run_once(&loop);
+    for (int i = 0; i < 2; i++) {
+        size_t before = streamed;
+
+        ck_assert_uint_le(before, (size_t)(i + 1) * READ_MOST);
+        pass_ms(400);
+        ck_assert_uint_eq(streamed, before);
+        ck_assert_uint_eq(job.calls, 0);
+        fetch_resume(&job.fetch);
+        while (streamed == before)
+            loop_run_once(&loop);
+    }
+    for (; job.calls == 0; pauses++) {
+        fetch_resume(&job.fetch);
+        loop_run_once(&loop);
+    }
+    expect_ok(&job, 200);
+    ck_assert_uint_eq(streamed, BYTES);
+    ck_assert_uint_ge(pauses, BYTES / READ_MOST - 4);
+    fetch_pause(&job.fetch); /* it is done */
+    fetch_resume(&job.fetch);
+    buf_done(&answer);
+    end_fetching();
+}
+END_TEST
+
+START_TEST(a_paused_stream_is_cancelled)
+{
+    struct job job;
+
+    begin_fetching();
+    streamed = 0;
+    receiver.script = (struct receiver_script){
+        .bytes = "HTTP/1.1 200 OK\r\n\r\nabc", .then = THEN_TRICKLE, .again = "x"};
+    job_init(&job, "http://name.test:%u/");
+    job.fetch.on_body = pause_at_once;
+    job_start(&job);
+    while (streamed == 0)
+        loop_run_once(&loop);
+    fetch_cancel(fetcher, &job.fetch);
+    pass_ms(50);
+    ck_assert_uint_eq(job.calls, 0);
+    ck_assert_uint_eq(fetch_active(fetcher), 0);
+    /* The next one is not paused. */
+    stream(&job, "HTTP/1.1 200 OK\r\n\r\nabc", THEN_CLOSE, 1000, 60000);
+    expect_ok(&job, 200);
+    end_fetching();
+}
+END_TEST
+
 START_TEST(texts)
 {
     ck_assert_str_eq(fetch_error_text(FETCH_OK), "ok");
@@ -372,5 +510,9 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, retry_after);
     tcase_add_test(tc, no_retry_after);
     tcase_add_test(tc, phases);
+    tcase_add_test(tc, a_stream_goes_on);
+    tcase_add_test(tc, a_stream_ends);
+    tcase_add_test(tc, a_stream_pauses);
+    tcase_add_test(tc, a_paused_stream_is_cancelled);
     tcase_add_test(tc, texts);
 }

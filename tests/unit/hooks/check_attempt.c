@@ -9,9 +9,9 @@
 #include "fetch/fetch.h"
 #include "hooks/delivery.h"
 #include "hooks/hooks.h"
-#include "hooks/sign.h"
-#include "hooks/webhook.h"
 #include "rest/metrics.h"
+#include "webhook/sign.h"
+#include "webhook/webhook.h"
 
 #define A "http://a.test"
 #define NOW_S INT64_C(1800000000)
@@ -295,8 +295,9 @@ START_TEST(an_answer_decides_what_follows)
     raise_event("{}");
     serial = asking_serial();
     answer_with(A, outcomes[_i].status, outcomes[_i].retry_after_s, 7);
-    /* The entry of the log, the delivery's state, what its lane remembers, and the pause. */
-    ck_assert_uint_eq(asking_serial(), serial + 2 + !is_success + outcomes[_i].pauses);
+    /* The entry of the log, the delivery's state, what its lane remembers, and the pause, with the
+     * notices of it and of the end. */
+    ck_assert_uint_eq(asking_serial(), serial + 2 + !is_success + 3 * outcomes[_i].pauses);
     settle();
 
     look("Svc.Admin.Delivery");

@@ -137,6 +137,44 @@ START_TEST(equal_custom_payloads_count_once)
 }
 END_TEST
 
+/* What is found by its first 64 KiB is compared whole. */
+START_TEST(custom_payloads_that_begin_alike_are_told_apart)
+{
+    enum { BEGIN = 70000 };
+    const char *const selects[] = {"T", "T,N", "T", "T,M", "T,M", "T,N"};
+    char *text = mem_zero(BEGIN + 32);
+    const struct blob *bodies[ARRAY_LEN(selects)];
+    uint64_t bytes;
+
+    hooks()->body_bytes_most = 10 * BEGIN;
+    snprintf(text, BEGIN + 32, "{\"T\":\"%0*d\",\"N\":1,\"M\":2}", BEGIN, 0);
+    ck_asks(201, "POST", "/Inbox", text);
+    mem_free(text);
+    for (size_t i = 0; i < ARRAY_LEN(selects); i++)
+        webhook(
+            asking_printf("http://%zu.test/", i),
+            asking_printf("\"CustomPayloadRequest\":{\"Uri\":\"/Inbox/_/select=%s\"}", selects[i]));
+    raise_long('a');
+    ck_assert_uint_eq(under_way(NULL), ARRAY_LEN(selects));
+    for (size_t i = 0; i < ARRAY_LEN(selects); i++)
+        bodies[i] = oldest(asking_printf("http://%zu.test", i))->body;
+    for (size_t i = 0; i < ARRAY_LEN(selects); i++)
+        for (size_t k = 0; k < i; k++)
+            ck_assert_int_eq(bodies[i] == bodies[k], strcmp(selects[i], selects[k]) == 0);
+    bytes = blob_span(bodies[0]).n + blob_span(bodies[1]).n + blob_span(bodies[3]).n;
+    ck_assert_uint_eq(held(), bytes);
+    answer("http://0.test", 200);
+    answer("http://2.test", 200); /* the first of the three has gone */
+    settle();
+    ck_assert_uint_eq(held(), bytes - (BEGIN + 10));
+    answer("http://3.test", 200);
+    settle();
+    ck_assert_ptr_eq(oldest("http://4.test")->body, bodies[3]);
+    ck_assert_uint_eq(held(), bytes - (BEGIN + 10));
+    answer_all(ARRAY_LEN(selects));
+}
+END_TEST
+
 /* Its length is known only when it is made: nothing is sent, and it counts as not made. */
 START_TEST(a_made_body_without_room_is_put_back)
 {
@@ -193,6 +231,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, a_payload_that_many_send_counts_once);
     tcase_add_test(tc, it_counts_once_whatever_is_held_besides);
     tcase_add_test(tc, equal_custom_payloads_count_once);
+    tcase_add_test(tc, custom_payloads_that_begin_alike_are_told_apart);
     tcase_add_test(tc, a_made_body_without_room_is_put_back);
     tcase_add_test(tc, one_larger_than_the_bound_goes_alone);
     tcase_add_test(tc, who_goes_makes_room);

@@ -3,18 +3,18 @@
 #include "asking.h"
 #include "owning.h"
 
-#include "base/json.h"
 #include "base/rng.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
-#include "hooks/webhook.h"
+#include "resource/resource.h"
 #include "rest/metrics.h"
-#include "rest/resource.h"
 #include "store/change.h"
 #include "store/collection.h"
 #include "store/record.h"
 #include "store/store.h"
 #include "store/turn.h"
+#include "webhook/webhook.h"
+#include "json/json.h"
 
 #include <string.h>
 
@@ -170,7 +170,7 @@ START_TEST(events_are_read_as_they_were_raised)
     buf_init_arena(&b, &asking.arena);
     event_add_json(hooks->events, event, &b);
     ck_assert(span_find(buf_span(&b), SPAN("\"Payload\":[ {\"a\":1.0,\"b\":\"\\u00e4\"} ],"
-                                           "\"ClientId\":null,\"Tenant\":null,"
+                                           "\"ClientId\":null,\"Tenant\":null,\"ce\":null,"
                                            "\"Webhooks\":0,")) != SIZE_MAX);
     ck_assert(span_find(buf_span(&b), SPAN("\"Resource\":\"Shop.Placed\",\"Time\":\"")) !=
               SIZE_MAX);
@@ -510,6 +510,7 @@ static struct asking_record *record_all(size_t *out_count)
         uint64_t serial;
 
         change_init(&change, asking.service->turn, &asking.arena);
+        change.is_move = true;
         ck_ok(store_move(store, store_oldest(store), &change));
         ck_assert_uint_eq(change.count, 1);
         all[i].kind = change.records[0].kind;

@@ -4,9 +4,9 @@
 #include "hooks/event.h"
 #include "hooks/forgotten.h"
 #include "hooks/retention.h"
-#include "hooks/webhook_log.h"
 #include "store/change.h"
 #include "store/turn.h"
+#include "webhook/webhook_log.h"
 
 #define RESOURCES "[{\"Name\":\"Zoo.Rumour\",\"Kind\":\"EventResource\"}]"
 

@@ -3,11 +3,11 @@
 #include "fetching.h"
 #include "owning.h"
 
+#include "access/account.h"
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/sm.h"
 #include "hooks/lane.h"
-#include "rest/account.h"
 #include "rest/rest.h"
 
 #include <stdarg.h>

@@ -7,10 +7,10 @@
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
-#include "hooks/webhook.h"
 #include "store/change.h"
 #include "store/store.h"
 #include "store/turn.h"
+#include "webhook/webhook.h"
 
 enum { EVENTS = 6, BYTES = 100 };
 
@@ -178,6 +178,7 @@ static void move(struct event *event)
     uint64_t serial;
 
     change_init(&change, asking.service->turn, &asking.arena);
+    change.is_move = true;
     ck_ok(store_move(asking.service->store, &event->stored, &change));
     ck_ok(turn_apply(asking.service->turn, &change, &serial));
     change_done(&change);

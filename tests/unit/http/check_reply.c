@@ -146,6 +146,29 @@ START_TEST(of_a_stream_the_body_comes_later)
 }
 END_TEST
 
+/* Its length is said beforehand, of HEAD too; the body comes behind. */
+START_TEST(a_download)
+{
+    const struct reply_options options = {.close = true, .common = SPAN(COMMON)};
+    struct response response;
+    struct buf b;
+
+    response_init(&response, 1000);
+    response_reset(&response);
+    response.status = 200;
+    response.later_bytes = (uint64_t)5 << 32;
+    response.content_type = SPAN("text/plain");
+    buf_init(&b, BUF_NO_CAP);
+    reply_add(&b, &response, &options);
+    ck_span_eq(buf_span(&b), "HTTP/1.1 200 OK\r\n" COMMON TYPE "Content-Length: 21474836480\r\n"
+                             "Connection: close\r\n\r\n");
+    response_reset(&response);
+    ck_assert_uint_eq(response.later_bytes, 0);
+    buf_done(&b);
+    response_done(&response);
+}
+END_TEST
+
 START_TEST(the_interim_answer)
 {
     struct buf b;
@@ -187,6 +210,7 @@ void testing_cases(TCase *tc)
     tcase_add_loop_test(tc, whole_answers, 0, ARRAY_LEN(rows));
     tcase_add_test(tc, answers_are_appended);
     tcase_add_test(tc, of_a_stream_the_body_comes_later);
+    tcase_add_test(tc, a_download);
     tcase_add_test(tc, the_interim_answer);
     tcase_add_loop_test(tc, dates_as_the_rfc_wants_them, 0, ARRAY_LEN(dates));
 }

@@ -30,11 +30,12 @@ START_TEST(an_address_is_taken_once)
     struct tcp_passed passed = {.count = 0};
     struct tcp_address address;
     struct span text;
+    uint16_t port;
 
     serve();
-    text = arena_printf(&arena, "127.0.0.1:%u", http_server_port(server));
+    text = arena_printf(&arena, "127.0.0.1:%u", server_port);
     ck_ok(tcp_parse_address(text, &address));
-    ck_fails(http_server_bind(server, &address, &passed), ERR_UNKNOWN, address.text);
+    ck_fails(http_server_bind(server, &address, &passed, &port), ERR_UNKNOWN, address.text);
     peer_send(peer_open(), ASK); /* the other goes on */
     await(metrics()->requests[METHOD_GET][METRIC_STATUS_200] == 1);
     end_serving();
@@ -74,7 +75,7 @@ START_TEST(nobody_new_is_taken)
     uint16_t port;
 
     serve();
-    port = http_server_port(server);
+    port = server_port;
     drain();
     ck_assert(!peer_may_connect(port));
     settle();

@@ -19,6 +19,7 @@
 enum { PEERS = 64, SETTLED = 12 };
 
 struct http_server *server;
+uint16_t server_port;
 static struct peer peers[PEERS];
 static size_t peer_count;
 static uint64_t expected[TCP_CLOSE_REASON_COUNT]; /* ends of connections */
@@ -77,7 +78,7 @@ static void bind_to(const char *text, bool is_proxied)
 
     ck_ok(tcp_parse_address(span_str(text), &address));
     address.is_proxied = is_proxied;
-    ck_ok(http_server_bind(server, &address, &passed));
+    ck_ok(http_server_bind(server, &address, &passed, &server_port));
 }
 
 void serve(void)
@@ -173,6 +174,12 @@ static int try_to_connect(uint16_t port)
     return -1;
 }
 
+void expect_another_connection(void)
+{
+    ck_assert_uint_lt(peer_count, PEERS);
+    peers[peer_count++].fd = -1;
+}
+
 bool peer_may_connect(uint16_t port)
 {
     int fd = try_to_connect(port);
@@ -203,7 +210,7 @@ struct peer *peer_open_at(uint16_t port)
 
 struct peer *peer_open(void)
 {
-    return peer_open_at(http_server_port(server));
+    return peer_open_at(server_port);
 }
 
 void peer_close(struct peer *p)

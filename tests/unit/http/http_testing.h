@@ -11,6 +11,7 @@
 #include "serving.h"
 
 extern struct http_server *server; /* NULL: the test has closed it */
+extern uint16_t server_port;
 
 /* The service, open but not started, and the server, which listens. What the store says is
  * committed. */
@@ -55,6 +56,8 @@ struct peer {
 /* Connected to the server, or to another port; closed and freed by end_serving at the latest. */
 struct peer *peer_open(void);
 struct peer *peer_open_at(uint16_t port);
+/* Somebody else has made a connection to the server. */
+void expect_another_connection(void);
 /* False when the server is not there. */
 bool peer_may_connect(uint16_t port);
 void peer_close(struct peer *p);

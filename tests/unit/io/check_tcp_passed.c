@@ -55,7 +55,7 @@ static void accept_one(const char *ip)
     int client;
 
     ck_ok(loop_init(&loop));
-    ck_ok(tcp_passed_add(&passed, listening(ip)));
+    ck_ok(tcp_passed_add(&passed, listening(ip), TCP_PASSED_BY_OTHERS));
     ck_assert(tcp_passed_any(&passed, &a));
     ck_ok(tcp_bind(&loop, &a, &passed, &listener));
     ck_assert(!tcp_passed_any(&passed, &a));
@@ -85,9 +85,9 @@ START_TEST(there_is_room_for_so_many)
     int extra;
 
     for (unsigned i = 0; i < TCP_PASSED_MOST; i++)
-        ck_ok(tcp_passed_add(&passed, listening("127.0.0.1")));
+        ck_ok(tcp_passed_add(&passed, listening("127.0.0.1"), TCP_PASSED_BY_OTHERS));
     extra = listening("127.0.0.1");
-    ck_fails(tcp_passed_add(&passed, extra), ERR_UNKNOWN, "too many");
+    ck_fails(tcp_passed_add(&passed, extra, TCP_PASSED_OWN), ERR_UNKNOWN, "too many");
     ck_assert_int_ne(close(extra), 0); /* it was taken over all the same */
     ck_assert(tcp_passed_any(&passed, &a));
     tcp_passed_done(&passed);
@@ -102,7 +102,7 @@ START_TEST(another_port_or_address_is_not_taken)
     struct tcp_address mine, other;
 
     ck_ok(loop_init(&loop));
-    ck_ok(tcp_passed_add(&passed, listening("127.0.0.1")));
+    ck_ok(tcp_passed_add(&passed, listening("127.0.0.1"), TCP_PASSED_BY_OTHERS));
     ck_assert(tcp_passed_any(&passed, &mine));
     ck_ok(tcp_parse_address(SPAN("127.0.0.1:0"), &other));
     ck_ok(tcp_bind(&loop, &other, &passed, &listener));
@@ -118,8 +118,53 @@ START_TEST(another_port_or_address_is_not_taken)
 }
 END_TEST
 
+/* Of a listener that is closed: whoever connects waits for the next one, which has the port that
+ * the kernel chose for the first. */
+START_TEST(kept_sockets_go_on)
+{
+    struct tcp_passed kept = {.count = 0};
+    struct tcp_listener *listener;
+    struct tcp_address any, other;
+    uint16_t port;
+    int early, late;
+
+    ck_ok(loop_init(&loop));
+    ck_ok(tcp_parse_address(SPAN("127.0.0.1:0"), &any));
+    ck_ok(tcp_bind(&loop, &any, &kept, &listener));
+    ck_ok(tcp_listener_start(listener, on_accept, NULL));
+    port = tcp_listener_port(listener);
+    ck_ok(tcp_passed_keep(&kept, listener));
+    ck_assert_uint_eq(kept.count, 1);
+    ck_assert(tcp_passed_has(&kept, TCP_PASSED_OWN_ANY_PORT));
+    ck_assert(!tcp_passed_has(&kept, TCP_PASSED_BY_OTHERS));
+    early = connected(port);
+    tcp_listener_close(listener);
+    late = connected(port);
+    ck_ok(tcp_parse_address(SPAN("127.0.0.2:0"), &other));
+    ck_ok(tcp_bind(&loop, &other, &kept, &listener)); /* another address */
+    tcp_listener_close(listener);
+    ck_assert_uint_eq(kept.count, 1);
+    ck_ok(tcp_bind(&loop, &any, &kept, &listener));
+    ck_assert_uint_eq(kept.count, 0);
+    ck_assert_uint_eq(tcp_listener_port(listener), port);
+    peer[0] = '\0';
+    ck_ok(tcp_listener_start(listener, on_accept, NULL));
+    while (peer[0] == '\0')
+        loop_run_once(&loop);
+    ck_assert_str_eq(peer, "127.0.0.1");
+    ck_ok(tcp_passed_keep(&kept, listener));
+    tcp_passed_close_own(&kept);
+    ck_assert_uint_eq(kept.count, 0);
+    tcp_listener_close(listener);
+    close(early);
+    close(late);
+    loop_done(&loop);
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
+    tcase_add_test(tc, kept_sockets_go_on);
     tcase_add_test(tc, an_ipv4_client_is_one_over_either_family);
     tcase_add_test(tc, there_is_room_for_so_many);
     tcase_add_test(tc, another_port_or_address_is_not_taken);

@@ -70,6 +70,75 @@ START_TEST(everything_comes_back)
 }
 END_TEST
 
+/* Changes that take no serials are as much on disk as others, and a commit of nothing else is told.
+ */
+START_TEST(what_takes_no_serial_comes_back)
+{
+    struct fixture f;
+
+    set_up(&f, _i);
+    f.moves = true;
+    fx_open(&f);
+    for (int round = 0; round < 6; round++) {
+        uint64_t sequence = journal_sequence(f.j);
+
+        fx_commit_many(&f, 40);
+        ck_assert_uint_eq(f.commits, 40);
+        ck_assert_uint_eq(journal_sequence(f.j), sequence + 40);
+        ck_assert_uint_eq(journal_committed_sequence(f.j), sequence + 40);
+        ck_assert_uint_eq(f.committed, journal_next_serial(f.j) - 1);
+        f.drafts = round % 2 == 0;
+        fx_reopen_whole(&f);
+    }
+    fx_done(&f);
+}
+END_TEST
+
+static void append_copy(struct fixture *f, const char *body, struct journal_place *out_place)
+{
+    const struct journal_record copy = {.kind = 1, .serials = 0, .body = span_str(body)};
+
+    ck_assert_uint_eq(journal_append(f->j, &copy, 1, out_place), journal_next_serial(f->j));
+}
+
+/* Each is committed when it is asked for, and one that was appended later is not. */
+START_TEST(a_batch_without_serials_is_committed_by_itself)
+{
+    struct fixture f;
+    struct journal_place first, second;
+    uint64_t serial;
+
+    set_up(&f, _i);
+    f.moves = true;
+    fx_open(&f);
+    fx_commit_many(&f, 1);
+    serial = journal_next_serial(f.j);
+    append_copy(&f, "one", &first);
+    ck_assert_uint_eq(journal_next_serial(f.j), serial);
+    ck_assert_uint_eq(journal_sequence(f.j), 2);
+    ck_assert_uint_eq(journal_committed_sequence(f.j), 1);
+    ck_assert(!journal_has_committed(f.j, first));
+    ck_assert(journal_has_committed(f.j, f.appended.records[0].place));
+    journal_commit(f.j);
+    append_copy(&f, "two", &second);
+    for (int i = 0; i < 1000 && journal_committed_sequence(f.j) < 2; i++)
+        loop_run_once(&f.loop);
+    ck_assert_uint_eq(journal_committed_sequence(f.j), 2);
+    ck_assert_uint_eq(journal_committed_serial(f.j), serial - 1);
+    ck_assert_uint_eq(f.commits, 2);
+    ck_assert(journal_has_committed(f.j, first));
+    ck_assert(!journal_has_committed(f.j, second));
+    ck_assert(!journal_idle(f.j));
+    fx_commit(&f);
+    ck_assert(journal_has_committed(f.j, second));
+    ck_assert_uint_eq(journal_next_serial(f.j), serial);
+    fx_close(&f);
+    fx_open(&f);
+    ck_assert_uint_eq(journal_next_serial(f.j), serial);
+    fx_done(&f);
+}
+END_TEST
+
 START_TEST(appended_is_not_committed)
 {
     struct fixture f;
@@ -182,6 +251,87 @@ START_TEST(large_changes_get_large_segments)
     fx_commit(&f);
     fx_reopen_whole(&f);
     fx_commit_many(&f, 5);
+    fx_reopen_whole(&f);
+    fx_done(&f);
+}
+END_TEST
+
+/* In pieces, between others, while a commit is under way, and where each needs a segment of its
+ * own. */
+START_TEST(drafts_are_changes)
+{
+    static const size_t sizes[] = {10, 700, 2000, 9000};
+    struct fixture f;
+
+    set_up(&f, _i);
+    fx_open(&f);
+    for (unsigned i = 0; i < 120; i++) {
+        f.drafts = i % 3 != 0;
+        fx_append(&f, 1 + i % 7, sizes[i % 11 == 0 ? 3 : i % 3]);
+        if (i % 6 == 0)
+            fx_commit(&f);
+        else if (i % 2 == 0)
+            journal_commit(f.j); /* is waited for by nobody */
+    }
+    fx_commit(&f);
+    fx_reopen_whole(&f);
+    fx_done(&f);
+}
+END_TEST
+
+/* Nothing of it is there, and its room is others'. */
+START_TEST(a_draft_is_dropped)
+{
+    struct fixture f;
+    uint64_t next;
+
+    set_up(&f, _i);
+    fx_open(&f);
+    for (unsigned i = 0; i < 40; i++) {
+        const struct journal_record record = {1, 3, SPAN("of one that is given up")};
+        size_t bytes = 10 * segment_record_bytes(record.body.n);
+
+        fx_append(&f, 2, 900);
+        next = journal_next_serial(f.j);
+        ck_ok(journal_reserve(f.j, bytes, NULL));
+        journal_draft_begin(f.j, bytes);
+        for (unsigned k = 0; k < i % 11; k++)
+            journal_draft_add(f.j, &record, k < 9);
+        if (i % 2 == 0)
+            fx_commit(&f);
+        journal_draft_drop(f.j);
+        journal_draft_drop(f.j);
+        ck_assert_uint_eq(journal_next_serial(f.j), next);
+    }
+    fx_commit(&f);
+    fx_reopen_whole(&f);
+    fx_done(&f);
+}
+END_TEST
+
+/* It had taken a segment: what gathers before that one does not grow any more, or the new segment
+ * would not begin with the serial where the one before ends. */
+START_TEST(a_draft_of_another_segment_is_dropped)
+{
+    struct fixture f;
+
+    set_up(&f, _i);
+    fx_open(&f);
+    for (unsigned i = 0; i < 8; i++) {
+        const size_t bytes = fx_bytes(1, FX_SEGMENT_BYTES / 2 * (1 + i % 2));
+
+        fx_append(&f, 2, 900);
+        fx_append(&f, 1, FX_SEGMENT_BYTES / 2); /* so the draft has no room behind it */
+        ck_ok(journal_reserve(f.j, bytes, NULL));
+        journal_draft_begin(f.j, bytes);
+        if (i % 3 == 0)
+            journal_commit(f.j);
+        journal_draft_drop(f.j);
+        fx_append(&f, 2, 900);
+        if (i % 4 == 0)
+            fx_commit(&f);
+    }
+    fx_commit(&f);
     fx_reopen_whole(&f);
     fx_done(&f);
 }
@@ -301,15 +451,18 @@ START_TEST(cleaning)
     set_up_fast(&f, _i);
     fx_open(&f);
     fx_commit_many(&f, 150);
+    f.moves = true;
+    fx_commit_many(&f, 150); /* without serials, most of them */
     while ((second = journal_second_first_serial(f.j)) != 0) {
+        ck_assert_uint_eq(journal_oldest_number(f.j), number);
         journal_drop_oldest(f.j);
-        ck_assert_uint_gt(journal_second_first_serial(f.j) - 1, second - 1);
+        ck_assert_uint_ge(journal_second_first_serial(f.j) - 1, second - 1);
         fx_commit_many(&f, 1); /* the sync and the deletion come before it */
         for (int i = 0; i < 100 && fx_exists(&f, number); i++)
             loop_run_once(&f.loop);
         ck_assert(!fx_exists(&f, number));
         ck_assert(fx_exists(&f, number + 1));
-        while (f.appended.records[from].serial < second)
+        while (f.appended.records[from].place.segment <= number)
             from++;
         fx_close(&f);
         fx_open(&f);
@@ -329,13 +482,18 @@ END_TEST
 /* What was appended, but not committed, may be what made the segment needless. */
 START_TEST(cleaning_waits_for_the_commit)
 {
+    struct journal_place place;
     struct fixture f;
 
     set_up_fast(&f, _i);
     fx_open(&f);
     while (journal_second_first_serial(f.j) == 0)
         fx_commit_many(&f, 1);
-    fx_append(&f, 1, 100);
+    if (_i % 2 == 0)
+        fx_append(&f, 1, 100);
+    else
+        append_copy(&f, "moved", &place);
+    f.moves = true;
     journal_drop_oldest(f.j);
     fx_turns(&f, 5);
     ck_assert(fx_exists(&f, 1));
@@ -1008,11 +1166,16 @@ void testing_cases(TCase *tc)
     const TTest *const all[] = {
         a_new_journal,
         everything_comes_back,
+        what_takes_no_serial_comes_back,
+        a_batch_without_serials_is_committed_by_itself,
         appended_is_not_committed,
         one_commit_at_a_time,
         appending_in_the_callback,
         changes_do_not_cross_segments,
         large_changes_get_large_segments,
+        drafts_are_changes,
+        a_draft_is_dropped,
+        a_draft_of_another_segment_is_dropped,
         too_large,
         reading_back,
         reading_without_waiting,

@@ -82,6 +82,43 @@ START_TEST(torn_at_every_byte)
 }
 END_TEST
 
+/* One that was handed over in pieces, written up to some byte: all of it or nothing. */
+START_TEST(a_torn_draft)
+{
+    struct fixture f;
+    char *whole, *torn;
+    size_t n, end, start;
+
+    set_up(&f);
+    fx_open(&f);
+    fx_append(&f, 2, 300);
+    fx_commit(&f);
+    f.drafts = true;
+    fx_append(&f, 12, 900);
+    fx_commit(&f);
+    fx_close(&f);
+    whole = fx_read_file(&f, 1, &n);
+    start = f.appended.records[2].place.offset;
+    end = start + fx_bytes(12, 900);
+    for (size_t at = start; at <= end; at += at + 100 > end || at % 512 < 3 ? 1 : 61) {
+        struct err *e;
+
+        torn = mem_zero(n);
+        memcpy(torn, whole, at);
+        fx_write_file(&f, 1, torn, _i == 0 ? n : MAX(at, (size_t)BLOCK));
+        mem_free(torn);
+        e = fx_try_open(&f);
+        if (e != NULL)
+            ck_abort_msg("torn at %zu: %.*s", at, SPAN_FMT(err_message(e)));
+        fx_check_replayed(&f, 0, 0);
+        ck_assert(f.replayed.count == 2 || (f.replayed.count == 14 && at >= end - 8));
+        fx_close(&f);
+    }
+    mem_free(whole);
+    fx_done(&f);
+}
+END_TEST
+
 /* Any bit of the last commit flips: the records before are there, or the journal refuses, naming
  * the file. */
 START_TEST(every_bit_of_the_last_commit)
@@ -161,7 +198,7 @@ END_TEST
 
 START_TEST(damaged_headers)
 {
-    struct segment_header h = {.version = 2, .number = 1, .first_serial = 1};
+    struct segment_header h = {.version = 3, .number = 1, .first_serial = 1};
     struct fixture f;
     struct buf b;
     size_t n;
@@ -176,8 +213,9 @@ START_TEST(damaged_headers)
     segment_add_header(&b, &h);
     fx_patch(&f, 1, 0, b.p, b.n);
     ck_fails(fx_try_open(&f), ERR_STORAGE_FAILURE,
-             "journal-0000000000000001.seg: the segment has format version 2");
-    h.version = 1;
+             "journal-0000000000000001.seg: the segment has format version 3, this program knows "
+             "versions 1 to 2");
+    h.version = 2;
     h.first_serial = 0;
     buf_clear(&b);
     segment_add_header(&b, &h);
@@ -249,6 +287,66 @@ START_TEST(a_torn_tail_in_the_middle)
     ck_fails(fx_try_open(&f), ERR_STORAGE_FAILURE,
              "000003.seg is damaged at offset 0: it does not begin with the serial");
     mem_free(whole);
+    fx_done(&f);
+}
+END_TEST
+
+/* What is appended to a journal of version 1 goes to a new segment: nothing of the old one changes.
+ */
+static void as_version_1(const struct fixture *f, uint64_t number)
+{
+    struct segment_header h;
+    struct buf b;
+    size_t n;
+    char *whole = fx_read_file(f, number, &n);
+
+    ck_ok(segment_read_header(span_of(whole, n), &h));
+    h.version = 1;
+    buf_init(&b, BLOCK);
+    segment_add_header(&b, &h);
+    fx_patch(f, number, 0, b.p, b.n);
+    buf_done(&b);
+    mem_free(whole);
+}
+
+static uint32_t version_of(const struct fixture *f, uint64_t number)
+{
+    struct segment_header h;
+    size_t n;
+    char *whole = fx_read_file(f, number, &n);
+
+    ck_ok(segment_read_header(span_of(whole, n), &h));
+    mem_free(whole);
+    return h.version;
+}
+
+START_TEST(a_journal_of_version_1)
+{
+    struct fixture f;
+    char *before, *after;
+    size_t n;
+
+    write_three_commits(&f);
+    as_version_1(&f, 1);
+    before = fx_read_file(&f, 1, &n);
+    fx_open(&f);
+    fx_check_replayed(&f, 0, 0);
+    ck_assert_uint_eq(f.replayed.count, f.appended.count);
+    fx_reopen_whole(&f); /* opened is not changed */
+    ck_assert(!fx_exists(&f, 2));
+    f.moves = true;
+    for (int i = 0; i < 5; i++) {
+        fx_append(&f, 2, 300);
+        fx_commit(&f);
+    }
+    ck_assert_uint_eq(f.appended.records[8].place.segment, 2);
+    fx_reopen_whole(&f);
+    ck_assert_uint_eq(version_of(&f, 1), 1);
+    ck_assert_uint_eq(version_of(&f, 2), 2);
+    after = fx_read_file(&f, 1, &n);
+    ck_assert_mem_eq(before, after, n);
+    mem_free(before);
+    mem_free(after);
     fx_done(&f);
 }
 END_TEST
@@ -536,6 +634,7 @@ END_TEST
 
 void testing_cases(TCase *tc)
 {
+    tcase_add_loop_test(tc, a_torn_draft, 0, 2);
     tcase_add_loop_test(tc, torn_at_every_byte, 0, 2);
     tcase_add_loop_test(tc, every_bit_of_the_last_commit, 0, 8);
     tcase_add_test(tc, damage_before_the_last_commit);
@@ -544,6 +643,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, a_missing_segment);
     tcase_add_test(tc, a_torn_tail_in_the_middle);
     tcase_add_test(tc, a_segment_of_another_journal);
+    tcase_add_test(tc, a_journal_of_version_1);
     tcase_add_loop_test(tc, a_blank_last_segment, 0, ARRAY_LEN(blank_sizes));
     tcase_add_test(tc, a_blank_only_segment);
     tcase_add_test(tc, an_empty_last_segment);

@@ -171,7 +171,7 @@ END_TEST
 START_TEST(layout)
 {
     static const char head[] = "SVCJRNL\n"
-                               "\x01\0\0\0\0\0\0\0"
+                               "\x02\0\0\0\0\0\0\0"
                                "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10"
                                "\x07\0\0\0\0\0\0\0"
                                "\x64\0\0\0\0\0\0\0"
@@ -244,14 +244,88 @@ START_TEST(names_a_newer_version)
     buf_init(&b, BLOCK);
     segment_add_header(&b, &newer);
     ck_fails(segment_read_header(buf_span(&b), &h), ERR_STORAGE_FAILURE,
-             "format version 23, this program knows version 1");
+             "format version 23, this program knows versions 1 to 2");
     ck_assert(segment_is_of_another_version(buf_span(&b)));
     b.p[40] ^= 1; /* damaged besides: then nobody knows what it was */
     ck_assert(!segment_is_of_another_version(buf_span(&b)));
+    newer.version = 0;
     buf_clear(&b);
-    segment_add_header(&b, &header);
-    ck_assert(!segment_is_of_another_version(buf_span(&b)));
+    segment_add_header(&b, &newer);
+    ck_assert(segment_is_of_another_version(buf_span(&b)));
     buf_done(&b);
+}
+END_TEST
+
+START_TEST(knows_older_versions)
+{
+    struct segment_header older = header, h;
+    struct buf b;
+
+    buf_init(&b, BLOCK);
+    for (older.version = 1; older.version <= SEGMENT_FORMAT_VERSION; older.version++) {
+        buf_clear(&b);
+        segment_add_header(&b, &older);
+        ck_assert(!segment_is_of_another_version(buf_span(&b)));
+        ck_ok(segment_read_header(buf_span(&b), &h));
+        ck_assert_uint_eq(h.version, older.version);
+    }
+    buf_done(&b);
+}
+END_TEST
+
+/* A copy's serial is that of the record to come; in version 1 there is none. */
+START_TEST(records_without_serials)
+{
+    static const struct segment_record records[] = {
+        {.serial = 100, .serials = 0, .commit_start = true, .body = SPAN_INIT("moved")},
+        {.serial = 100, .serials = 0, .body = SPAN_INIT("moved too")},
+        {.serial = 100, .serials = 2, .body = SPAN_INIT("new")},
+        {.serial = 102, .serials = 0, .body = SPAN_INIT("moved again")},
+    };
+    struct segment_header first = header;
+    struct result r;
+    struct file f;
+
+    file_init(&f);
+    for (size_t i = 0; i < ARRAY_LEN(records); i++)
+        segment_add_record(&f.b, &header, &records[i]);
+    pad_to(&f.b, FILE_BYTES);
+    ck_assert(scan_all(buf_span(&f.b), &r));
+    ck_assert_int_eq(r.end, SEGMENT_END);
+    ck_assert_uint_eq(r.count, ARRAY_LEN(records));
+    ck_assert_uint_eq(r.scan.next_serial, 102);
+    first.version = 1;
+    buf_truncate(&f.b, 0);
+    segment_add_header(&f.b, &first);
+    segment_add_record(&f.b, &header, &records[0]);
+    pad_to(&f.b, FILE_BYTES);
+    ck_assert(scan_all(buf_span(&f.b), &r));
+    ck_assert_int_eq(r.end, SEGMENT_BROKEN);
+    ck_assert_str_eq(r.scan.why, "the record takes an impossible number of serials");
+    buf_done(&f.b);
+}
+END_TEST
+
+/* A commit of copies alone proves as well that what is broken before it had been on disk. */
+START_TEST(a_copy_proves_damage)
+{
+    const struct segment_record copy = {.serial = 100, .commit_start = true, .after_sync = true};
+    struct result r;
+    struct file f;
+    uint64_t later;
+
+    file_init(&f);
+    for (int i = 0; i < 2; i++) {
+        segment_add_record(&f.b, &header, &copy);
+        pad_to(&f.b, f.b.n / BLOCK * BLOCK + BLOCK);
+    }
+    pad_to(&f.b, FILE_BYTES);
+    f.b.p[BLOCK] ^= 1;
+    ck_assert(scan_all(buf_span(&f.b), &r));
+    ck_assert_int_eq(r.end, SEGMENT_BROKEN);
+    ck_assert(segment_scan_finds_later(&r.scan, &later));
+    ck_assert_uint_eq(later, 2 * BLOCK);
+    buf_done(&f.b);
 }
 END_TEST
 
@@ -586,6 +660,9 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, record_sizes);
     tcase_add_test(tc, refuses_what_is_no_segment);
     tcase_add_test(tc, names_a_newer_version);
+    tcase_add_test(tc, knows_older_versions);
+    tcase_add_test(tc, records_without_serials);
+    tcase_add_test(tc, a_copy_proves_damage);
     tcase_add_test(tc, records_come_back);
     tcase_add_test(tc, an_empty_segment_ends);
     tcase_add_test(tc, cut_anywhere);

@@ -34,6 +34,8 @@ struct fixture {
     unsigned commits, failures;
     int error_number;                /* of on_failed */
     uint64_t refuse_serial;          /* on_replay fails there */
+    bool drafts;                     /* what is appended is handed over in pieces */
+    bool moves;                      /* some changes take no serials, as those of cleaning */
     void (*then)(struct fixture *f); /* last thing in on_commit and on_failed */
 };
 

@@ -1,8 +1,8 @@
 #include "testing.h"
 
-#include "base/json.h"
 #include "match/matchers.h"
 #include "query/condition.h"
+#include "json/json.h"
 
 static const struct conditions none = {NULL, 0};
 static const struct span nobody = {NULL, 0};

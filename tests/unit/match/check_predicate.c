@@ -1,13 +1,13 @@
 #include "testing.h"
 
-#include "base/decimal.h"
-#include "base/json.h"
 #include "base/rng.h"
 #include "base/span.h"
 #include "match/predicate.h"
 #include "query/condition.h"
 #include "query/shape.h"
 #include "query/uri.h"
+#include "json/decimal.h"
+#include "json/json.h"
 
 #include <stdio.h>
 

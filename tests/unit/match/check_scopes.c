@@ -1,11 +1,11 @@
 #include "testing.h"
 
-#include "base/json.h"
 #include "match/matchers.h"
 #include "match/scopes.h"
 #include "query/condition.h"
 #include "query/shape.h"
 #include "query/uri.h"
+#include "json/json.h"
 
 static const struct conditions none = {NULL, 0};
 static const struct span nobody = {NULL, 0};

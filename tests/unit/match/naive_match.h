@@ -3,8 +3,8 @@
 #ifndef NAIVE_MATCH_H
 #define NAIVE_MATCH_H
 
-#include "base/json.h"
 #include "query/condition.h"
+#include "json/json.h"
 
 bool naive_match(const struct conditions *c, struct json_value payload, struct arena *a);
 

@@ -434,6 +434,35 @@ static void tear_down(void)
     arena_done(&arena);
 }
 
+START_TEST(commas_within_quotes_end_no_item)
+{
+    static const struct {
+        const char *list, *first;
+        size_t behind; /* bytes; SIZE_MAX: nothing is */
+    } lists[] = {
+        {"a,b", "a", 1},
+        {"a", "a", SIZE_MAX},
+        {"", "", SIZE_MAX},
+        {"a,", "a", 0},
+        {"'a,b'", "'a,b'", SIZE_MAX},
+        {" 'a,b',c", " 'a,b'", 1},
+        {"x.'a,b'.c,d", "x.'a,b'.c", 1},
+        {"'a,b", "'a", 1},
+        {"x'a,b'", "x'a", 2},
+        {"\"a,b\".'c,d',e", "\"a,b\".'c,d'", 1},
+        {"'a,b'->x,c", "'a,b'->x", 1},
+        {"'a'b,c'", "'a'b,c'", SIZE_MAX},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        struct span rest = span_str(lists[i].list), item = path_split_list(&rest);
+
+        ck_span_is(item, span_str(lists[i].first));
+        ck_assert_uint_eq(rest.p == NULL ? SIZE_MAX : rest.n, lists[i].behind);
+    }
+}
+END_TEST
+
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, set_up, tear_down);
@@ -447,4 +476,5 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, order_of_values);
     tcase_add_test(tc, order_of_datetimes);
     tcase_add_test(tc, order_is_total);
+    tcase_add_test(tc, commas_within_quotes_end_no_item);
 }

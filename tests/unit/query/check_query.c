@@ -15,21 +15,29 @@ static struct arena arena;
 struct list {
     struct query_source source;
     const char *const *texts;
-    size_t count, next;
-    size_t rendered;
+    size_t count, next; /* so many have been asked for */
+    bool is_turned;
+    size_t rendered, computed;
     size_t most_bytes; /* allocated when next was called */
 };
 
 static bool list_next(struct query_source *source, struct query_item *out_item)
 {
     struct list *list = CONTAINER_OF(source, struct list, source);
+    size_t place = list->is_turned ? list->count - 1 - list->next : list->next;
 
     list->most_bytes = MAX(list->most_bytes, mem_bytes());
     if (list->next == list->count)
         return false;
-    out_item->json = span_str(list->texts[list->next]);
-    out_item->object = (void *)(uintptr_t)list->next++;
+    list->next++;
+    out_item->json = span_str(list->texts[place]);
+    out_item->object = (void *)(uintptr_t)place;
     return true;
+}
+
+static void list_turn_back(struct query_source *source)
+{
+    CONTAINER_OF(source, struct list, source)->is_turned = true;
 }
 
 /* For a list that gives no texts. */
@@ -54,7 +62,7 @@ static struct span list_render(struct query_source *source, const struct query_i
 static struct span list_hidden(struct query_source *source, const struct query_item *item,
                                const struct property *property, struct arena *a)
 {
-    (void)source;
+    CONTAINER_OF(source, struct list, source)->computed++;
     ck_span_eq(property->name, "Visits");
     return arena_printf(a, "%zu", 10 * (size_t)(uintptr_t)item->object);
 }
@@ -230,12 +238,14 @@ static void check_count(const struct query *q, bool renders, size_t expected, co
     ck_assert_msg(count == expected, "%s: counted %zu", parts, count);
 }
 
-static void check_choice(size_t row, bool renders)
+static void check_choice(size_t row, bool renders, bool turns_back)
 {
     struct list list = list_of(people, ARRAY_LEN(people), renders);
     struct query_result result;
     struct query q;
 
+    if (turns_back)
+        list.source.turn_back = list_turn_back;
     ck_ok(parse(chosen[row].parts, PERSON, &q));
     ck_ok(query_run(&q, &list.source, false, &arena, &result));
     ck_assert_msg(span_eq(places_of(&result), span_str(chosen[row].places)),
@@ -249,8 +259,10 @@ static void check_choice(size_t row, bool renders)
 START_TEST(choosing)
 {
     for (size_t i = 0; i < ARRAY_LEN(chosen); i++) {
-        check_choice(i, false);
-        check_choice(i, true);
+        check_choice(i, false, false);
+        check_choice(i, true, false);
+        check_choice(i, false, true);
+        check_choice(i, true, true);
     }
 }
 END_TEST
@@ -896,6 +908,71 @@ START_TEST(totals)
 }
 END_TEST
 
+/* Of the last ones no more are looked at than are needed, where the source can be turned back. */
+START_TEST(the_last_ones_are_looked_at_first)
+{
+    static const struct {
+        const char *parts;
+        size_t asked;
+    } cases[] = {
+        {"_/offset=-1", 1},
+        {"_/offset=-3&limit=1", 3},
+        {"group=9/offset=-10", 91},
+        {"group=8/offset=-1", 2},
+        {"group=10/offset=-10", 500},
+        {"_/offset=-3&search=%22group%22:9", 21},
+        {"_/offset=-3&limit=0", 0},
+        /* which need all */
+        {"_/offset=-1&order_asc=n", 500},
+        {"_/offset=-1&distinct=true", 500},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct list list = list_of(many_texts(), 500, false);
+        struct query_result result;
+        struct query q;
+        size_t count;
+
+        list.source.turn_back = list_turn_back;
+        ck_ok(parse(cases[i].parts, DYNAMIC, &q));
+        ck_ok(query_run(&q, &list.source, false, &arena, &result));
+        ck_assert_msg(list.next == cases[i].asked, "%s: asked for %zu", cases[i].parts, list.next);
+        list.next = 0;
+        list.is_turned = false;
+        ck_ok(query_count(&q, &list.source, &count));
+        ck_assert_uint_eq(count, result.count);
+        ck_assert_msg(list.next <= cases[i].asked, "%s: to count %zu", cases[i].parts, list.next);
+        query_done(&q);
+    }
+}
+END_TEST
+
+/* A hidden property that is only shown is computed for what is shown. */
+START_TEST(what_is_only_shown_is_computed_last)
+{
+    static const struct {
+        const char *parts;
+        size_t computed;
+    } cases[] = {
+        {"_/add=Visits&limit=2", 2},         {"_/add=Visits&search=Staff&limit=1", 1},
+        {"Age>5/add=Visits&search=Dora", 1}, {"_/select=Visits&order_asc=Name&limit=2", 2},
+        {"Visits>0/add=Visits&limit=1", 4}, /* of 0, 1, 2; and to show it */
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct list list = list_of(people, ARRAY_LEN(people), false);
+        struct query_result result;
+        struct query q;
+
+        ck_ok(parse(cases[i].parts, PERSON, &q));
+        ck_ok(query_run(&q, &list.source, false, &arena, &result));
+        ck_assert_msg(list.computed == cases[i].computed, "%s: computed %zu", cases[i].parts,
+                      list.computed);
+        query_done(&q);
+    }
+}
+END_TEST
+
 /* Pages of any size, one after the other, are the whole. */
 START_TEST(pages_are_the_whole)
 {
@@ -955,5 +1032,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, counting_keeps_nothing);
     tcase_add_test(tc, distinct_of_many);
     tcase_add_test(tc, agreement_with_the_model);
+    tcase_add_test(tc, the_last_ones_are_looked_at_first);
+    tcase_add_test(tc, what_is_only_shown_is_computed_last);
     tcase_add_test(tc, pages_are_the_whole);
 }

@@ -2,8 +2,8 @@
 #ifndef SAMPLE_H
 #define SAMPLE_H
 
-#include "base/json.h"
 #include "query/shape.h"
+#include "json/json.h"
 
 extern const struct enumeration sample_kind;
 extern const struct shape sample_person, sample_dynamic;

@@ -1,8 +1,8 @@
 #include "asking.h"
 
+#include "access/access.h"
+#include "access/account.h"
 #include "base/clock.h"
-#include "rest/access.h"
-#include "rest/account.h"
 #include "rest/api_key.h"
 #include "rest/rest.h"
 #include "store/collection.h"

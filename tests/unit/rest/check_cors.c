@@ -134,7 +134,7 @@ START_TEST(a_preflight_is_told_what_may_be_sent)
     ck_span_is(answered_header("Access-Control-Allow-Headers"),
                span_str(methods != NULL
                             ? "Authorization, Content-Type, Accept, If-Match, If-None-Match, "
-                              "Idempotency-Key, Last-Event-ID, Prefer"
+                              "Idempotency-Key, Last-Event-ID, Prefer, Svc-min-serial"
                             : NULL));
 }
 END_TEST

@@ -1,12 +1,12 @@
 /* What is kept of an operation that failed. */
 #include "asking.h"
 
+#include "access/access.h"
+#include "access/mask.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/text.h"
-#include "rest/access.h"
 #include "rest/error_log.h"
-#include "rest/mask.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/store.h"
@@ -31,7 +31,7 @@ static void look(void)
 /* ---- which ---- */
 
 static const enum err_code passing[] = {ERR_NOT_SIGNED_IN, ERR_NOT_AUTHORIZED,
-                                        ERR_TOO_MANY_REQUESTS, ERR_OVERLOADED};
+                                        ERR_TOO_MANY_REQUESTS, ERR_OVERLOADED, ERR_NO_LEADER};
 
 START_TEST(all_but_a_few_are_kept)
 {

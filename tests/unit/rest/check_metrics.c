@@ -10,7 +10,7 @@ static const struct {
 } rows[] = {
 #define METRIC_AS_ROW(member, form, type, name, labels, help)                                      \
     {SPAN_INIT(name), SPAN_INIT(type), SPAN_INIT(labels), SPAN_INIT(help)},
-    METRICS(METRIC_AS_ROW)
+    METRICS(METRIC_AS_ROW) CLUSTER_METRICS(METRIC_AS_ROW)
 #undef METRIC_AS_ROW
 };
 

@@ -6,10 +6,10 @@
 #include "query/query.h"
 #include "query/shape.h"
 #include "query/uri.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/evaluation.h"
 #include "rest/rendered.h"
-#include "rest/resource.h"
 #include "rest/rest.h"
 
 enum { COUNT = 5 };

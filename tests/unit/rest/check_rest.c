@@ -2,28 +2,27 @@
  * declarations. */
 #include "testing.h"
 
+#include "access/access.h"
+#include "access/account.h"
 #include "admin/builtin.h"
 #include "base/limits.h"
 #include "io/loop.h"
 #include "journal/journal.h"
-#include "rest/access.h"
-#include "rest/account.h"
-#include "rest/declaration.h"
+#include "resource/declaration.h"
+#include "resource/resource.h"
 #include "rest/metrics.h"
 #include "rest/request.h"
-#include "rest/resource.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "store/store.h"
 #include "store/turn.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char directory[32];
+static char directory[TESTING_PATH_BYTES];
 static struct loop loop;
 static struct limits limits;
 static struct metrics metrics;
@@ -37,8 +36,7 @@ static void begin(void)
     const struct journal_options journal = {
         .directory = directory, .engine = DISK_HELPER, .segment_bytes = 1u << 16};
 
-    memcpy(directory, "/tmp/svc-rest-XXXXXX", sizeof("/tmp/svc-rest-XXXXXX"));
-    ck_assert_ptr_nonnull(mkdtemp(directory));
+    testing_make_directory(directory);
     ck_ok(loop_init(&loop));
     limits_init(&limits);
     metrics_init(&metrics);
@@ -50,22 +48,10 @@ static void begin(void)
                                             .limits = &limits,
                                             .metrics = &metrics,
                                             .base_path = SPAN("/")});
-    resources_add_builtin(rest.resources, store, &res_resource, NULL);
-    declarations_observe(&rest);
+    resources_add_builtin(rest.resources, &res_resource, NULL);
+    declarations_observe(rest.resources);
     ck_ok(turn_open(turn, &(struct turn_options){.journal = &journal}));
     response_init(&response, 1u << 20);
-}
-
-static void remove_directory(void)
-{
-    DIR *d = opendir(directory);
-    struct dirent *entry;
-
-    ck_assert_ptr_nonnull(d);
-    while ((entry = readdir(d)) != NULL)
-        unlinkat(dirfd(d), entry->d_name, 0);
-    closedir(d);
-    rmdir(directory);
 }
 
 static void end(void)
@@ -76,7 +62,7 @@ static void end(void)
     store_free(store);
     loop_run(&loop);
     loop_done(&loop);
-    remove_directory();
+    testing_remove_directory(directory);
 }
 
 static void ask(const char *method, const char *target, const char *body)
@@ -149,11 +135,9 @@ static struct err *on_changed(void *context, struct arena *a, uint64_t *out_seri
 
 START_TEST(who_observes_hears_of_each_change)
 {
-    rest.observer = (struct rest_observer){.context = &stored,
-                                           .entity_stored = on_stored,
-                                           .error_stored = on_error,
-                                           .resource_changing = on_changing,
-                                           .resources_changed = on_changed};
+    rest.observer = (struct rest_observer){
+        .context = &stored, .entity_stored = on_stored, .error_stored = on_error};
+    rest.resources->observer = (struct resources_observer){&stored, on_changing, on_changed};
     stored = changing = changed = errors = 0;
     refuses = false;
     declare("{\"Name\":\"A.Person\",\"Kind\":\"EntityResource\"}");
@@ -174,6 +158,7 @@ START_TEST(who_observes_hears_of_each_change)
     ck_assert_uint_eq(changing, 2);
     ck_assert_uint_eq(changed, 3);
     rest.observer = (struct rest_observer){.context = NULL};
+    rest.resources->observer = (struct resources_observer){.context = NULL};
 }
 END_TEST
 

@@ -1,25 +1,46 @@
 #include "asking.h"
 
+#include "access/account.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/uuid.h"
 #include "hooks/event.h"
 #include "hooks/retention.h"
-#include "hooks/webhook_log.h"
-#include "rest/account.h"
+#include "resource/resource.h"
 #include "rest/metrics.h"
 #include "rest/stream.h"
 #include "store/change.h"
+#include "store/entity.h"
 #include "store/turn.h"
+#include "webhook/webhook_log.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #define RESOURCES                                                                                  \
     "[{\"Name\":\"Zoo.Rumour\",\"Kind\":\"EventResource\"},"                                       \
     "{\"Name\":\"Zoo.Born\",\"Kind\":\"EventResource\"}]"
 #define STREAM "Accept: text/event-stream"
 
-enum { CLIENTS = 4, MS = 1000000 };
+/* The disk has taken in that time what it was given, mostly. */
+enum { CLIENTS = 4, MS = 1000000, MANY = 500, DISK_US = 10000 };
+
+/* While it is true each look at the processor's clock finds that the time of the turn is up. */
+static bool is_late;
+
+/* In the place of the library's. */
+int clock_gettime(clockid_t id, struct timespec *out)
+{
+    static time_t late_s;
+    int failed = (int)syscall(SYS_clock_gettime, id, out);
+
+    if (id == CLOCK_THREAD_CPUTIME_ID && is_late)
+        out->tv_sec += ++late_s;
+    return failed;
+}
 
 /* Where a stream goes. */
 static struct client {
@@ -157,6 +178,73 @@ START_TEST(what_is_new_comes_when_it_is_on_disk)
     ck_assert_str_eq(got(&clients[0]), asking_printf("id: %u;", first));
     settle();
     ck_assert_str_eq(got(&clients[0]), "");
+}
+END_TEST
+
+static size_t count_ids(const struct client *c)
+{
+    struct span rest = buf_span(&c->text);
+    size_t count = 0;
+
+    while (rest.n > 0)
+        count += span_starts(span_split(&rest, '\n'), SPAN("id: "));
+    return count;
+}
+
+static void raise_many(struct change *change, size_t count)
+{
+    struct event_raised raised;
+    const struct event_draft draft = {
+        .resource = resource_named(asking.service->rest.resources, SPAN("Zoo.Rumour")),
+        .payload = SPAN("[{}]"),
+        .entities = entity_parse(SPAN("{}"), &asking.arena),
+    };
+
+    for (size_t i = 0; i < count; i++)
+        ck_ok(event_raise(&asking.service->hooks, &draft, change, &raised));
+}
+
+static void store_many(struct change *change, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct uuid id = uuid_new();
+        char text[UUID_TEXT_BYTES + 1];
+        uint64_t number = change_next_serial(change);
+
+        uuid_text(&id, text);
+        change_put_entity(change, SPAN("Zoo.Thing"), &id, number,
+                          span_str(asking_printf("{\"Id\":\"%s\",\"ObjectNo\":%llu}", text,
+                                                 (unsigned long long)number)));
+    }
+}
+
+/* Though it is on disk before; and though no event comes behind. */
+START_TEST(of_a_long_change_it_tells_when_all_can_see_it)
+{
+    struct turn *turn = asking.service->turn;
+    struct change change;
+    uint64_t serial;
+    unsigned turns = 0;
+
+    listen_to(&clients[0], "/Svc.Event");
+    settle();
+    turn_hold(turn);
+    change_init(&change, turn, &asking.arena);
+    raise_many(&change, MANY);
+    store_many(&change, MANY);
+    is_late = true;
+    ck_ok(turn_apply_long(turn, &change, &serial));
+    change_done(&change);
+    for (; turn_is_applying(turn); turns++) {
+        ck_assert_uint_eq(count_ids(&clients[0]), 0);
+        usleep(DISK_US);
+        clock_advance(10 * MS);
+        asking_turn();
+    }
+    is_late = false;
+    ck_assert_uint_gt(turns, 3);
+    settle();
+    ck_assert_uint_eq(count_ids(&clients[0]), MANY);
 }
 END_TEST
 
@@ -441,6 +529,7 @@ void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, what_is_new_comes_when_it_is_on_disk);
+    tcase_add_test(tc, of_a_long_change_it_tells_when_all_can_see_it);
     tcase_add_test(tc, it_begins_where_it_is_told_to);
     tcase_add_test(tc, what_several_ask_for_is_written_once);
     tcase_add_test(tc, who_is_slow_reads_on_when_it_can);

@@ -2,16 +2,16 @@
  * tests/blackbox/test_tenants.py. */
 #include "testing.h"
 
-#include "base/json.h"
+#include "access/access.h"
+#include "protocol/schema.h"
 #include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
-#include "rest/access.h"
+#include "resource/resource.h"
 #include "rest/call.h"
-#include "rest/resource.h"
-#include "rest/schema.h"
 #include "rest/tenant.h"
 #include "store/entity.h"
+#include "json/json.h"
 
 static const struct property properties[] = {
     {.name = SPAN_INIT("Name"), .type = TYPE_STRING},

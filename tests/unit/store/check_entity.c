@@ -3,8 +3,8 @@
 #include "base/arena.h"
 #include "base/blob.h"
 #include "base/buf.h"
-#include "base/json.h"
 #include "store/entity.h"
+#include "json/json.h"
 
 static struct arena arena;
 

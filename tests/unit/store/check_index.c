@@ -2,13 +2,13 @@
 #include "testing.h"
 
 #include "base/arena.h"
-#include "base/json.h"
 #include "base/rng.h"
 #include "query/condition.h"
 #include "query/shape.h"
 #include "query/uri.h"
 #include "store/entity.h"
 #include "store/index.h"
+#include "json/json.h"
 
 enum { ENTITIES = 300 };
 
@@ -47,7 +47,9 @@ static void begin(const char *property)
 
 static void add(struct entity *e, const char *text)
 {
-    index_add(the_index, &e->indexed[1], entity_parse(span_str(text), &arena));
+    struct json_value json = entity_parse(span_str(text), &arena);
+
+    index_add(the_index, &e->indexed[1], json_member_fold(json, index_member(the_index)));
 }
 
 /* The text stays in place. */

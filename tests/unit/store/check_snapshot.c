@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "journal/journal.h"
+#include "query/condition.h"
 #include "store/snapshot.h"
 
 #include <string.h>
@@ -20,10 +21,12 @@ struct copy {
     uint64_t versions[PEOPLE * 4];
     size_t count;
     struct snapshot_walk walk; /* in pieces, from one change to the next */
+    bool is_turned;
     size_t walked;
 };
 
 static struct store_fixture f;
+static const struct conditions all;
 static struct collection *people;
 static struct copy copies[SNAPSHOTS];
 
@@ -58,7 +61,10 @@ static void open_copy(struct copy *c)
         c->ids[c->count] = e->id;
         c->versions[c->count++] = e->version;
     }
-    snapshot_walk(&c->snapshot, people, 0, &c->walk);
+    snapshot_walk(&c->snapshot, people, &all, &c->walk);
+    c->is_turned = rng_below(2) > 0;
+    if (c->is_turned)
+        snapshot_walk_turn(&c->walk);
 }
 
 static void close_copy(struct copy *c)
@@ -87,7 +93,8 @@ static void walk_on(struct copy *c, size_t most)
             ck_assert_ptr_null(e);
             return;
         }
-        check_is(c, e, c->walked++);
+        check_is(c, e, c->is_turned ? c->count - 1 - c->walked : c->walked);
+        c->walked++;
     }
 }
 
@@ -95,8 +102,14 @@ static void check_all(struct copy *c)
 {
     struct snapshot_walk walk;
 
-    snapshot_walk(&c->snapshot, people, 0, &walk);
+    snapshot_walk(&c->snapshot, people, &all, &walk);
     for (size_t i = 0; i < c->count; i++)
+        check_is(c, snapshot_walk_next(&walk), i);
+    ck_assert_ptr_null(snapshot_walk_next(&walk));
+    snapshot_walk_drop(&walk);
+    snapshot_walk(&c->snapshot, people, &all, &walk);
+    snapshot_walk_turn(&walk);
+    for (size_t i = c->count; i-- > 0;)
         check_is(c, snapshot_walk_next(&walk), i);
     ck_assert_ptr_null(snapshot_walk_next(&walk));
     snapshot_walk_drop(&walk);
@@ -155,6 +168,29 @@ START_TEST(each_shows_its_moment)
 }
 END_TEST
 
+/* Of a page that begins behind an ObjectNo. */
+START_TEST(a_turned_walk_ends_where_the_page_begins)
+{
+    struct copy *c = &copies[0];
+    struct entity *first = collection_first(people);
+    struct entity *second = collection_next(people, first),
+                  *third = collection_next(people, second);
+    struct snapshot_walk walk;
+
+    open_copy(c);
+    store_fixture_update(&f, first, "\"N\":5");
+    store_fixture_update(&f, third, "\"N\":5");
+    snapshot_walk(&c->snapshot, people, &all, &walk);
+    walk.live.above = second->object_no;
+    snapshot_walk_turn(&walk);
+    for (size_t i = c->count; i-- > 2;)
+        check_is(c, snapshot_walk_next(&walk), i);
+    ck_assert_ptr_null(snapshot_walk_next(&walk));
+    snapshot_walk_drop(&walk);
+    close_copy(c);
+}
+END_TEST
+
 START_TEST(what_came_later_is_not_in_it)
 {
     struct copy *c = &copies[0];
@@ -197,6 +233,7 @@ void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, begin, end);
     tcase_add_loop_test(tc, each_shows_its_moment, 0, 10);
+    tcase_add_test(tc, a_turned_walk_ends_where_the_page_begins);
     tcase_add_test(tc, what_came_later_is_not_in_it);
     tcase_add_test(tc, what_is_gone_is_still_shown);
     tcase_add_test(tc, none_is_closed_too);

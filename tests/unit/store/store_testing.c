@@ -12,8 +12,7 @@
 void store_fixture_init(struct store_fixture *f)
 {
     memset(f, 0, sizeof(*f));
-    strncat(f->directory, "/tmp/svc-store-XXXXXX", sizeof(f->directory) - 1);
-    ck_assert_ptr_nonnull(mkdtemp(f->directory));
+    testing_make_directory(f->directory);
     f->segment_bytes = 65536;
     arena_init(&f->arena);
 }
@@ -35,19 +34,12 @@ static void each_file(const struct store_fixture *f, void (*visit)(const char *p
     closedir(directory);
 }
 
-static void remove_file(const char *path, void *arg)
-{
-    (void)arg;
-    unlink(path);
-}
-
 void store_fixture_done(struct store_fixture *f)
 {
     if (f->store != NULL)
         store_fixture_close(f);
     arena_done(&f->arena);
-    each_file(f, remove_file, NULL);
-    rmdir(f->directory);
+    testing_remove_directory(f->directory);
 }
 
 void store_fixture_open(struct store_fixture *f)
@@ -84,9 +76,10 @@ void store_fixture_turn(struct store_fixture *f)
 
 void store_fixture_commit(struct store_fixture *f)
 {
-    uint64_t last = journal_next_serial(turn_journal(f->turn)) - 1;
+    const struct journal *journal = turn_journal(f->turn);
+    uint64_t last = journal_sequence(journal);
 
-    while (!turn_is_committed(f->turn, last))
+    while (journal_committed_sequence(journal) < last)
         loop_run_once(&f->loop);
 }
 

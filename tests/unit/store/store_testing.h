@@ -8,9 +8,10 @@
 #include "store/entity.h"
 #include "store/store.h"
 #include "store/turn.h"
+#include "testing.h"
 
 struct store_fixture {
-    char directory[64];
+    char directory[TESTING_PATH_BYTES];
     struct loop loop;
     struct store *store;
     struct turn *turn;

@@ -1,0 +1,22 @@
+/* What was sent with an attempt, as the log keeps and tells it (docs/specification.md, section 8):
+ * the hidden properties RequestHeaders and RequestBody of an entry. What the entry, its delivery
+ * and its event tell anyway is not kept once more: header fields that each attempt has, and a body
+ * that is the event's payload as it was raised. */
+#ifndef HOOKS_WEBHOOK_SENT_H
+#define HOOKS_WEBHOOK_SENT_H
+
+#include "json/json.h"
+
+struct attempt;
+struct entity;
+struct hooks;
+
+/* Fills sent and signature of the attempt's outcome: of what was sent, what is kept. They live as
+ * long as the attempt. */
+void webhook_sent(struct attempt *attempt);
+/* Appends the object of the header fields, or the body as text; null when it is not known, or not
+ * any more. */
+void webhook_sent_add_headers(struct hooks *hooks, const struct entity *entry, struct buf *b);
+void webhook_sent_add_body(struct hooks *hooks, const struct entity *entry, struct buf *b);
+
+#endif

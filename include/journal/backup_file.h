@@ -1,0 +1,41 @@
+/* The format of a backup file: a journal as it was at one moment, in one piece, so that it can go
+ * over a connection (docs/operations/backup.md). Pure functions; the format, with byte offsets, is
+ * in the opening comment of backup_file.c. */
+#ifndef JOURNAL_BACKUP_FILE_H
+#define JOURNAL_BACKUP_FILE_H
+
+#include "base/uuid.h"
+
+#define BACKUP_FILE_VERSION 1u
+enum { BACKUP_HEAD_BYTES = 64, BACKUP_SEGMENT_HEAD_BYTES = 16, BACKUP_END_BYTES = 40 };
+
+struct backup_head {
+    uint32_t segments;
+    struct uuid journal;
+    uint64_t first_number; /* of the segments, which are consecutive */
+    uint64_t serial;       /* of the last record; 0: there is none */
+    uint64_t bytes;        /* of the whole file */
+    int64_t made_unix_ns;
+};
+
+struct backup_segment_head {
+    uint64_t number;
+    uint64_t bytes; /* of the segment file, which follow */
+};
+
+/* Of a file with so many segments, which have so many bytes together. */
+uint64_t backup_file_bytes(uint32_t segments, uint64_t segment_bytes);
+
+void backup_file_add_head(struct buf *b, const struct backup_head *head);
+void backup_file_add_segment_head(struct buf *b, const struct backup_segment_head *head);
+/* `digest`: SHA-256 of all before. */
+void backup_file_add_end(struct buf *b, const uint8_t *digest);
+
+/* Of the first BACKUP_HEAD_BYTES. ERR_STORAGE_FAILURE: it is no backup file, or of another version,
+ * which the message names. */
+struct err *backup_file_read_head(struct span bytes, struct backup_head *out_head) MUST_USE;
+void backup_file_read_segment_head(struct span bytes, struct backup_segment_head *out_head);
+/* Of the last BACKUP_END_BYTES: do they end a file with this digest? */
+bool backup_file_is_end(struct span bytes, const uint8_t *digest);
+
+#endif

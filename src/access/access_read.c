@@ -1,0 +1,274 @@
+/* What is read of keys: names and tenants, the entries of an AllowAccess, and the declarations of
+ * the configuration. Each is read by a shape. */
+#include "access/access.h"
+#include "access/access_inner.h"
+#include "base/text.h"
+#include "protocol/method.h"
+#include "protocol/schema.h"
+#include "query/shape.h"
+#include "json/json.h"
+
+enum { ENTRY_RESOURCES, ENTRY_METHODS };
+
+static const struct span methods_and_all[] = {
+#define METHOD_AS_NAME(symbol, name) SPAN_INIT(name),
+    METHODS(METHOD_AS_NAME)
+#undef METHOD_AS_NAME
+        SPAN_INIT("*")};
+static const struct enumeration entry_methods = {
+    .name = "Method", .values = methods_and_all, .count = ARRAY_LEN(methods_and_all)};
+
+static const struct property entry_properties[] = {
+    [ENTRY_RESOURCES] = {.name = SPAN_INIT("Resources"),
+                         .type = TYPE_ARRAY,
+                         .elements = TYPE_STRING,
+                         .flags = PROPERTY_REQUIRED},
+    [ENTRY_METHODS] = {.name = SPAN_INIT("Methods"),
+                       .type = TYPE_ARRAY,
+                       .elements = TYPE_STRING,
+                       .values = &entry_methods,
+                       .flags = PROPERTY_REQUIRED},
+};
+const struct shape access_entry_shape = {entry_properties, ARRAY_LEN(entry_properties), false};
+
+enum { KEY_NAME, KEY_SHA256, KEY_TENANT, KEY_ALLOW_ACCESS };
+
+static const struct property key_properties[] = {
+    [KEY_NAME] = {.name = SPAN_INIT("Name"), .type = TYPE_STRING, .flags = PROPERTY_REQUIRED},
+    [KEY_SHA256] = {.name = SPAN_INIT("KeySha256"),
+                    .type = TYPE_STRING,
+                    .flags = PROPERTY_REQUIRED},
+    [KEY_TENANT] = {.name = SPAN_INIT("Tenant"), .type = TYPE_STRING},
+    [KEY_ALLOW_ACCESS] = {.name = SPAN_INIT("AllowAccess"),
+                          .type = TYPE_ARRAY,
+                          .elements = TYPE_OBJECT,
+                          .flags = PROPERTY_REQUIRED},
+};
+static const struct shape key_shape = {key_properties, ARRAY_LEN(key_properties), false};
+
+/* Dot-delimited parts of letters, digits, '_' and '-'. */
+static bool is_dotted(struct span text, size_t least_parts)
+{
+    size_t parts = 0;
+
+    do {
+        struct span part = span_split(&text, '.');
+
+        for (size_t i = 0; i < part.n; i++) {
+            char c = span_fold_char(part.p[i]);
+
+            if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-')
+                return false;
+        }
+        if (part.n == 0)
+            return false;
+        parts++;
+    } while (text.p != NULL);
+    return parts >= least_parts;
+}
+
+static bool is_pattern(struct span text)
+{
+    if (span_eq(text, SPAN("*")))
+        return true;
+    if (span_ends(text, SPAN(".*")))
+        return is_dotted(span_sub(text, 0, text.n - 2), 1);
+    return is_dotted(text, 2);
+}
+
+static struct err *read_resources(struct json_value resources, struct arena *a,
+                                  struct access_entry *entry)
+{
+    entry->resources = ARENA_ARRAY(a, struct span, json_count(resources));
+    for (struct json_value v = json_first(resources); json_exists(v); v = json_next(resources, v)) {
+        struct span text = json_string(v, a);
+
+        if (!is_pattern(text))
+            return ERR(ERR_INVALID_ENTITY,
+                       "Resources[%zu]: '%.*s' is neither a resource's full name, nor "
+                       "'Namespace.*', nor '*'",
+                       entry->resource_count, SPAN_FMT(text));
+        entry->resources[entry->resource_count++] = text_fold(a, text);
+    }
+    return NULL;
+}
+
+static struct err *read_methods(struct json_value methods, struct arena *a,
+                                struct access_entry *entry)
+{
+    size_t place = 0;
+
+    for (struct json_value v = json_first(methods); json_exists(v); v = json_next(methods, v)) {
+        struct span text = json_string(v, a);
+        bool is_all = span_eq(text, SPAN("*"));
+        enum method method = method_parse(text);
+
+        if (!is_all && method == METHOD_OTHER)
+            return ERR(ERR_INVALID_ENTITY, "Methods[%zu]: '%.*s' is no method", place,
+                       SPAN_FMT(text));
+        entry->methods |= is_all ? METHODS_ALL : METHOD_BIT(method);
+        place++;
+    }
+    entry->methods = method_closure(entry->methods);
+    return NULL;
+}
+
+struct err *access_read_rights(struct json_value allow_access, struct arena *a,
+                               struct access_key *key)
+{
+    key->entry_count = 0;
+    key->entries = ARENA_ARRAY(a, struct access_entry, json_count(allow_access));
+    for (struct json_value v = json_first(allow_access); json_exists(v);
+         v = json_next(allow_access, v)) {
+        struct access_entry *entry = &key->entries[key->entry_count];
+        struct json_value *values;
+        struct err *e = schema_read(&access_entry_shape, v, a, &values);
+
+        if (e == NULL)
+            e = read_resources(values[ENTRY_RESOURCES], a, entry);
+        if (e == NULL)
+            e = read_methods(values[ENTRY_METHODS], a, entry);
+        if (e != NULL)
+            return err_prefix(e, "AllowAccess[%zu].", key->entry_count);
+        key->entry_count++;
+    }
+    return NULL;
+}
+
+static void add_resources(struct buf *b, struct json_value resources, struct arena *a)
+{
+    buf_add_char(b, '[');
+    for (struct json_value v = json_first(resources); json_exists(v); v = json_next(resources, v)) {
+        buf_add_str(b, b->p[b->n - 1] == '[' ? "" : ",");
+        json_add_string(b, json_string(v, a));
+    }
+    buf_add_char(b, ']');
+}
+
+static void add_methods(struct buf *b, struct json_value methods, struct arena *a)
+{
+    buf_add_char(b, '[');
+    for (struct json_value v = json_first(methods); json_exists(v); v = json_next(methods, v)) {
+        struct span text = json_string(v, a);
+
+        buf_add_str(b, b->p[b->n - 1] == '[' ? "" : ",");
+        json_add_string(b, span_eq(text, SPAN("*")) ? text : method_name(method_parse(text)));
+    }
+    buf_add_char(b, ']');
+}
+
+void access_add_rights(struct buf *b, struct json_value allow_access, struct arena *a)
+{
+    buf_add_char(b, '[');
+    for (struct json_value v = json_first(allow_access); json_exists(v);
+         v = json_next(allow_access, v)) {
+        buf_add_str(b, b->p[b->n - 1] == '[' ? "{\"Resources\":" : ",{\"Resources\":");
+        add_resources(b, json_member_fold(v, SPAN("Resources")), a);
+        buf_add_str(b, ",\"Methods\":");
+        add_methods(b, json_member_fold(v, SPAN("Methods")), a);
+        buf_add_char(b, '}');
+    }
+    buf_add_char(b, ']');
+}
+
+bool access_is_tenant(struct span text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        char c = span_fold_char(text.p[i]);
+
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-' && c != '.')
+            return false;
+    }
+    return text.n > 0 && text.n <= ACCESS_TENANT_BYTES;
+}
+
+/* The scalar value of one well-formed character. */
+static uint32_t scalar_of(const unsigned char *p, size_t n)
+{
+    static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t scalar = p[0] & first_bits[n];
+
+    for (size_t i = 1; i < n; i++)
+        scalar = scalar << 6 | (p[i] & 0x3f);
+    return scalar;
+}
+
+/* Controls, blanks, marks of direction and what has no width: with these two names look the same.
+ */
+static bool shows_nothing(uint32_t scalar)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {{0, 0x20},         {0x7f, 0xa0},     {0xad, 0xad},     {0x61c, 0x61c},
+                  {0x180e, 0x180e},  {0x2000, 0x200f}, {0x2028, 0x202f}, {0x205f, 0x206f},
+                  {0x3000, 0x3000},  {0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb},
+                  {0xe0000, 0xe0fff}};
+
+    for (size_t i = 0; i < ARRAY_LEN(ranges); i++)
+        if (scalar >= ranges[i].first && scalar <= ranges[i].last)
+            return true;
+    return false;
+}
+
+bool access_is_name(struct span text)
+{
+    size_t scalars = 0, n;
+
+    for (; text.n > 0; text = span_sub(text, n, text.n)) {
+        n = text_utf8_bytes(text);
+        if (n == 0 || shows_nothing(scalar_of((const unsigned char *)text.p, n)))
+            return false;
+        if (++scalars > ACCESS_NAME_SCALARS)
+            return false;
+    }
+    return scalars > 0;
+}
+
+static struct err *read_tenant(struct json_value value, struct arena *a, struct span *out_tenant)
+{
+    struct span text;
+
+    if (json_type(value) != JSON_STRING)
+        return NULL;
+    text = json_string(value, a);
+    if (!access_is_tenant(text))
+        return ERR(ERR_INVALID_ENTITY,
+                   "Tenant: '%.*s' is not 1 to %d letters, digits, '_', '-' and '.'",
+                   SPAN_FMT(text), ACCESS_TENANT_BYTES);
+    *out_tenant = text;
+    return NULL;
+}
+
+static struct err *read_name(struct json_value value, struct arena *a, struct span *out_name)
+{
+    struct span text = json_string(value, a);
+
+    if (!access_is_name(text))
+        return ERR(ERR_INVALID_ENTITY, "Name: must be 1 to %d visible characters",
+                   ACCESS_NAME_SCALARS);
+    *out_name = text;
+    return NULL;
+}
+
+struct err *access_read(struct json_value declaration, struct arena *a, struct access_key *out_key)
+{
+    struct access_key key = {.expires_unix_ns = ACCESS_FOREVER};
+    struct json_value *values;
+    struct span sha256;
+    struct buf rights;
+
+    TRY(schema_read(&key_shape, declaration, a, &values));
+    TRY(read_name(values[KEY_NAME], a, &key.name));
+    key.root = key.name;
+    sha256 = json_string(values[KEY_SHA256], a);
+    if (sha256.n != 2 * sizeof(key.sha256) || !text_from_hex(sha256, key.sha256))
+        return ERR(ERR_INVALID_ENTITY, "KeySha256: must be a SHA-256 in %zu hexadecimal digits",
+                   2 * sizeof(key.sha256));
+    TRY(read_tenant(values[KEY_TENANT], a, &key.tenant));
+    TRY(access_read_rights(values[KEY_ALLOW_ACCESS], a, &key));
+    buf_init_arena(&rights, a);
+    access_add_rights(&rights, values[KEY_ALLOW_ACCESS], a);
+    key.rights = buf_span(&rights);
+    *out_key = key;
+    return NULL;
+}

@@ -1,0 +1,85 @@
+/* Svc.Admin.Limit: the limits that the server runs with, from the table that the configuration is
+ * read by (docs/specification.md, section 8). They are of this process: a change of the
+ * configuration shows when it has been restarted. */
+#include "admin/builtin.h"
+#include "admin/service.h"
+#include "base/limits.h"
+#include "query/shape.h"
+#include "rest/rendered.h"
+#include "json/json.h"
+
+#include <stddef.h>
+
+static const struct property properties[] = {
+    READ_ONLY_PROPERTY("Name", TYPE_STRING, 0, "Its name among the configuration's Limits"),
+    READ_ONLY_PROPERTY("Value", TYPE_INTEGER, 0, "What it is set to"),
+    READ_ONLY_PROPERTY("Unit", TYPE_STRING, 0, "What the value counts"),
+    READ_ONLY_PROPERTY("Default", TYPE_INTEGER, 0, "What it is where nothing is configured"),
+    READ_ONLY_PROPERTY("Meaning", TYPE_STRING, 0, "What it bounds, in words"),
+};
+
+static const struct shape shape = {
+    .properties = properties, .count = ARRAY_LEN(properties), .name = SPAN_INIT("Svc.Admin.Limit")};
+
+struct limit {
+    struct span name, unit, meaning;
+    int64_t otherwise;
+    size_t offset; /* in struct limits */
+};
+
+static const struct limit table[] = {
+#define LIMIT_AS_ROW(member, name, value, least, most, unit, meaning)                              \
+    {SPAN_INIT(name), SPAN_INIT(unit), SPAN_INIT(meaning), value, offsetof(struct limits, member)},
+    LIMITS(LIMIT_AS_ROW)
+#undef LIMIT_AS_ROW
+};
+
+struct cursor {
+    size_t next;
+};
+
+static void *next(struct rendered *r)
+{
+    struct cursor *at = r->cursor;
+
+    return at->next == ARRAY_LEN(table) ? NULL : (void *)(uintptr_t)&table[at->next++];
+}
+
+static int64_t value_of(const struct service *s, const struct limit *limit)
+{
+    return *(const int64_t *)((const char *)&s->limits + limit->offset);
+}
+
+static void add_json(struct rendered *r, void *object, struct buf *b)
+{
+    const struct limit *limit = object;
+
+    buf_add_str(b, "{\"Name\":");
+    json_add_string(b, limit->name);
+    json_add_name(b, SPAN("Value"));
+    buf_add_i64(b, value_of(service_of(r->call), limit));
+    json_add_name(b, SPAN("Unit"));
+    json_add_string(b, limit->unit);
+    json_add_name(b, SPAN("Default"));
+    buf_add_i64(b, limit->otherwise);
+    json_add_name(b, SPAN("Meaning"));
+    json_add_string(b, limit->meaning);
+    buf_add_char(b, '}');
+}
+
+static struct err *open_source(struct call *call)
+{
+    rendered_open(call, next, add_json)->cursor = ARENA_NEW(call->arena, struct cursor);
+    return NULL;
+}
+
+static const struct resource_ops ops = {.open = open_source};
+
+const struct resource_definition res_limit = {
+    .name = SPAN_INIT("Svc.Admin.Limit"),
+    .description = SPAN_INIT("The limits that the server runs with"),
+    .kind = KIND_ENTITY,
+    .methods = METHOD_BIT(METHOD_GET),
+    .shape = &shape,
+    .ops = &ops,
+};

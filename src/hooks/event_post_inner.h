@@ -1,0 +1,52 @@
+/* What the two files of a POST on Svc.Event share: event_post.c (the service's own forms) and
+ * event_cloud.c (CloudEvents). */
+#ifndef HOOKS_EVENT_POST_INNER_H
+#define HOOKS_EVENT_POST_INNER_H
+
+#include "hooks/event_post.h"
+#include "hooks/idempotency.h"
+#include "protocol/cloudevents.h"
+
+struct event_draft;
+struct request;
+
+/* One request: its events are answered in their order. */
+struct posting {
+    struct hooks *hooks;
+    struct call *call;
+    struct idempotency idempotency;
+    struct span *answers;
+    size_t count;
+    uint64_t last_no; /* ObjectNo of the event answered last */
+};
+
+/* The conditions of a POST describe the event, so that there are no others than these. */
+enum described { BY_RESOURCE, BY_CLIENT, BY_TENANT, BY_WEBHOOK, DESCRIBED_COUNT };
+
+/* event_post.c */
+/* The event of a payload that is entities: an object, or an array of them. */
+struct err *posting_draft_entities(struct call *call, struct resource *resource,
+                                   struct json_value payload,
+                                   struct event_draft *out_draft) MUST_USE;
+/* Of bytes of a media type; absent: of the resource's. */
+struct err *posting_draft_bytes(struct call *call, struct resource *resource, struct span type,
+                                struct span bytes, struct event_draft *out_draft) MUST_USE;
+struct err *posting_give_tenant(const struct call *call, struct span given,
+                                struct event_draft *draft) MUST_USE;
+struct err *posting_send_to_one(struct posting *p, struct span id,
+                                struct event_draft *draft) MUST_USE;
+struct err *posting_answer_repeated(struct posting *p, const struct idempotency_event *event,
+                                    struct idempotency_name *out_name, bool *out_repeated) MUST_USE;
+struct err *posting_raise(struct posting *p, const struct event_draft *draft,
+                          const struct idempotency_name *name) MUST_USE;
+/* The text of a JSON body without what may stand around it, which the other forms do not have. */
+struct span posting_bare_json(struct span body);
+
+/* event_cloud.c */
+/* Does the request carry CloudEvents: by its Content-Type, or in header fields? */
+bool event_cloud_is_carried(const struct request *request, enum cloudevents_mode *out_mode);
+/* Raises what it carries. Of `texts` there may be the tenant and the webhook. */
+struct err *event_cloud_post(struct posting *p, enum cloudevents_mode mode,
+                             const struct span texts[DESCRIBED_COUNT]) MUST_USE;
+
+#endif

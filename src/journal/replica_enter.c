@@ -1,0 +1,335 @@
+/* Entering a cluster: its id, its secret and the end of its log are looked at. Where there is none,
+ * and the node may begin one, id, secret and the base of the log are made in one transaction, and
+ * looked at again: what was made unseen is then known by its id.
+ *
+ * A log that was lost is restored under another id, and the key `restored` says of which cluster
+ * and behind which serial: `<new> <old> <serial>`. A journal of the old one that ends there or
+ * before is a part of the new one, and becomes its own. One that has more is refused: its next
+ * records are not those of the log. */
+#include "replica_private.h"
+
+#include "base/log.h"
+#include "base/uuid.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RESTORED_BYTES = 2 * UUID_TEXT_BYTES + 32 };
+
+/* A step of restoring may have taken the place of the one that was to bring a lease. */
+static void go_on(struct replica *r)
+{
+    replica_read_begin(r);
+    if (r->lease == 0)
+        replica_lease_begin(r);
+}
+
+static void on_begun(struct etcd_call *call, const struct etcd_answer *answer)
+{
+    struct replica *r = CONTAINER_OF(call, struct replica, step);
+
+    if (answer->outcome == ETCD_DONE || answer->outcome == ETCD_REFUSED) {
+        if (r->role == REPLICA_ENTERING)
+            replica_enter(r);
+        else
+            go_on(r); /* restored */
+        return;
+    }
+    replica_say_outcome(r, answer);
+    replica_try_again(r, r->role == REPLICA_ENTERING ? replica_enter : replica_restore);
+}
+
+static void home_text(uint64_t cluster_id, char out_text[24])
+{
+    snprintf(out_text, 24, "%016" PRIx64, cluster_id);
+}
+
+bool replica_is_at_home(struct replica *r, const struct etcd_answer *answer,
+                        const struct etcd_op_answer *home)
+{
+    struct span value = home->kv_count > 0 ? home->kvs[0].value : SPAN("");
+    char here[24], unknown[24];
+
+    home_text(answer->cluster_id, here);
+    home_text(0, unknown);
+    if (value.n == 0 || span_eq(value, span_str(unknown)) || answer->cluster_id == 0 ||
+        span_eq(value, span_str(here)))
+        return true;
+    replica_say(r, REPLICA_LOG_LOST,
+                "etcd's cluster id is %s, and the log there was begun in %.*s: it is a copy, in "
+                "which the newest may be missing; `svc cluster restore` begins the log anew here",
+                here, SPAN_FMT(span_sub(value, 0, 16)));
+    return false;
+}
+
+static void text_of_id(const uint8_t id[REPLICA_UUID_BYTES], char out_text[UUID_TEXT_BYTES + 1])
+{
+    struct uuid uuid;
+
+    memcpy(uuid.b, id, sizeof(uuid.b));
+    uuid_text(&uuid, out_text);
+}
+
+static void restored_text(struct replica *r, char out_text[RESTORED_BYTES])
+{
+    char ours[UUID_TEXT_BYTES + 1], next[UUID_TEXT_BYTES + 1];
+
+    text_of_id(r->id, ours);
+    text_of_id(r->restored_id, next);
+    snprintf(out_text, RESTORED_BYTES, "%s %s %llu", next, ours,
+             (unsigned long long)r->read.taken - 1);
+}
+
+/* A cluster whose log begins behind what the journal has. Whoever has been restored has an id,
+ * which may still stand in etcd. */
+static void begin_cluster(struct replica *r, bool is_restored)
+{
+    struct replica_text id = replica_text_of(r, "id"), secret = replica_text_of(r, "secret"),
+                        base = replica_log_text(r, r->read.taken - 1),
+                        from = replica_text_of(r, "log/"), to = replica_text_of(r, "log0"),
+                        leader = replica_text_of(r, "leader"),
+                        restored = replica_text_of(r, "restored"),
+                        home = replica_text_of(r, "etcd");
+    struct replica_head head = {
+        .first = r->read.taken - 1, .count = 1, .is_base = true, .node = span_str(r->options.node)};
+    char id_text[UUID_TEXT_BYTES + 1], from_text[RESTORED_BYTES], here[24];
+    struct buf value;
+
+    /* The same ones each time: one that was made unseen is then known as its own. */
+    text_of_id(is_restored ? r->restored_id : r->id, id_text);
+    restored_text(r, from_text);
+    home_text(r->found_etcd, here);
+    etcd_keep_to(r->etcd, r->found_etcd);
+    buf_init(&value, BUF_NO_CAP);
+    replica_batch_pack(span_of("", 0), &head, &value);
+    replica_batch_add(&value, &head, span_of("", 0));
+    {
+        const struct etcd_compare compares[] = {
+            {.key = is_restored ? replica_span(&leader) : replica_span(&id)},
+            {.key = replica_span(&from), .range_end = replica_span(&to)},
+        };
+        const struct etcd_op puts[] = {
+            {.key = replica_span(&id), .value = span_str(id_text)},
+            {.key = replica_span(&secret),
+             .value = span_of((const char *)r->secret, REPLICA_SECRET_BYTES)},
+            {.key = replica_span(&base), .value = buf_span(&value)},
+            {.key = replica_span(&home), .value = span_str(here)},
+            {.key = replica_span(&restored), .value = span_str(from_text)},
+        };
+
+        replica_step(r,
+                     &(struct etcd_txn){.compares = compares,
+                                        .compare_count = ARRAY_LEN(compares),
+                                        .then = puts,
+                                        .then_count = ARRAY_LEN(puts) - (is_restored ? 0 : 1)},
+                     on_begun);
+    }
+    buf_done(&value);
+}
+
+static void on_emptied(struct etcd_call *call, const struct etcd_answer *answer)
+{
+    struct replica *r = CONTAINER_OF(call, struct replica, step);
+
+    if (answer->outcome == ETCD_DONE) {
+        begin_cluster(r, true);
+        return;
+    }
+    if (answer->outcome == ETCD_REFUSED)
+        log_warn("replica", "the log is not begun anew: the key `leader` is there, of a node that "
+                            "leads, or whose lease has not ended");
+    if (answer->outcome != ETCD_REFUSED) {
+        replica_say_outcome(r, answer);
+        replica_try_again(r, replica_restore);
+    } else if (r->role == REPLICA_ENTERING) { /* somebody leads */
+        replica_try_again(r, replica_enter);
+    } else {
+        go_on(r);
+    }
+}
+
+/* In two transactions: etcd takes no put of what is deleted in the same one. */
+void replica_restore(struct replica *r)
+{
+    struct replica_text leader = replica_text_of(r, "leader"), from = replica_text_of(r, "log/"),
+                        to = replica_text_of(r, "log0"), part = replica_text_of(r, "part/"),
+                        part_to = replica_text_of(r, "part0");
+    const struct etcd_compare compare = {.key = replica_span(&leader)};
+    const struct etcd_op deletions[] = {
+        {.kind = ETCD_DELETE, .key = replica_span(&from), .range_end = replica_span(&to)},
+        {.kind = ETCD_DELETE, .key = replica_span(&part), .range_end = replica_span(&part_to)},
+    };
+
+    if (r->trouble != REPLICA_LOG_LOST ||
+        (r->role != REPLICA_ENTERING && r->role != REPLICA_FOLLOWING))
+        return;
+    etcd_keep_to(r->etcd, r->found_etcd);
+    replica_step(r,
+                 &(struct etcd_txn){.compares = &compare,
+                                    .compare_count = 1,
+                                    .then = deletions,
+                                    .then_count = ARRAY_LEN(deletions)},
+                 on_emptied);
+}
+
+static void look_elsewhere(struct replica *r)
+{
+    etcd_leave_endpoint(r->etcd);
+    replica_try_again(r, replica_enter);
+}
+
+static void enter_without_id(struct replica *r)
+{
+    char ours[UUID_TEXT_BYTES + 1], words[REPLICA_ETCD_BYTES];
+
+    if (r->options.id != NULL) {
+        text_of_id(r->id, ours);
+        replica_say(r, REPLICA_LOG_LOST, "etcd knows no cluster '%s', and the journal is of %s; %s",
+                    r->options.cluster, ours, replica_etcd_words(r, r->found_etcd, words));
+        look_elsewhere(r);
+    } else if (r->options.next > 1 && !r->options.adopt) {
+        replica_refuse(r, REPLICA_OTHER_HISTORY,
+                       "the journal is not empty and of no cluster: Adopt begins one with it");
+    } else {
+        begin_cluster(r, false);
+    }
+}
+
+static void tell_entered(struct replica *r)
+{
+    r->has_entered = true;
+    if (r->callbacks.on_entered != NULL)
+        r->callbacks.on_entered(r->callbacks.context, r->id, r->secret);
+}
+
+/* `<new> <old> <serial>`, of this cluster from the journal's. */
+static bool is_restored_from(const struct replica *r, const uint8_t id[REPLICA_UUID_BYTES],
+                             struct span restored, uint64_t *out_serial)
+{
+    struct uuid next, old;
+
+    return uuid_parse(span_split(&restored, ' '), &next) &&
+           uuid_parse(span_split(&restored, ' '), &old) && span_to_u64(restored, out_serial) &&
+           memcmp(next.b, id, REPLICA_UUID_BYTES) == 0 &&
+           memcmp(old.b, r->id, REPLICA_UUID_BYTES) == 0;
+}
+
+bool replica_is_id(const struct replica *r, const struct etcd_op_answer *page)
+{
+    struct uuid id;
+
+    return page->kv_count > 0 && uuid_parse(page->kvs[0].value, &id) &&
+           memcmp(id.b, r->id, REPLICA_UUID_BYTES) == 0;
+}
+
+bool replica_settle_id(struct replica *r, const uint8_t id[REPLICA_UUID_BYTES],
+                       struct span restored, char out_why[REPLICA_WHY_BYTES], bool *out_stranger)
+{
+    bool has_own = r->options.id != NULL || r->has_entered;
+    char theirs[UUID_TEXT_BYTES + 1], ours[UUID_TEXT_BYTES + 1] = "none";
+    uint64_t serial;
+
+    *out_stranger = false;
+    if (memcmp(id, r->id, REPLICA_UUID_BYTES) == 0)
+        return true;
+    text_of_id(id, theirs);
+    if (has_own)
+        text_of_id(r->id, ours);
+    if (has_own && is_restored_from(r, id, restored, &serial)) {
+        if (r->read.wanted - 1 > serial) {
+            snprintf(out_why, REPLICA_WHY_BYTES,
+                     "the log was restored behind serial %llu, and the journal has records up to "
+                     "%llu: the node begins with an empty directory, or not at all",
+                     (unsigned long long)serial, (unsigned long long)r->read.wanted - 1);
+            return false;
+        }
+    } else if (has_own || r->options.next > 1) {
+        *out_stranger = true;
+        snprintf(out_why, REPLICA_WHY_BYTES, "cluster '%s' is %s, the journal is of %s",
+                 r->options.cluster, theirs, ours);
+        return false;
+    }
+    memcpy(r->id, id, REPLICA_UUID_BYTES);
+    memcpy(r->restored_id, uuid_new().b, REPLICA_UUID_BYTES);
+    if (r->has_entered)
+        tell_entered(r);
+    return true;
+}
+
+static void enter_with_id(struct replica *r, const uint8_t id[REPLICA_UUID_BYTES],
+                          struct span secret, struct span restored)
+{
+    char why[REPLICA_WHY_BYTES];
+    bool is_stranger;
+
+    if (!replica_settle_id(r, id, restored, why, &is_stranger)) {
+        replica_refuse(r, REPLICA_OTHER_HISTORY, why);
+        return;
+    }
+    etcd_keep_to(r->etcd, r->found_etcd);
+    memcpy(r->secret, secret.p, REPLICA_SECRET_BYTES);
+    if (r->trouble == REPLICA_LOG_LOST || r->trouble == REPLICA_OTHER_ETCD)
+        replica_say(r, REPLICA_NO_TROUBLE, "%s", "");
+    if (!r->has_entered)
+        tell_entered(r);
+    replica_lease_begin(r);
+}
+
+static void on_looked(struct etcd_call *call, const struct etcd_answer *answer)
+{
+    struct replica *r = CONTAINER_OF(call, struct replica, step);
+    const struct etcd_op_answer *ops = answer->ops;
+    struct uuid id;
+
+    if (answer->outcome != ETCD_DONE || answer->op_count != 4) {
+        if (answer->outcome != ETCD_DONE && answer->outcome != ETCD_REFUSED)
+            replica_say_outcome(r, answer);
+        replica_try_again(r, replica_enter);
+        return;
+    }
+    replica_say_well(r, false);
+    r->found_etcd = answer->cluster_id;
+    if (!replica_is_at_home(r, answer, &ops[3])) {
+        look_elsewhere(r);
+        return;
+    }
+    if (ops[0].kv_count == 0) {
+        enter_without_id(r);
+        return;
+    }
+    if (!uuid_parse(ops[0].kvs[0].value, &id) || ops[1].kv_count == 0 ||
+        ops[1].kvs[0].value.n != REPLICA_SECRET_BYTES) {
+        replica_say(r, REPLICA_DAMAGED, "the keys `id` and `secret` of cluster '%s' are not whole",
+                    r->options.cluster);
+        replica_try_again(r, replica_enter);
+        return;
+    }
+    enter_with_id(r, id.b, ops[1].kvs[0].value,
+                  ops[2].kv_count > 0 ? ops[2].kvs[0].value : SPAN(""));
+}
+
+void replica_enter(struct replica *r)
+{
+    struct replica_text id = replica_text_of(r, "id"), secret = replica_text_of(r, "secret"),
+                        restored = replica_text_of(r, "restored"),
+                        home = replica_text_of(r, "etcd");
+    const struct etcd_op gets[] = {{.kind = ETCD_GET, .key = replica_span(&id)},
+                                   {.kind = ETCD_GET, .key = replica_span(&secret)},
+                                   {.kind = ETCD_GET, .key = replica_span(&restored)},
+                                   {.kind = ETCD_GET, .key = replica_span(&home)}};
+
+    replica_step_anywhere(r, &(struct etcd_txn){.then = gets, .then_count = ARRAY_LEN(gets)},
+                          on_looked);
+}
+
+void replica_on_named(struct replica *r)
+{
+    if (r->role != REPLICA_ENTERING) {
+        replica_look_around(r);
+        return;
+    }
+    replica_move(r, REPLICA_FOLLOWING);
+    replica_read_begin(r);
+    replica_lease_report(r);
+}

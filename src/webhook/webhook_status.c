@@ -1,0 +1,78 @@
+/* The member Status of a webhook: its table, and how it is written. What is told is worked out by
+ * who keeps the deliveries. */
+#include "webhook/webhook_status.h"
+
+#include "query/shape.h"
+#include "json/json.h"
+#include "json/member.h"
+
+#define STATUS_PROPERTY(property_name, property_type, text)                                        \
+    {                                                                                              \
+        .name = SPAN_INIT(property_name), .type = property_type, .flags = PROPERTY_READ_ONLY,      \
+        .meaning = SPAN_INIT(text)                                                                 \
+    }
+
+static const struct span state_texts[] = {
+#define STATUS_AS_NAME(symbol, name) SPAN_INIT(name),
+    WEBHOOK_STATES(STATUS_AS_NAME)
+#undef STATUS_AS_NAME
+};
+
+const struct enumeration webhook_state_names = {"State", state_texts, ARRAY_LEN(state_texts)};
+
+static const struct property properties[] = {
+    {.name = SPAN_INIT("State"),
+     .type = TYPE_STRING,
+     .flags = PROPERTY_READ_ONLY,
+     .values = &webhook_state_names,
+     .meaning = SPAN_INIT("Active, Paused, Unverified, HeldBack, Failing or Throttled")},
+    STATUS_PROPERTY("Reason", TYPE_STRING, "Why it is not Active, in words"),
+    STATUS_PROPERTY("HeldBackUntil", TYPE_DATETIME, "What the receiver asked for (Retry-After)"),
+    STATUS_PROPERTY("FailingSince", TYPE_DATETIME, "Nothing but failures since then"),
+    STATUS_PROPERTY("Pending", TYPE_INTEGER, "Deliveries that could be attempted now"),
+    STATUS_PROPERTY("InFlight", TYPE_INTEGER, "Deliveries being attempted"),
+    STATUS_PROPERTY("Waiting", TYPE_INTEGER, "Deliveries that wait for their next attempt"),
+    STATUS_PROPERTY("OldestTime", TYPE_DATETIME,
+                    "When the event of the one that has waited for longest was raised"),
+    STATUS_PROPERTY("NextAttemptTime", TYPE_DATETIME,
+                    "When the next attempt may start; null: none is due, or all may not"),
+    STATUS_PROPERTY("RecentAttempts", TYPE_INTEGER,
+                    "How many of the last 64 attempts SuccessRate is about; since the start"),
+    STATUS_PROPERTY("SuccessRate", TYPE_NUMBER, "Part of these that succeeded, 0 to 1"),
+    STATUS_PROPERTY("LastSuccessTime", TYPE_DATETIME, "Since the start of the server"),
+    STATUS_PROPERTY("LastFailureTime", TYPE_DATETIME, "Since the start of the server"),
+    STATUS_PROPERTY("LastError", TYPE_STRING, "What went wrong then, in words"),
+};
+
+const struct shape webhook_status_shape = {properties, ARRAY_LEN(properties), false};
+
+static void add_history(const struct webhook_status *s, struct buf *b)
+{
+    int succeeded = __builtin_popcountll(s->recent);
+
+    member_add_u64(b, SPAN("RecentAttempts"), s->recent_count);
+    json_add_name(b, SPAN("SuccessRate"));
+    if (s->recent_count == 0)
+        buf_add_str(b, "null");
+    else
+        buf_printf(b, "%g", (double)succeeded / s->recent_count);
+    member_add_time(b, SPAN("LastSuccessTime"), s->success_unix_ns);
+    member_add_time(b, SPAN("LastFailureTime"), s->failure_unix_ns);
+    member_add_text_or_null(b, SPAN("LastError"), s->error);
+}
+
+void webhook_status_add(const struct webhook_status *s, struct buf *b)
+{
+    buf_add_char(b, '{');
+    member_add_text(b, SPAN("State"), state_texts[s->state]);
+    member_add_text_or_null(b, SPAN("Reason"), s->reason);
+    member_add_time(b, SPAN("HeldBackUntil"), s->held_until_unix_ns);
+    member_add_time(b, SPAN("FailingSince"), s->failing_since_unix_ns);
+    member_add_u64(b, SPAN("Pending"), s->pending);
+    member_add_u64(b, SPAN("InFlight"), s->in_flight);
+    member_add_u64(b, SPAN("Waiting"), s->waiting);
+    member_add_time(b, SPAN("OldestTime"), s->oldest_unix_ns);
+    member_add_time(b, SPAN("NextAttemptTime"), s->next_attempt_unix_ns);
+    add_history(s, b);
+    buf_add_char(b, '}');
+}
