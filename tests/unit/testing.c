@@ -55,6 +55,15 @@ void testing_remove_directory(const char *path)
     ck_assert_int_eq(rmdir(path), 0);
 }
 
+void testing_await(unsigned looks)
+{
+    enum { SWIFT_LOOKS = 500, SLOW_LOOKS = 120000 };
+
+    ck_assert_uint_lt(looks, SWIFT_LOOKS + SLOW_LOOKS);
+    if (looks >= SWIFT_LOOKS)
+        usleep(1000);
+}
+
 static Suite *suite_of(const struct testing_module *m)
 {
     Suite *suite = suite_create(m->name);

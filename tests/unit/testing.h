@@ -29,6 +29,10 @@ void testing_make_directory(char out_path[TESTING_PATH_BYTES]);
 void testing_make_directory_in_memory(char out_path[TESTING_PATH_BYTES]);
 /* With the files in it. It has no directories. */
 void testing_remove_directory(const char *path);
+/* Before the next look at whether something has come that a disk or another process does, in a loop
+ * that does not wait by itself; `looks` is how many there were. At first it costs nothing, then a
+ * millisecond, and it fails when no machine can be as slow as that. */
+void testing_await(unsigned looks);
 
 #define ck_span_eq(actual, expected_literal) ck_span_is((actual), SPAN(expected_literal))
 #define ck_span_is(actual, expected)                                                               \

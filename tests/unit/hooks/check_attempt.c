@@ -229,8 +229,10 @@ START_TEST(a_payload_that_is_not_held_is_read_back)
     deliveries_stop(hooks()->deliveries);
     raise_event("{\"a\":1}");
     deliveries_start(hooks()->deliveries);
-    for (int i = 0; i < 1000 && under_way(A) == 0; i++)
+    for (unsigned i = 0; under_way(A) == 0; i++) {
+        testing_await(i);
         asking_turn();
+    }
     ck_span_eq(blob_span(oldest(A)->body), "[{\"a\":1}]");
     answer_now(200);
     ck_assert_uint_eq(in_state(DELIVERY_DELIVERED), 1);

@@ -165,8 +165,10 @@ START_TEST(ready_means_that_getting_it_does_not_wait)
     asking_commit();
     asking_turn();
     ck_assert(!payload_is_loaded(events[0]));
-    for (int i = 0; i < 1000 && !payload_ready(payloads(), events[0]); i++)
+    for (unsigned i = 0; !payload_ready(payloads(), events[0]); i++) {
+        testing_await(i);
         asking_turn();
+    }
     ck_assert(payload_is_loaded(events[0]));
     read_back(0);
 }
