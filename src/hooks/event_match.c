@@ -19,6 +19,7 @@
 #include "store/entity.h"
 #include "webhook/selector.h"
 #include "webhook/webhook.h"
+#include "webhook/webhook_entry.h"
 #include "webhook/webhook_owner.h"
 
 #include <string.h>

@@ -20,6 +20,7 @@
 #include "store/store.h"
 #include "webhook/sign.h"
 #include "webhook/webhook.h"
+#include "webhook/webhook_lanes.h"
 
 enum { DROPS_PER_TURN = 1000 };
 
@@ -224,7 +225,7 @@ static void kill_lane(struct lane *lane)
         lane->webhook->lane = NULL;
     lane->webhook = NULL;
     lane_consent_free(lane);
-    worst_forget(&lane->deliveries->hooks->worst, &lane->worst);
+    worst_forget(lane->deliveries->hooks->worst, &lane->worst);
     lane->worst.place = 0;
     list_remove(&lane->deliveries->lanes, &lane->link);
     lane_move(lane, LANE_DYING, LANE_NEVER);

@@ -234,7 +234,7 @@ void lane_note_outcome(struct lane *lane, const struct lane_outcome *o)
         mem_free(history->error);
         history->error = mem_string(o->error);
     }
-    worst_note(&lane->deliveries->hooks->worst, &lane->worst, !is_success);
+    worst_note(lane->deliveries->hooks->worst, &lane->worst, !is_success);
     lane_pace(lane, &o->paced);
 }
 

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/datetime.h"
 #include "base/limits.h"
-#include "fetch/fetch.h"
+#include "fetch/fetch_url.h"
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
 #include "query/query.h"
@@ -22,6 +22,8 @@
 #include "webhook/webhook_selection.h"
 #include "webhook/webhook_settings.h"
 #include "webhook/webhook_signing.h"
+#include "webhook/webhook_targets.h"
+#include "webhook/webhook_write.h"
 #include "json/json.h"
 
 /* Deliveries that are put in order in a millisecond, and webhooks that are attached in one. */
@@ -129,24 +131,6 @@ static struct err *check_rights(struct call *call, struct json_value headers,
     return ERR(ERR_INVALID_ENTITY,
                "the API key in Headers.Authorization may not use %.*s on '%.*s'",
                SPAN_FMT(method_name(method)), SPAN_FMT(resource->name));
-}
-
-struct err *webhook_find_target(const struct resources *resources, struct span target,
-                                enum method method, const struct access_key *key,
-                                size_t max_conditions, struct arena *a, struct uri *out_uri,
-                                struct resource **out_resource)
-{
-    struct resource *resource;
-
-    TRY(uri_parse(target, SPAN("/"), max_conditions, a, out_uri));
-    TRY(resource_find(
-        resources, out_uri->resource.p == NULL ? SPAN("Svc.AvailableResource") : out_uri->resource,
-        key, &resource));
-    if ((resource->methods & METHOD_BIT(method)) == 0)
-        return ERR(ERR_INVALID_ENTITY, "'%.*s' does not support %.*s", SPAN_FMT(resource->name),
-                   SPAN_FMT(method_name(method)));
-    *out_resource = resource;
-    return NULL;
 }
 
 /* A target that the service itself will be asked for: it must make sense now. */

@@ -1,10 +1,11 @@
 /* The table of a webhook's properties, and how a stored one is read by it (docs/specification.md,
  * section 8). Delivery may be stored as null, and then has all its defaults.
  */
+#include "protocol/method.h"
 #include "webhook/webhook.h"
 #include "webhook/webhook_settings.h"
 
-#include "fetch/fetch.h"
+#include "fetch/fetch_header.h"
 #include "protocol/schema.h"
 #include "query/shape.h"
 #include "store/entity.h"

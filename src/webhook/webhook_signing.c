@@ -19,6 +19,7 @@
 #include "webhook/webhook.h"
 #include "webhook/webhook_call.h"
 #include "webhook/webhook_settings.h"
+#include "webhook/webhook_write.h"
 #include "json/decimal.h"
 #include "json/json.h"
 #include "json/member.h"
