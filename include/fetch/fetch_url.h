@@ -1,5 +1,5 @@
-/* URLs of outgoing requests: which are usable, in what form they are fetched, and what of them hosts
- * are told apart by. */
+/* URLs of outgoing requests: which are usable, in what form they are fetched, and what of them
+ * hosts are told apart by. */
 #ifndef FETCH_FETCH_URL_H
 #define FETCH_FETCH_URL_H
 

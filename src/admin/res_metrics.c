@@ -12,6 +12,7 @@
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/lane.h"
+#include "hooks/payload.h"
 #include "hooks/retention.h"
 #include "io/process.h"
 #include "io/tcp.h"

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "hooks/event.h"
 #include "hooks/event_post_inner.h"
+#include "hooks/event_raise.h"
 #include "protocol/negotiate.h"
 #include "resource/resource.h"
 #include "rest/call.h"

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
+#include "hooks/event_raise.h"
 #include "hooks/forgotten.h"
 #include "hooks/retention.h"
 #include "hooks/share.h"

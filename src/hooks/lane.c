@@ -20,6 +20,7 @@
 #include "hooks/lane_host.h"
 #include "hooks/lane_inner.h"
 #include "hooks/payload.h"
+#include "hooks/scheduler.h"
 #include "hooks/share.h"
 #include "webhook/webhook.h"
 
@@ -241,8 +242,8 @@ void lane_move(struct lane *lane, enum lane_state next, uint64_t at_ms)
         lane_origin_line_up(lane->origin);
     if (was == LANE_CALLED && next != LANE_STARTING)
         lane_origin_leave(lane->origin);
-    if (next == LANE_UNCOMMITTED && !heap_contains(&d->commit.node))
-        turn_wait(d->hooks->turn, &d->commit, lane_head(lane)->version);
+    if (next == LANE_UNCOMMITTED && !heap_contains(&d->scheduler->commit.node))
+        turn_wait(d->hooks->turn, &d->scheduler->commit, lane_head(lane)->version);
     if (next == LANE_READY || next == LANE_CALLED)
         lanes_wake(d);
 }
@@ -279,9 +280,9 @@ void lane_on_time(struct timer *timer)
         lane_settle(lane);
 }
 
-void lanes_on_committed(struct turn_wait *commit)
+void scheduler_on_committed(struct turn_wait *commit)
 {
-    struct deliveries *d = CONTAINER_OF(commit, struct deliveries, commit);
+    struct deliveries *d = CONTAINER_OF(commit, struct scheduler, commit)->deliveries;
     struct list_link *link;
 
     while ((link = list_first(&d->lanes_in[LANE_UNCOMMITTED])) != NULL)
@@ -326,13 +327,13 @@ static struct lane *next_lane(const struct deliveries *d)
         d->count[DELIVERY_IN_FLIGHT] >= d->hooks->in_flight_most)
         return NULL;
     for (enum pace pace = PACE_UNPROVED; pace <= PACE_PROMPT; pace++) {
-        struct lane *lane;
+        struct list_link *first;
 
         if (list_empty(&d->hooks->shares->ring[pace]) || !has_slot(d, pace))
             continue;
-        lane = share_next(d->hooks->shares, pace);
-        if (lane != NULL)
-            return lane;
+        first = share_next(d->hooks->shares, pace);
+        if (first != NULL)
+            return CONTAINER_OF(first, struct lane, state_link);
     }
     return NULL;
 }
@@ -340,9 +341,10 @@ static struct lane *next_lane(const struct deliveries *d)
 void lanes_wake(struct deliveries *d)
 {
     if (turn_is_held(d->hooks->turn))
-        turn_line_up(d->hooks->turn, &d->line);
-    else if (!d->is_starting && !loop_posted(&d->starter) && next_lane(d) != NULL)
-        loop_post(d->hooks->loop, &d->starter);
+        turn_line_up(d->hooks->turn, &d->scheduler->line);
+    else if (!d->scheduler->is_starting && !loop_posted(&d->scheduler->starter) &&
+             next_lane(d) != NULL)
+        loop_post(d->hooks->loop, &d->scheduler->starter);
 }
 
 /* True when it started one. */
@@ -372,30 +374,30 @@ static bool start_one(struct lane *lane)
     return true;
 }
 
-void lanes_on_start(struct loop_task *starter)
+void scheduler_on_start(struct loop_task *starter)
 {
-    struct deliveries *d = CONTAINER_OF(starter, struct deliveries, starter);
+    struct deliveries *d = CONTAINER_OF(starter, struct scheduler, starter)->deliveries;
     unsigned started = 0;
     struct lane *lane;
     uint64_t until_ns;
 
-    d->is_starting = true;
+    d->scheduler->is_starting = true;
     attempts_record(d);
     until_ns = clock_mono_ns() + STARTS_NS;
     while (started < STARTS_PER_TURN && clock_mono_ns() <= until_ns &&
            (lane = next_lane(d)) != NULL)
         started += start_one(lane);
-    d->is_starting = false;
+    d->scheduler->is_starting = false;
     if (list_empty(&d->stopped_attempts) || turn_is_held(d->hooks->turn))
         lanes_wake(d);
     else
         loop_post(d->hooks->loop, starter);
 }
 
-void lanes_on_free(struct turn_line *line)
+void scheduler_on_free(struct turn_line *line)
 {
-    struct deliveries *d = CONTAINER_OF(line, struct deliveries, line);
+    struct deliveries *d = CONTAINER_OF(line, struct scheduler, line)->deliveries;
 
-    loop_post(d->hooks->loop, &d->starter);
-    loop_post(d->hooks->loop, &d->reaper);
+    loop_post(d->hooks->loop, &d->scheduler->starter);
+    loop_post(d->hooks->loop, &d->scheduler->reaper);
 }

@@ -71,19 +71,12 @@ struct lane {
 void lane_move(struct lane *lane, enum lane_state next, uint64_t at_ms);
 /* Does it stand in its account's line? */
 bool lane_is_in_line(const struct lane *lane);
-/* Looks at it and moves it to where it belongs, from any state but DYING. */
-void lane_settle(struct lane *lane);
 /* So many attempts more, or fewer, have one of the slots that all webhooks share. */
 void lane_take_slots(struct lane *lane, int more);
 /* Takes an outcome into account, and what its pace is from now on. */
 void lane_pace(struct lane *lane, const struct pacing_outcome *outcome);
-/* There may be something to start. */
-void lanes_wake(struct deliveries *d);
-/* What runs when its time has come, the starter's turn has, or a commit has ended. */
+/* Its time has come. */
 void lane_on_time(struct timer *timer);
-void lanes_on_start(struct loop_task *starter);
-void lanes_on_committed(struct turn_wait *commit);
-void lanes_on_free(struct turn_line *line);
 
 /* lane_queue.c */
 heap_less_fn lane_rank_less;
@@ -96,10 +89,11 @@ struct delivery *lane_first_waiting(const struct lane *lane);
 /* Those whose time has come become PENDING. */
 void lane_promote(struct lane *lane);
 void lane_set_ordered(struct lane *lane, bool ordered);
-/* Nothing is started before this; a time that has passed: no hold. */
-void lane_hold(struct lane *lane, int64_t until_unix_ns);
-/* After a replay: as if the wall clock stood at `now_unix_ns` (it was set back). */
-void lane_count_waits_from(struct lane *lane, int64_t now_unix_ns);
+/* After a replay: when the wall clock is behind the latest time that is known, waits count from
+ * there. */
+void lanes_count_waits(struct deliveries *d, int64_t latest_unix_ns);
+/* Of the next record. */
+uint64_t lanes_next_serial(const struct deliveries *d);
 
 /* lane_host.c */
 /* Of a URL; to be put back. */
@@ -113,6 +107,9 @@ void lane_origin_enter(struct lane_origin *origin);
 /* A lane has come to `parked`, or has left it. */
 void lane_origin_line_up(struct lane_origin *origin);
 map_key_fn lane_host_key;
+
+/* lane_record.c */
+extern const struct store_kind lane_kind; /* context: the deliveries */
 
 /* lane_life.c */
 /* After a replay (store_kind.loaded); an error refuses the journal. `context`: the deliveries. */

@@ -2,18 +2,15 @@
  * freed when it has none and remembers nothing. That of a deleted webhook is not found any more,
  * and drops what it has a slice a turn: there may be a million. */
 #include "access/account.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_consent.h"
 #include "hooks/lane_inner.h"
-#include "hooks/lane_record.h"
 #include "hooks/lane_settings.h"
+#include "hooks/scheduler.h"
 #include "hooks/share.h"
-#include "journal/journal.h"
 #include "protocol/negotiate.h"
 #include "store/change.h"
 #include "store/entity.h"
@@ -268,13 +265,13 @@ static void drop_some(struct lane *lane, size_t most)
 
 static void on_reap(struct loop_task *reaper)
 {
-    struct deliveries *d = CONTAINER_OF(reaper, struct deliveries, reaper);
+    struct deliveries *d = CONTAINER_OF(reaper, struct scheduler, reaper)->deliveries;
     struct list_link *first = list_first(&d->lanes_in[LANE_DYING]);
 
     if (first == NULL)
         return;
     if (turn_is_held(d->hooks->turn)) {
-        turn_line_up(d->hooks->turn, &d->line);
+        turn_line_up(d->hooks->turn, &d->scheduler->line);
         return;
     }
     drop_some(CONTAINER_OF(first, struct lane, state_link), DROPS_PER_TURN);
@@ -311,7 +308,7 @@ static void webhook_gone(void *context, struct webhook *w)
     if (w->lane == NULL)
         return;
     kill_lane(w->lane);
-    loop_post(d->hooks->loop, &d->reaper);
+    loop_post(d->hooks->loop, &d->scheduler->reaper);
 }
 
 static void webhook_freeing(void *context, struct webhook *w)
@@ -384,21 +381,6 @@ static struct err *check_events(const struct lane *lane, int64_t *latest_unix_ns
     return NULL;
 }
 
-/* A wall clock that the journal is ahead of was set back, or is not set yet. By it, all waits would
- * be longer by what it lacks: they count from the latest time that is known. */
-static void count_waits(struct deliveries *d, int64_t latest_unix_ns)
-{
-    int64_t lacking_ns = latest_unix_ns - clock_unix_ns();
-
-    if (lacking_ns <= 0)
-        return;
-    log_warn("delivery",
-             "the clock is %lld s behind the journal's last event; retries do not wait for it",
-             (long long)(lacking_ns / 1000000000));
-    LIST_EACH(&d->lanes, at)
-        lane_count_waits_from(lane_at(at), latest_unix_ns);
-}
-
 /* Lanes find their webhooks. Those of deleted ones go now: of their events the journal may have
  * none any more. */
 struct err *lanes_loaded(void *context)
@@ -418,7 +400,7 @@ struct err *lanes_loaded(void *context)
         list_sort(&lane->all, came_before);
         lane_release(lane);
     }
-    count_waits(d, latest_unix_ns);
+    lanes_count_waits(d, latest_unix_ns);
     return NULL;
 }
 
@@ -432,10 +414,13 @@ void lanes_init(struct deliveries *d)
         list_init(&d->lanes_in[i]);
     list_init(&d->settings);
     map_init(&d->hosts, lane_host_key);
-    d->starter.run = lanes_on_start;
-    d->reaper.run = on_reap;
-    d->commit.on_committed = lanes_on_committed;
-    d->line.on_free = lanes_on_free;
+    d->scheduler = NEW(struct scheduler);
+    d->scheduler->deliveries = d;
+    d->scheduler->starter.run = scheduler_on_start;
+    d->scheduler->reaper.run = on_reap;
+    d->scheduler->commit.on_committed = scheduler_on_committed;
+    d->scheduler->line.on_free = scheduler_on_free;
+    store_register(d->hooks->store, &lane_kind, d);
 }
 
 void lanes_done(struct deliveries *d)
@@ -445,9 +430,10 @@ void lanes_done(struct deliveries *d)
         kill_lane(lane_at(at));
     LIST_EACH(&d->lanes_in[LANE_DYING], at)
         drop_some(CONTAINER_OF(at, struct lane, state_link), SIZE_MAX);
-    loop_unpost(d->hooks->loop, &d->starter);
-    loop_unpost(d->hooks->loop, &d->reaper);
-    turn_line_leave(d->hooks->turn, &d->line);
+    loop_unpost(d->hooks->loop, &d->scheduler->starter);
+    loop_unpost(d->hooks->loop, &d->scheduler->reaper);
+    turn_line_leave(d->hooks->turn, &d->scheduler->line);
+    mem_free(d->scheduler);
     map_done(&d->lanes_by_id);
     map_done(&d->hosts);
 }
@@ -456,7 +442,7 @@ void deliveries_start(struct deliveries *d)
 {
     d->is_started = true;
     d->started_ms = loop_now_ms(d->hooks->loop);
-    d->first_no = journal_next_serial(turn_journal(d->hooks->turn));
+    d->first_no = lanes_next_serial(d);
     LIST_EACH(&d->lanes, at) {
         begin_rate(lane_at(at));
         lane_settle(lane_at(at));
@@ -467,7 +453,7 @@ void deliveries_start(struct deliveries *d)
 void deliveries_stop(struct deliveries *d)
 {
     d->is_started = false;
-    turn_unwait(d->hooks->turn, &d->commit);
+    turn_unwait(d->hooks->turn, &d->scheduler->commit);
     LIST_EACH(&d->lanes, at)
         if (lane_at(at)->state != LANE_IDLE)
             lane_move(lane_at(at), LANE_IDLE, LANE_NEVER);
@@ -493,6 +479,11 @@ struct lane *lane_next(const struct deliveries *d, const struct lane *lane)
 bool lane_is_dying(const struct lane *lane)
 {
     return lane->state == LANE_DYING;
+}
+
+struct webhook *lane_webhook(const struct lane *lane)
+{
+    return lane->webhook;
 }
 
 struct span lane_tenant(const struct lane *lane)

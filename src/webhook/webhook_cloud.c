@@ -4,7 +4,6 @@
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
 #include "rest/call.h"
-#include "webhook/webhook.h"
 #include "webhook/webhook_write.h"
 #include "json/json.h"
 

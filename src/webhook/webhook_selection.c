@@ -7,7 +7,6 @@
 #include "rest/call.h"
 #include "rest/rest.h"
 #include "webhook/selector.h"
-#include "webhook/webhook.h"
 #include "webhook/webhook_write.h"
 #include "json/json.h"
 

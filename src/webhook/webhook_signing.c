@@ -16,7 +16,6 @@
 #include "rest/rest.h"
 #include "store/entity.h"
 #include "webhook/sign.h"
-#include "webhook/webhook.h"
 #include "webhook/webhook_call.h"
 #include "webhook/webhook_settings.h"
 #include "webhook/webhook_write.h"
