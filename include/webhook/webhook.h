@@ -67,6 +67,9 @@ void webhooks_detach(struct webhooks *w, struct resource *resource);
  * that wait for events and whose owner is gone or may not GET them any more. Says whether
  * webhooks_settle is to be called. */
 bool webhooks_detach_unowned(struct webhooks *w, struct span name);
+/* Of its entity, as it is stored: when it was changed last, and when it was made. */
+uint64_t webhook_version(const struct webhook *w);
+uint64_t webhook_object_no(const struct webhook *w);
 /* The tenant of a webhook; empty: none. */
 struct span webhook_tenant(const struct webhook *w);
 /* Attaches what was detached, by the resources and keys as they are now. Webhooks that fit no

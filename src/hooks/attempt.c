@@ -5,10 +5,8 @@
 #include "hooks/attempt.h"
 #include "base/blob.h"
 #include "base/clock.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/text.h"
 #include "fetch/fetch.h"
 #include "hooks/attempt_inner.h"
 #include "hooks/body.h"
@@ -18,16 +16,14 @@
 #include "hooks/lane_host.h"
 #include "hooks/lane_settings.h"
 #include "hooks/retention.h"
+#include "hooks/webhook_sent.h"
 #include "io/timer.h"
-#include "rest/response.h"
-#include "rest/rest.h"
 #include "store/turn.h"
 
 #include <string.h>
 
 enum {
     IDLE_ATTEMPTS = 256,
-    KEPT_BODY_BYTES = 4096,
     AGAIN_MS = 1000 /* when an outcome finds no room on the disk */
 };
 
@@ -114,8 +110,7 @@ void attempts_init(struct deliveries *d)
 {
     list_init(&d->idle_attempts);
     list_init(&d->stopped_attempts);
-    d->response = NEW(struct response);
-    response_init(d->response, (size_t)d->hooks->limits->answer_bytes);
+    attempt_requests_init(d);
 }
 
 void attempts_done(struct deliveries *d)
@@ -124,8 +119,7 @@ void attempts_done(struct deliveries *d)
 
     while ((idle = pop(&d->idle_attempts)) != NULL)
         attempt_free(idle);
-    response_done(d->response);
-    mem_free(d->response);
+    attempt_requests_done(d);
 }
 
 /* The attempt is over while it is started; `why` is in its arena or static. */
@@ -149,26 +143,17 @@ void attempt_abort(struct attempt *attempt, struct span why)
     attempt_stop(attempt, why);
 }
 
-/* Bodies. ---------------------------------------------------------------------------------- */
+/* Answers. ---------------------------------------------------------------------------------- */
 
-/* A receiver may send back what it was sent. A mask can be longer than what it stands for. */
-static struct span kept_body(struct attempt *attempt, struct span body)
-{
-    const struct mask *m = &attempt->deliveries->hooks->rest->mask;
-
-    body = mask_body(m, text_cut_bytes(body, KEPT_BODY_BYTES), NULL, &attempt->arena);
-    return arena_copy(&attempt->arena, text_cut_bytes(body, KEPT_BODY_BYTES));
-}
-
-static void note_answer(struct attempt *attempt, int status, int64_t retry_after_s,
-                        struct span body, uint32_t took_ms)
+void attempt_note_answer(struct attempt *attempt, int status, int64_t retry_after_s,
+                         struct span body, uint32_t took_ms)
 {
     struct webhook_log_entry *outcome = &attempt->outcome;
 
     attempt->answer = (struct retry_answer){status != 0, status, retry_after_s};
     outcome->status = status;
     outcome->duration_ms = took_ms;
-    outcome->response_body = kept_body(attempt, body);
+    outcome->response_body = webhook_sent_keep_answer(attempt, body);
 }
 
 static void on_connected(struct fetch *fetch)
@@ -181,7 +166,8 @@ static void on_fetched(struct fetch *fetch, const struct fetch_result *result)
     struct attempt *attempt = &CONTAINER_OF(fetch, struct sending, fetch)->attempt;
     struct webhook_log_entry *outcome = &attempt->outcome;
 
-    note_answer(attempt, result->status, result->retry_after_s, result->body, result->total_ms);
+    attempt_note_answer(attempt, result->status, result->retry_after_s, result->body,
+                        result->total_ms);
     outcome->error = arena_copy(&attempt->arena, span_str(result->why));
     outcome->dns_ms = result->dns_ms;
     outcome->connect_ms = result->connect_ms;
@@ -202,33 +188,10 @@ static void send_remote(struct attempt *attempt)
     fetch->header_count = attempt->header_count;
     fetch->body = attempt->body;
     fetch->timeout_ms = attempt->settings->webhook.timeout_ms;
-    fetch->keep_bytes = KEPT_BODY_BYTES + 1; /* which tells where a character ends */
+    fetch->keep_bytes = WEBHOOK_LOG_BODY_BYTES + 1; /* which tells where a character ends */
     fetch->on_connected = on_connected;
     fetch->on_done = on_fetched;
     fetch_start(attempt->deliveries->hooks->fetcher, fetch);
-}
-
-static void take_local_answer(struct attempt *attempt, struct response *response)
-{
-    struct span body = buf_span(&response->body);
-
-    if (span_eq(attempt->settings->webhook.method, SPAN("HEAD")))
-        body = SPAN(""); /* it is made for its length alone */
-    note_answer(attempt, response->status, -1, body,
-                (uint32_t)((clock_mono_ns() - attempt->asked_ns) / 1000000));
-    if (response->error == ERR_INFINITE_LOOP)
-        attempt->is_aborted = true;
-    attempt_stop(attempt,
-                 response->status >= 400 ? attempt_error_of_response(attempt, response) : SPAN(""));
-}
-
-static void send_local(struct attempt *attempt)
-{
-    if (attempt->body != NULL)
-        attempt->asked_body = blob_ref(attempt->body);
-    attempt_run_local(attempt, attempt->settings->webhook.method,
-                      attempt->settings->webhook.destination, attempt->headers,
-                      attempt->header_count, blob_span(attempt->body), take_local_answer);
 }
 
 /* Takes the error. */
@@ -268,7 +231,7 @@ static void send_body(struct attempt *attempt)
     if (e != NULL)
         fail(attempt, e);
     else if (attempt->settings->webhook.is_local)
-        send_local(attempt);
+        attempt_send_local(attempt);
     else
         send_remote(attempt);
 }

@@ -13,6 +13,7 @@
 enum { ATTEMPT_FEW_HEADERS = 32 };
 
 struct attempt;
+struct deliveries;
 struct evaluation;
 struct event_chain;
 struct request;
@@ -57,6 +58,9 @@ struct attempt {
 /* attempt.c */
 /* It is over. */
 void attempt_put(struct attempt *attempt);
+/* Of the answer; status 0: there was none. */
+void attempt_note_answer(struct attempt *attempt, int status, int64_t retry_after_s,
+                         struct span body, uint32_t took_ms);
 /* Ends without a fetch: recorded when the scheduler has done its work. */
 void attempt_stop(struct attempt *attempt, struct span why);
 /* The same, and the delivery is over. */
@@ -85,12 +89,10 @@ void attempt_ask_custom_payload(struct attempt *attempt, attempt_answered_fn *an
 /* Becomes the body. *out_ready false: the attempt has stopped, or there is no room. */
 void attempt_take_custom_payload(struct attempt *attempt, struct response *response,
                                  bool *out_ready);
-/* Evaluates a request to ourselves, and calls `answered` once: at once, unless it gives way to
- * others. */
-void attempt_run_local(struct attempt *attempt, struct span method, struct span target,
-                       const struct fetch_header *headers, size_t count, struct span body,
-                       attempt_answered_fn *answered);
-struct span attempt_error_of_response(struct attempt *attempt, const struct response *response);
+/* Sends it to the local destination. */
+void attempt_send_local(struct attempt *attempt);
+void attempt_requests_init(struct deliveries *d);
+void attempt_requests_done(struct deliveries *d);
 struct err *attempt_add_headers(struct attempt *attempt) MUST_USE;
 void attempt_make_room_for_headers(struct attempt *attempt);
 static inline void attempt_add_header(struct attempt *attempt, struct span name, struct span value)

@@ -3,6 +3,8 @@
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/fiber.h"
+#include "base/limits.h"
+#include "base/mem.h"
 #include "hooks/attempt.h"
 #include "hooks/attempt_inner.h"
 #include "hooks/body.h"
@@ -81,9 +83,11 @@ static void add_accept(struct attempt *attempt, struct request_header *headers, 
             (struct request_header){SPAN("Accept"), attempt->settings->webhook.content_type};
 }
 
-void attempt_run_local(struct attempt *attempt, struct span method, struct span target,
-                       const struct fetch_header *headers, size_t count, struct span body,
-                       attempt_answered_fn *answered)
+/* Evaluates a request to ourselves, and calls `answered` once: at once, unless it gives way to
+ * others. */
+static void run_local(struct attempt *attempt, struct span method, struct span target,
+                      const struct fetch_header *headers, size_t count, struct span body,
+                      attempt_answered_fn *answered)
 {
     struct request *request = ARENA_NEW(&attempt->arena, struct request);
     struct request_header *copies = ARENA_ARRAY(&attempt->arena, struct request_header, count + 2);
@@ -109,19 +113,52 @@ void attempt_run_local(struct attempt *attempt, struct span method, struct span 
     evaluate(attempt, request, answered);
 }
 
-struct span attempt_error_of_response(struct attempt *attempt, const struct response *response)
+static struct span error_of(struct attempt *attempt, const struct response *response)
 {
     struct span info = response->message;
 
     return arena_copy(&attempt->arena, info.p == NULL ? SPAN("unknown error") : info);
 }
 
+static void take_local_answer(struct attempt *attempt, struct response *response)
+{
+    struct span body = buf_span(&response->body);
+
+    if (span_eq(attempt->settings->webhook.method, SPAN("HEAD")))
+        body = SPAN(""); /* it is made for its length alone */
+    attempt_note_answer(attempt, response->status, -1, body,
+                        (uint32_t)((clock_mono_ns() - attempt->asked_ns) / 1000000));
+    if (response->error == ERR_INFINITE_LOOP)
+        attempt->is_aborted = true;
+    attempt_stop(attempt, response->status >= 400 ? error_of(attempt, response) : SPAN(""));
+}
+
+void attempt_send_local(struct attempt *attempt)
+{
+    if (attempt->body != NULL)
+        attempt->asked_body = blob_ref(attempt->body);
+    run_local(attempt, attempt->settings->webhook.method, attempt->settings->webhook.destination,
+              attempt->headers, attempt->header_count, blob_span(attempt->body), take_local_answer);
+}
+
+void attempt_requests_init(struct deliveries *d)
+{
+    d->response = NEW(struct response);
+    response_init(d->response, (size_t)d->hooks->limits->answer_bytes);
+}
+
+void attempt_requests_done(struct deliveries *d)
+{
+    response_done(d->response);
+    mem_free(d->response);
+}
+
 void attempt_ask_custom_payload(struct attempt *attempt, attempt_answered_fn *answered)
 {
     const struct webhook_settings *settings = &attempt->settings->webhook;
 
-    attempt_run_local(attempt, SPAN("GET"), settings->custom_uri, settings->custom_headers,
-                      settings->custom_header_count, settings->custom_body, answered);
+    run_local(attempt, SPAN("GET"), settings->custom_uri, settings->custom_headers,
+              settings->custom_header_count, settings->custom_body, answered);
 }
 
 /* docs/specification.md, section 8. */
@@ -138,7 +175,7 @@ void attempt_take_custom_payload(struct attempt *attempt, struct response *respo
         return;
     }
     if (response->status >= 400) {
-        struct span message = attempt_error_of_response(attempt, response);
+        struct span message = error_of(attempt, response);
 
         if (settings->break_on_error) {
             attempt_abort(attempt, arena_printf(&attempt->arena,

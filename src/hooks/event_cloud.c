@@ -5,7 +5,6 @@
 #include "access/access.h"
 #include "base/budget.h"
 #include "base/limits.h"
-#include "hooks/event.h"
 #include "hooks/event_post_inner.h"
 #include "hooks/event_raise.h"
 #include "protocol/negotiate.h"

@@ -2,7 +2,6 @@
 
 #include "access/access.h"
 #include "base/budget.h"
-#include "hooks/event.h"
 #include "hooks/event_raise.h"
 #include "hooks/hooks.h"
 #include "hooks/retention.h"

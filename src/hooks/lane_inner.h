@@ -89,6 +89,9 @@ struct delivery *lane_first_waiting(const struct lane *lane);
 /* Those whose time has come become PENDING. */
 void lane_promote(struct lane *lane);
 void lane_set_ordered(struct lane *lane, bool ordered);
+/* After a replay: has the journal the events of its deliveries? *latest_unix_ns becomes the latest
+ * time that it knows of, if that is later. ERR_STORAGE_FAILURE. */
+struct err *lane_check_events(const struct lane *lane, int64_t *latest_unix_ns) MUST_USE;
 /* After a replay: when the wall clock is behind the latest time that is known, waits count from
  * there. */
 void lanes_count_waits(struct deliveries *d, int64_t latest_unix_ns);

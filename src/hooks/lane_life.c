@@ -1,19 +1,15 @@
 /* Lanes from the first delivery to the last. One is made when its webhook gets a delivery, and
  * freed when it has none and remembers nothing. That of a deleted webhook is not found any more,
  * and drops what it has a slice a turn: there may be a million. */
-#include "access/account.h"
 #include "base/mem.h"
 #include "base/must.h"
-#include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_consent.h"
 #include "hooks/lane_inner.h"
 #include "hooks/lane_settings.h"
 #include "hooks/scheduler.h"
 #include "hooks/share.h"
-#include "protocol/negotiate.h"
 #include "store/change.h"
-#include "store/entity.h"
 #include "store/store.h"
 #include "webhook/sign.h"
 #include "webhook/webhook.h"
@@ -46,15 +42,6 @@ static void set_origin(struct lane *lane, const struct webhook_settings *setting
     lane->origin = origin;
 }
 
-/* What is wrong with the type the attempt will tell. */
-static bool is_reformatted(const struct webhook_settings *settings)
-{
-    enum format format = FORMAT_JSON;
-
-    err_free(negotiate_written_type(settings->content_type, &format));
-    return format != FORMAT_JSON;
-}
-
 /* All that it has counts for another account, or for one at all, after a replay. */
 static void set_share(struct lane *lane, struct share *share)
 {
@@ -65,11 +52,11 @@ static void set_share(struct lane *lane, struct share *share)
     if (lane_is_in_line(lane))
         lane_move(lane, LANE_IDLE, LANE_NEVER);
     if (was != NULL) {
-        was->account->pending -= lane_pending(lane);
+        share_take_pending(was, -(int64_t)lane_pending(lane));
         share_take_slots(was, lane->pacing.pace, -(int)lane->in_flight);
     }
     lane->share = share_ref(share);
-    share->account->pending += lane_pending(lane);
+    share_take_pending(share, (int64_t)lane_pending(lane));
     share_take_slots(share, lane->pacing.pace, (int)lane->in_flight);
     share_unref(was);
 }
@@ -94,8 +81,7 @@ static void configure(struct lane *lane)
     lane->pacing.rate_per_second = settings.rate_per_second;
     lane->pacing.prompt_ms = lane->deliveries->hooks->prompt_ms;
     lane_consent_configure(lane, &settings);
-    lane->makes_bodies =
-        settings.has_custom || settings.format != WEBHOOK_ARRAY || is_reformatted(&settings);
+    lane->makes_bodies = webhook_makes_bodies(&settings);
     set_origin(lane, &settings);
     set_share(lane, lane->webhook->share);
     lane_set_ordered(lane, settings.ordered);
@@ -118,7 +104,7 @@ static void begin_rate(struct lane *lane)
 {
     const struct deliveries *d = lane->deliveries;
 
-    pacing_fill(&lane->pacing, lane->webhook->entity->object_no >= d->first_no, d->started_ms);
+    pacing_fill(&lane->pacing, webhook_object_no(lane->webhook) >= d->first_no, d->started_ms);
 }
 
 /* Settings. ----------------------------------------------------------------------------------
@@ -161,7 +147,7 @@ static void settings_read(struct lane *lane)
 
     settings->lane = lane;
     settings->refs = 1; /* the lane's */
-    settings->version = lane->webhook->entity->version;
+    settings->version = webhook_version(lane->webhook);
     arena_init(&settings->arena);
     read_webhook(lane, &settings->arena, &settings->webhook);
     lane->settings = settings;
@@ -172,7 +158,7 @@ struct lane_settings *lane_settings_get(struct lane *lane)
 {
     struct list *kept = &lane->deliveries->settings;
 
-    if (lane->settings != NULL && lane->settings->version != lane->webhook->entity->version)
+    if (lane->settings != NULL && lane->settings->version != webhook_version(lane->webhook))
         forget_settings(lane);
     if (lane->settings == NULL) {
         settings_read(lane);
@@ -285,7 +271,7 @@ static void webhook_accounted(void *context, struct webhook *w)
     struct deliveries *d = context;
     struct share *was = w->share;
 
-    w->share = share_get(d->hooks->shares, account_keep(w->account));
+    w->share = share_get(d->hooks->shares, w->account);
     share_unref(was);
 }
 
@@ -367,20 +353,6 @@ static bool came_before(const struct list_link *a, const struct list_link *b)
            CONTAINER_OF_CONST(b, struct delivery, lane_link)->object_no;
 }
 
-/* Also notes the latest time that the journal knows of. */
-static struct err *check_events(const struct lane *lane, int64_t *latest_unix_ns)
-{
-    *latest_unix_ns = MAX(*latest_unix_ns, lane->failing_since_unix_ns);
-    for (const struct delivery *x = lane_first_delivery(lane); x != NULL;
-         x = lane_next_delivery(lane, x)) {
-        *latest_unix_ns = MAX(*latest_unix_ns, x->event->time_unix_ns);
-        if (!x->event->is_known)
-            return ERR(ERR_STORAGE_FAILURE, "the journal has delivery %llu but not its event %llu",
-                       (unsigned long long)x->object_no, (unsigned long long)x->event->object_no);
-    }
-    return NULL;
-}
-
 /* Lanes find their webhooks. Those of deleted ones go now: of their events the journal may have
  * none any more. */
 struct err *lanes_loaded(void *context)
@@ -396,7 +368,7 @@ struct err *lanes_loaded(void *context)
             drop_some(lane, SIZE_MAX);
             continue;
         }
-        TRY(check_events(lane, &latest_unix_ns));
+        TRY(lane_check_events(lane, &latest_unix_ns));
         list_sort(&lane->all, came_before);
         lane_release(lane);
     }

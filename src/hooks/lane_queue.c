@@ -87,6 +87,19 @@ static void count_waits_from(struct lane *lane, int64_t now_unix_ns)
     }
 }
 
+struct err *lane_check_events(const struct lane *lane, int64_t *latest_unix_ns)
+{
+    *latest_unix_ns = MAX(*latest_unix_ns, lane->failing_since_unix_ns);
+    for (const struct delivery *x = lane_first_delivery(lane); x != NULL;
+         x = lane_next_delivery(lane, x)) {
+        *latest_unix_ns = MAX(*latest_unix_ns, x->event->time_unix_ns);
+        if (!x->event->is_known)
+            return ERR(ERR_STORAGE_FAILURE, "the journal has delivery %llu but not its event %llu",
+                       (unsigned long long)x->object_no, (unsigned long long)x->event->object_no);
+    }
+    return NULL;
+}
+
 /* A wall clock that the journal is ahead of was set back, or is not set yet. By it, all waits would
  * be longer by what it lacks: they count from the latest time that is known. */
 void lanes_count_waits(struct deliveries *d, int64_t latest_unix_ns)

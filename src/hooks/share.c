@@ -60,9 +60,7 @@ struct share *share_get(struct shares *s, struct account *account)
     struct share *share = map_find(&s->by_account, account->name);
 
     if (share == NULL)
-        share = make(s, account);
-    else
-        account_unref(s->hooks->rest->accounts, account);
+        share = make(s, account_keep(account));
     return share_ref(share);
 }
 
@@ -142,6 +140,11 @@ bool share_admits(const struct share *share, enum pace pace)
 
     return !has_half(share, pace, most) || may_have_more(share, pace, most) ||
            is_the_only_one(share);
+}
+
+void share_take_pending(struct share *share, int64_t more)
+{
+    share->account->pending += (uint64_t)more;
 }
 
 void share_take_slots(struct share *share, enum pace pace, int more)

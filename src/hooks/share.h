@@ -55,7 +55,7 @@ struct share {
 struct shares *shares_new(struct hooks *hooks);
 /* Nobody refers to any. NULL is allowed. */
 void shares_free(struct shares *s);
-/* Takes the reference to the account over, and gives one to its share. */
+/* Gives a reference to the account's share, which has one to the account. */
 struct share *share_get(struct shares *s, struct account *account);
 struct share *share_ref(struct share *share);
 /* NULL is allowed. */
@@ -70,6 +70,8 @@ struct list_link *share_next(const struct shares *s, enum pace pace);
 void share_had_turn(struct share *share, enum share_line line);
 /* A lane has come into one of the lines, or has left it. */
 void share_line_up(struct share *share, enum share_line line, int more);
+/* So many deliveries more, or fewer, that have not ended. */
+void share_take_pending(struct share *share, int64_t more);
 /* So many attempts more, or fewer, of lanes of this pace. */
 void share_take_slots(struct share *share, enum pace pace, int more);
 

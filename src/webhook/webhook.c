@@ -168,6 +168,16 @@ static void forget_asked(void *item, void *arg)
     owner->asked = NULL;
 }
 
+uint64_t webhook_version(const struct webhook *w)
+{
+    return w->entity->version;
+}
+
+uint64_t webhook_object_no(const struct webhook *w)
+{
+    return w->entity->object_no;
+}
+
 struct span webhook_tenant(const struct webhook *w)
 {
     return w->owner->tenant;
