@@ -25,7 +25,7 @@ struct deliveries {
     struct list settings;                   /* struct lane_settings, the one used last at the end */
     size_t not_prompt_in_flight;            /* attempts of lanes that are slow or unproved */
     struct bodies *bodies;                  /* body.c */
-    struct scheduler *scheduler;            /* scheduler.h */
+    struct scheduler *scheduler;            /* lane.c */
     bool is_started;                        /* see deliveries_start */
     uint64_t started_ms;                    /* loop clock */
     uint64_t first_no;                      /* whatever is older was there before the start */
@@ -47,6 +47,8 @@ void delivery_drop(struct deliveries *d, struct delivery *delivery);
 void lane_update(struct lane *lane);
 /* Looks at it and moves it to where it belongs, from any state but DYING. */
 void lane_settle(struct lane *lane);
+/* It is PARKED, by its state_link: a place is kept for it. */
+void lane_call(struct list_link *parked);
 /* There may be something to start, or to record: as soon as the turn is not held. */
 void lanes_wake(struct deliveries *d);
 

@@ -11,6 +11,7 @@
 #include "hooks/lane.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/sm.h"
 #include "hooks/attempt.h"
 #include "hooks/body.h"
@@ -20,8 +21,10 @@
 #include "hooks/lane_host.h"
 #include "hooks/lane_inner.h"
 #include "hooks/payload.h"
-#include "hooks/scheduler.h"
 #include "hooks/share.h"
+#include "io/loop.h"
+#include "store/turn.h"
+#include "store/turn_wait.h"
 #include "webhook/webhook.h"
 
 enum {
@@ -30,6 +33,15 @@ enum {
     READ_AGAIN_MS = 1,
     HELD_AGAIN_MS = 5,
     CROWD_AGAIN_MS = 1000
+};
+
+/* What is posted, and waited for. */
+struct scheduler {
+    struct deliveries *deliveries;
+    struct turn_wait commit; /* for those that are UNCOMMITTED */
+    struct loop_task starter, reaper;
+    bool is_starting;      /* the starter runs: it sees for itself what becomes ready */
+    struct turn_line line; /* while the turn is held nothing starts, or is recorded */
 };
 
 #define TIMED                                                                                      \
@@ -248,6 +260,11 @@ void lane_move(struct lane *lane, enum lane_state next, uint64_t at_ms)
         lanes_wake(d);
 }
 
+void lane_call(struct list_link *parked)
+{
+    lane_move(CONTAINER_OF(parked, struct lane, state_link), LANE_CALLED, LANE_NEVER);
+}
+
 static void settle_by(struct lane *lane, struct lane_block block)
 {
     enum lane_state next = state_of[block.reason];
@@ -280,7 +297,7 @@ void lane_on_time(struct timer *timer)
         lane_settle(lane);
 }
 
-void scheduler_on_committed(struct turn_wait *commit)
+static void on_committed(struct turn_wait *commit)
 {
     struct deliveries *d = CONTAINER_OF(commit, struct scheduler, commit)->deliveries;
     struct list_link *link;
@@ -374,7 +391,7 @@ static bool start_one(struct lane *lane)
     return true;
 }
 
-void scheduler_on_start(struct loop_task *starter)
+static void on_start(struct loop_task *starter)
 {
     struct deliveries *d = CONTAINER_OF(starter, struct scheduler, starter)->deliveries;
     unsigned started = 0;
@@ -394,10 +411,53 @@ void scheduler_on_start(struct loop_task *starter)
         loop_post(d->hooks->loop, starter);
 }
 
-void scheduler_on_free(struct turn_line *line)
+static void on_free(struct turn_line *line)
 {
     struct deliveries *d = CONTAINER_OF(line, struct scheduler, line)->deliveries;
 
     loop_post(d->hooks->loop, &d->scheduler->starter);
     loop_post(d->hooks->loop, &d->scheduler->reaper);
+}
+
+/* A slice of what is dying a turn. */
+static void on_reap(struct loop_task *reaper)
+{
+    struct deliveries *d = CONTAINER_OF(reaper, struct scheduler, reaper)->deliveries;
+
+    if (list_empty(&d->lanes_in[LANE_DYING]))
+        return;
+    if (turn_is_held(d->hooks->turn)) {
+        turn_line_up(d->hooks->turn, &d->scheduler->line);
+        return;
+    }
+    lanes_reap(d);
+    loop_post(d->hooks->loop, reaper);
+}
+
+void lanes_reap_soon(struct deliveries *d)
+{
+    loop_post(d->hooks->loop, &d->scheduler->reaper);
+}
+
+void scheduler_init(struct deliveries *d)
+{
+    d->scheduler = NEW(struct scheduler);
+    d->scheduler->deliveries = d;
+    d->scheduler->starter.run = on_start;
+    d->scheduler->reaper.run = on_reap;
+    d->scheduler->commit.on_committed = on_committed;
+    d->scheduler->line.on_free = on_free;
+}
+
+void scheduler_stop(struct deliveries *d)
+{
+    turn_unwait(d->hooks->turn, &d->scheduler->commit);
+}
+
+void scheduler_done(struct deliveries *d)
+{
+    loop_unpost(d->hooks->loop, &d->scheduler->starter);
+    loop_unpost(d->hooks->loop, &d->scheduler->reaper);
+    turn_line_leave(d->hooks->turn, &d->scheduler->line);
+    mem_free(TAKE(d->scheduler));
 }

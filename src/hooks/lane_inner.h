@@ -5,7 +5,6 @@
 #ifndef HOOKS_LANE_INNER_H
 #define HOOKS_LANE_INNER_H
 
-#include "base/map.h"
 #include "base/uuid.h"
 #include "hooks/delivery_inner.h"
 #include "hooks/notice.h"
@@ -13,27 +12,9 @@
 #include "webhook/pacing.h"
 #include "webhook/worst.h"
 
+struct lane_origin;
 struct pacing_outcome;
-
-/* What counts attempts to one address, or, until that is known, to one origin. */
-struct lane_host {
-    struct deliveries *deliveries;
-    struct in6_addr address;
-    size_t origins;
-    size_t taken;       /* places of attempts, and those kept for lanes that are CALLED */
-    struct list parked; /* origins that have PARKED lanes, the one whose turn it is first */
-};
-
-/* Where the requests of a webhook go: hangs on the fetcher's (fetch_origin_user). */
-struct lane_origin {
-    struct fetch_origin *fetch;
-    size_t refs;           /* lanes that lead to it, and places */
-    size_t taken;          /* of its host's places */
-    struct list parked;    /* lanes, the one that has been there for longest first */
-    struct list_link link; /* in its host's `parked`, while it has such */
-    struct lane_host *host;
-    struct lane_host own; /* while its address is not known */
-};
+struct store_kind;
 
 struct lane {
     struct list_link link;       /* in the list of all lanes, unless it is dying */
@@ -75,6 +56,12 @@ bool lane_is_in_line(const struct lane *lane);
 void lane_take_slots(struct lane *lane, int more);
 /* Takes an outcome into account, and what its pace is from now on. */
 void lane_pace(struct lane *lane, const struct pacing_outcome *outcome);
+/* All of what drives them: begins; starts nothing more; is over. */
+void scheduler_init(struct deliveries *d);
+void scheduler_stop(struct deliveries *d);
+void scheduler_done(struct deliveries *d);
+/* Something is DYING: has lanes_reap called until nothing is. */
+void lanes_reap_soon(struct deliveries *d);
 /* Its time has come. */
 void lane_on_time(struct timer *timer);
 
@@ -98,23 +85,12 @@ void lanes_count_waits(struct deliveries *d, int64_t latest_unix_ns);
 /* Of the next record. */
 uint64_t lanes_next_serial(const struct deliveries *d);
 
-/* lane_host.c */
-/* Of a URL; to be put back. */
-struct lane_origin *lane_origin_get(struct deliveries *d, struct span url);
-/* NULL is allowed. */
-void lane_origin_put(struct lane_origin *origin);
-/* May an attempt to it start, now or in the place that is kept for it? */
-bool lane_origin_admits(const struct lane_origin *origin, bool is_called);
-/* A place is taken, until lane_origin_leave. */
-void lane_origin_enter(struct lane_origin *origin);
-/* A lane has come to `parked`, or has left it. */
-void lane_origin_line_up(struct lane_origin *origin);
-map_key_fn lane_host_key;
-
 /* lane_record.c */
 extern const struct store_kind lane_kind; /* context: the deliveries */
 
 /* lane_life.c */
+/* Drops some of what is DYING, which is something. */
+void lanes_reap(struct deliveries *d);
 /* After a replay (store_kind.loaded); an error refuses the journal. `context`: the deliveries. */
 struct err *lanes_loaded(void *context) MUST_USE;
 

@@ -5,9 +5,9 @@
 #include "base/must.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_consent.h"
+#include "hooks/lane_host.h"
 #include "hooks/lane_inner.h"
 #include "hooks/lane_settings.h"
-#include "hooks/scheduler.h"
 #include "hooks/share.h"
 #include "store/change.h"
 #include "store/store.h"
@@ -249,19 +249,10 @@ static void drop_some(struct lane *lane, size_t most)
         lane_free(lane);
 }
 
-static void on_reap(struct loop_task *reaper)
+void lanes_reap(struct deliveries *d)
 {
-    struct deliveries *d = CONTAINER_OF(reaper, struct scheduler, reaper)->deliveries;
-    struct list_link *first = list_first(&d->lanes_in[LANE_DYING]);
-
-    if (first == NULL)
-        return;
-    if (turn_is_held(d->hooks->turn)) {
-        turn_line_up(d->hooks->turn, &d->scheduler->line);
-        return;
-    }
-    drop_some(CONTAINER_OF(first, struct lane, state_link), DROPS_PER_TURN);
-    loop_post(d->hooks->loop, reaper);
+    drop_some(CONTAINER_OF(list_first(&d->lanes_in[LANE_DYING]), struct lane, state_link),
+              DROPS_PER_TURN);
 }
 
 /* Webhooks. --------------------------------------------------------------------------------- */
@@ -294,7 +285,7 @@ static void webhook_gone(void *context, struct webhook *w)
     if (w->lane == NULL)
         return;
     kill_lane(w->lane);
-    loop_post(d->hooks->loop, &d->scheduler->reaper);
+    lanes_reap_soon(d);
 }
 
 static void webhook_freeing(void *context, struct webhook *w)
@@ -386,12 +377,7 @@ void lanes_init(struct deliveries *d)
         list_init(&d->lanes_in[i]);
     list_init(&d->settings);
     map_init(&d->hosts, lane_host_key);
-    d->scheduler = NEW(struct scheduler);
-    d->scheduler->deliveries = d;
-    d->scheduler->starter.run = scheduler_on_start;
-    d->scheduler->reaper.run = on_reap;
-    d->scheduler->commit.on_committed = scheduler_on_committed;
-    d->scheduler->line.on_free = scheduler_on_free;
+    scheduler_init(d);
     store_register(d->hooks->store, &lane_kind, d);
 }
 
@@ -402,10 +388,7 @@ void lanes_done(struct deliveries *d)
         kill_lane(lane_at(at));
     LIST_EACH(&d->lanes_in[LANE_DYING], at)
         drop_some(CONTAINER_OF(at, struct lane, state_link), SIZE_MAX);
-    loop_unpost(d->hooks->loop, &d->scheduler->starter);
-    loop_unpost(d->hooks->loop, &d->scheduler->reaper);
-    turn_line_leave(d->hooks->turn, &d->scheduler->line);
-    mem_free(d->scheduler);
+    scheduler_done(d);
     map_done(&d->lanes_by_id);
     map_done(&d->hosts);
 }
@@ -425,7 +408,7 @@ void deliveries_start(struct deliveries *d)
 void deliveries_stop(struct deliveries *d)
 {
     d->is_started = false;
-    turn_unwait(d->hooks->turn, &d->scheduler->commit);
+    scheduler_stop(d);
     LIST_EACH(&d->lanes, at)
         if (lane_at(at)->state != LANE_IDLE)
             lane_move(lane_at(at), LANE_IDLE, LANE_NEVER);
