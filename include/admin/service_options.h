@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "fetch/egress.h"
 #include "fetch/fetch.h"
+#include "fetch/resolve.h"
 #include "hooks/retention.h"
 
 struct service_options {

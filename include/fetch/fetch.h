@@ -20,11 +20,18 @@
 #ifndef FETCH_FETCH_H
 #define FETCH_FETCH_H
 
-#include "fetch/resolve.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "fetch/fetch_header.h"
 
+#include <netinet/in.h>
+
+struct blob;
 struct egress_rules;
 struct fetcher;
 struct ip_ends;
+struct loop;
+struct resolver;
 
 struct fetch_options {
     unsigned connect_timeout_ms; /* 0: 5000 */
@@ -55,10 +62,6 @@ enum fetch_error {
 #define FETCH_AS_ENUM(symbol, text) symbol,
     FETCH_ERRORS(FETCH_AS_ENUM)
 #undef FETCH_AS_ENUM
-};
-
-struct fetch_header {
-    struct span name, value;
 };
 
 enum { FETCH_WANTED_MOST = 2 };
@@ -156,15 +159,6 @@ void fetch_cancel(struct fetcher *fetcher, struct fetch *f);
 size_t fetch_active(const struct fetcher *f);
 /* Was the connection, of which this process has the other end too, made by the fetcher? */
 bool fetch_is_own(const struct fetcher *f, const struct ip_ends *ends);
-/* The part of a URL in front of its path: hosts are told apart by it. */
-struct span fetch_url_origin(struct span url);
 const char *fetch_error_text(enum fetch_error error);
-/* Is this text a usable destination? ERR_INVALID_ENTITY says what is wrong: scheme, userinfo,
- * host, port, control characters, length (8192 bytes); a literal address, or localhost, that the
- * rules refuse. The normal form goes into the arena: scheme and host in lower case, the host
- * without a last dot, an IPv4 address with four numbers; default port, fragment and
- * `.` and `..` in the path dropped; a path, if only `/`; what is not ASCII percent-encoded. */
-struct err *fetch_check_url(const struct egress_rules *rules, struct span url, struct arena *a,
-                            struct span *out_normal) MUST_USE;
 
 #endif

@@ -4,19 +4,18 @@
 #define HOOKS_EVENT_H
 
 #include "base/uuid.h"
-#include "hooks/payload.h"
-#include "json/json.h"
+#include "store/stored.h"
 
 struct change;
 struct hooks;
-struct resource;
-struct webhook;
+struct payloads;
 /* An event that nobody's local request has raised, and all that descend from it: how many they are.
  * There while the process remembers one of them, or a request on behalf of one is evaluated. */
 struct event_chain;
 
 struct event_group;
 
+/* Its payload lies beside it: see payload.h. */
 struct event {
     struct stored stored;
     struct list_link order;     /* of the events that are kept, by object_no */
@@ -32,12 +31,11 @@ struct event {
     struct span
         ce; /* attributes of a CloudEvent, an object of JSON; empty: it is none; in `owned` */
     char *owned;
-    struct event_chain *chain;   /* NULL: it is the first of its own, if there is to be one */
-    struct payload_slot payload; /* a JSON array of entities, or the bytes of a binary payload */
-    uint64_t payload_bytes;
-    uint32_t webhooks;   /* that it matched when it was raised */
-    uint32_t deliveries; /* that refer to it */
-    uint8_t depth;       /* how many events caused one another before it */
+    struct event_chain *chain; /* NULL: it is the first of its own, if there is to be one */
+    uint64_t payload_bytes;    /* a JSON array of entities, or the bytes of a binary payload */
+    uint32_t webhooks;         /* that it matched when it was raised */
+    uint32_t deliveries;       /* that refer to it */
+    uint8_t depth;             /* how many events caused one another before it */
     bool is_binary;
     bool is_kept;  /* visible in Svc.Event */
     bool is_known; /* false while a replayed delivery refers to an event not read yet */
@@ -47,36 +45,6 @@ struct events;
 
 struct events *events_new(struct hooks *hooks);
 void events_free(struct events *e);
-
-/* What an application raises. */
-struct event_draft {
-    struct resource *resource;  /* of kind event */
-    struct span payload;        /* JSON array, or bytes */
-    struct json_value entities; /* the payload parsed, for matching, with the attributes of a
-                                 * CloudEvent; absent for other binary ones */
-    struct span content_type;   /* binary only */
-    const struct webhook *only; /* the one webhook that may match; NULL: all */
-    struct webhook *except;     /* one that does not; or NULL */
-    uint32_t most;              /* webhooks, of those that match; 0: all */
-    struct span tenant;         /* empty: none */
-    struct span client_id;      /* empty: none */
-    struct span ce;             /* attributes of a CloudEvent; empty: it is none */
-    uint8_t depth;
-    struct event_chain *chain; /* of the event that caused it in this process; NULL: none */
-};
-
-struct event_raised {
-    struct uuid id;
-    uint64_t object_no;
-    int64_t time_unix_ns;
-    uint32_t webhooks;
-};
-
-/* Adds the event's record to a change: matches, counts, bounds (ERR_OVERLOADED when the deliveries
- * would pass PendingDeliveries, ERR_INFINITE_LOOP for the 17th of a chain, and for descendants past
- * EventDescendants). Deliveries that their webhook, or its account, has no room for are dead. */
-struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, struct change *change,
-                        struct event_raised *out_raised) MUST_USE;
 
 size_t events_count(const struct events *e); /* kept */
 /* Of those that are kept: payloads, in memory or in the journal, and what is known of each. */
@@ -98,6 +66,8 @@ struct event *events_previous_of(const struct event *event);
 /* Those of one ClientId, in the same order. */
 struct event *events_first_of_client(const struct events *e, struct span client_id);
 struct event *events_next_of_client(const struct event *event);
+/* Is it one of those that the server itself raises about webhooks (notice.h)? */
+bool event_is_notice(const struct event *event);
 /* Empty: none. */
 struct span event_tenant_name(const struct event *event);
 struct span event_client_id(const struct event *event);

@@ -4,8 +4,9 @@
 #define HOOKS_HOOKS_H
 
 #include "base/span.h"
-#include "webhook/webhook_lanes.h"
-#include "webhook/worst.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 struct deliveries;
 struct egress_rules;
@@ -22,7 +23,9 @@ struct retention_limits;
 struct shares;
 struct store;
 struct turn;
+struct webhook_lanes;
 struct webhooks;
+struct worst;
 
 enum { HOOKS_CONNECTIONS_PER_HOST = 32, HOOKS_BODY_BYTES = 64 << 20 };
 
@@ -56,13 +59,13 @@ struct hooks {
     struct span cloudevents_source, cloudevents_origin; /* the latter: the host of the former */
     struct events *events;
     struct once *once;
-    struct webhook_lanes lanes;
+    struct webhook_lanes *lanes; /* its own */
     struct webhooks *webhooks;
     struct shares *shares;
     struct deliveries *deliveries;
     struct forgotten *forgotten;
     struct retention *retention;
-    struct worst worst; /* by the lanes' worst_entry */
+    struct worst *worst; /* its own; by the lanes' worst_entry */
     /* Asked before each attempt: in a cluster, whether this node leads. NULL: any may start. */
     bool (*may_deliver)(const void *context);
     const void *may_deliver_context;

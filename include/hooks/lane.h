@@ -178,6 +178,8 @@ struct delivery *lane_first_delivery(const struct lane *lane);
 struct delivery *lane_next_delivery(const struct lane *lane, const struct delivery *delivery);
 /* Its deliveries that have not ended. */
 size_t lane_pending(const struct lane *lane);
+/* NULL: it is deleted. */
+struct webhook *lane_webhook(const struct lane *lane);
 /* The webhook's tenant; empty: it has none, or is deleted. */
 struct span lane_tenant(const struct lane *lane);
 /* The webhook is deleted, the deliveries are being dropped. */
@@ -189,5 +191,9 @@ int64_t lane_held_until_ns(const struct lane *lane);
 /* Adds to a change: failures so far do not pause the webhook any more, and when it goes to another
  * receiver, what the one before has asked for (Retry-After) does not hold it. */
 void lane_start_over(struct change *change, const struct lane *lane, bool is_other_receiver);
+/* Adds to a change: the webhook's next success is told. */
+void lane_add_trouble(struct change *change, const struct webhook *w);
+/* May the dead deliveries of a change be told of, of which the webhook has so many? */
+bool lane_may_tell(const struct webhook *w, unsigned deaths);
 
 #endif

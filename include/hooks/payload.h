@@ -4,27 +4,18 @@
 #ifndef HOOKS_PAYLOAD_H
 #define HOOKS_PAYLOAD_H
 
-#include "journal/place.h"
-#include "store/stored.h"
+#include "base/macros.h"
 
-struct store_origin;
-struct span;
+#include <stdbool.h>
+#include <stdint.h>
+
 struct blob;
-
+struct err;
 struct event;
-struct share;
 struct hooks;
-
-/* An event's part in it. */
-struct payload_slot {
-    struct list_link link;      /* in `idle` or `needed`, while it is held */
-    struct blob *blob;          /* NULL: in the journal only */
-    struct journal_place place; /* of the event's record */
-    struct blob *sent;          /* by attempts under way; NULL: by none */
-    struct share *share;        /* of the first of these */
-    uint32_t attempts;          /* these */
-    uint32_t pending;           /* deliveries that have not ended */
-};
+struct share;
+struct span;
+struct store_origin;
 
 struct payloads;
 

@@ -5,8 +5,12 @@
 #define MATCH_MATCHERS_H
 
 #include "base/span.h"
-#include "match/matcher.h"
 
+struct arena;
+struct conditions;
+struct json_value;
+struct matcher_entry;
+struct matcher_stats;
 struct matchers;
 
 struct matchers *matchers_new(void);
@@ -22,7 +26,8 @@ void matchers_add(struct matchers *ms, struct span tenant, struct matcher_entry 
 void matchers_remove(struct matchers *ms, struct span tenant, struct matcher_entry *entry);
 /* As matcher_match, for an event of this tenant, or, empty, of none. */
 void matchers_match(struct matchers *ms, struct span tenant, struct json_value payload,
-                    struct arena *a, matcher_found_fn *on_found, void *context);
+                    struct arena *a, void (*on_found)(void *context, struct matcher_entry *entry),
+                    void *context);
 /* Sums over what this tenant's events are put to. */
 void matchers_stats(const struct matchers *ms, struct span tenant, struct matcher_stats *out_stats);
 

@@ -6,10 +6,13 @@
 #define MATCH_SCOPES_H
 
 #include "base/span.h"
-#include "match/matcher.h"
 
 #include <stdbool.h>
 
+struct arena;
+struct conditions;
+struct json_value;
+struct matcher_entry;
 struct scope;
 struct scopes;
 
@@ -30,8 +33,8 @@ struct span scope_pattern(const struct scope *scope);
 /* As matchers_match, for an event of this resource; `every` false: what waits for `*` is not
  * found. An entry is found once for each of the patterns that it was added with. */
 void scopes_match(struct scopes *ss, struct span name, bool every, struct span tenant,
-                  struct json_value payload, struct arena *a, matcher_found_fn *on_found,
-                  void *context);
+                  struct json_value payload, struct arena *a,
+                  void (*on_found)(void *context, struct matcher_entry *entry), void *context);
 /* Of all matches so far: predicates evaluated and entries looked at. */
 void scopes_stats(const struct scopes *ss, uint64_t *out_evaluated, uint64_t *out_looked_at);
 

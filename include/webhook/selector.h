@@ -5,16 +5,21 @@
 #ifndef WEBHOOK_SELECTOR_H
 #define WEBHOOK_SELECTOR_H
 
-#include "query/condition.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 struct access_key;
+struct arena;
+struct conditions;
 struct resource;
 struct resources;
 
 struct selector {
     struct resource *resource; /* of kind event; NULL: it has a pattern */
     struct span pattern;       /* folded: `shop.*` or `*`; absent: it has a resource */
-    struct conditions conditions;
+    const struct conditions *conditions;
     struct span normal; /* with the resource's full name */
 };
 

@@ -59,5 +59,7 @@ struct webhook_settings {
 };
 struct err *webhook_read(const struct webhook *w, struct arena *a,
                          struct webhook_settings *out_settings) MUST_USE;
+/* Has each request a body of its own, or the event's payload as it is? */
+bool webhook_makes_bodies(const struct webhook_settings *settings);
 
 #endif

@@ -7,6 +7,7 @@
 #include "hooks/event.h"
 #include "hooks/event_post.h"
 #include "hooks/forgotten.h"
+#include "hooks/payload.h"
 #include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"

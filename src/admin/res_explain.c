@@ -1,6 +1,7 @@
 /* Svc.Explain: does a selector find an event, and why (docs/specification.md, section 7). The
  * selector is given or a webhook's, the event is kept or given. Nothing is raised, and nothing is
  * told that the key could not read elsewhere. */
+#include "hooks/payload.h"
 #include "webhook/explain.h"
 
 #include "access/access.h"

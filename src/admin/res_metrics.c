@@ -12,6 +12,7 @@
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/lane.h"
+#include "hooks/payload.h"
 #include "hooks/retention.h"
 #include "io/process.h"
 #include "io/tcp.h"
@@ -28,6 +29,7 @@
 #include "store/collection.h"
 #include "store/store.h"
 #include "store/turn.h"
+#include "webhook/worst.h"
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
@@ -298,7 +300,7 @@ static void add_by_result(const struct text *t)
 
 static void add_by_webhook(const struct text *t, uint64_t (*value)(struct worst_entry *entry))
 {
-    const struct worst *worst = &t->service->hooks.worst;
+    const struct worst *worst = t->service->hooks.worst;
 
     for (size_t i = 0; i < worst->count; i++) {
         char id[UUID_TEXT_BYTES + 1];

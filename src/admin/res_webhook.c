@@ -11,6 +11,7 @@
 #include "store/collection.h"
 #include "store/entity.h"
 #include "webhook/webhook.h"
+#include "webhook/webhook_write.h"
 
 /* Status, the only one. */
 static void add_hidden(const struct call *call, const struct entity *entity,
@@ -24,7 +25,7 @@ static struct err *check(struct call *call, struct draft *draft, const struct en
 {
     const struct hooks *hooks = &service_of(call)->hooks;
 
-    TRY(webhook_check(hooks->egress, &hooks->lanes, call, draft, old));
+    TRY(webhook_check(hooks->egress, hooks->lanes, call, draft, old));
     TRY(webhook_check_cloud(hooks->cloudevents_source, hooks->cloudevents_origin, call, draft));
     webhook_note_account(call, draft, old);
     return NULL;

@@ -20,6 +20,7 @@
 #include "base/must.h"
 #include "base/rng.h"
 #include "base/sm.h"
+#include "fetch/fetch_url.h"
 
 #include <errno.h>
 #include <fcntl.h>

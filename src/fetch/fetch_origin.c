@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/must.h"
+#include "fetch/fetch_url.h"
 
 #include <string.h>
 

@@ -17,6 +17,7 @@
 
 #include "fetch_answer.h"
 
+#include "fetch/resolve.h"
 #include "io/timer.h"
 
 #include "base/map.h"

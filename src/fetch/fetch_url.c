@@ -3,6 +3,8 @@
 #include "fetch_private.h"
 
 #include "base/text.h"
+#include "fetch/fetch_url.h"
+#include "fetch/resolve.h"
 
 #include <string.h>
 

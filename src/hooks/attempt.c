@@ -5,10 +5,8 @@
 #include "hooks/attempt.h"
 #include "base/blob.h"
 #include "base/clock.h"
-#include "base/fiber.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/text.h"
 #include "fetch/fetch.h"
 #include "hooks/attempt_inner.h"
 #include "hooks/body.h"
@@ -18,26 +16,33 @@
 #include "hooks/lane_host.h"
 #include "hooks/lane_settings.h"
 #include "hooks/retention.h"
+#include "hooks/webhook_sent.h"
 #include "io/timer.h"
-#include "rest/evaluation.h"
-#include "rest/request.h"
-#include "rest/response.h"
-#include "rest/rest.h"
+#include "store/turn.h"
 
 #include <string.h>
 
 enum {
-    KEPT_RESPONSE_BYTES = 262144,
     IDLE_ATTEMPTS = 256,
-    KEPT_BODY_BYTES = 4096,
     AGAIN_MS = 1000 /* when an outcome finds no room on the disk */
 };
+
+struct sending {
+    struct attempt attempt;
+    struct fetch fetch;
+    struct timer again; /* the outcome could not be recorded yet */
+};
+
+static struct sending *sending_of(struct attempt *attempt)
+{
+    return CONTAINER_OF(attempt, struct sending, attempt);
+}
 
 static void record_outcome(struct attempt *attempt);
 
 static void on_again(struct timer *timer)
 {
-    record_outcome(CONTAINER_OF(timer, struct attempt, again));
+    record_outcome(&CONTAINER_OF(timer, struct sending, again)->attempt);
 }
 
 /* The first of these, taken out; NULL: there is none. */
@@ -54,9 +59,9 @@ static struct attempt *attempt_get(struct deliveries *d)
 
     if (attempt != NULL)
         return attempt;
-    attempt = NEW(struct attempt);
+    attempt = &NEW(struct sending)->attempt;
     attempt->deliveries = d;
-    timer_init(&attempt->again, on_again);
+    timer_init(&sending_of(attempt)->again, on_again);
     arena_init(&attempt->arena);
     return attempt;
 }
@@ -64,10 +69,10 @@ static struct attempt *attempt_get(struct deliveries *d)
 static void attempt_free(struct attempt *attempt)
 {
     arena_done(&attempt->arena);
-    mem_free(attempt);
+    mem_free(sending_of(attempt));
 }
 
-static void attempt_put(struct attempt *attempt)
+void attempt_put(struct attempt *attempt)
 {
     struct deliveries *d = attempt->deliveries;
 
@@ -84,28 +89,28 @@ static void attempt_put(struct attempt *attempt)
         attempt_free(attempt);
 }
 
-/* Its local request cannot be ended from where its delivery goes: it, or another, is just changing
- * what is stored. Then it is left to end by itself. */
-static bool is_answering(const struct attempt *attempt)
-{
-    return attempt->evaluation != NULL && fiber_is_inside();
-}
-
 void attempt_cancel(struct attempt *attempt)
 {
     struct deliveries *d = attempt->deliveries;
 
-    if (attempt->is_evaluating || is_answering(attempt)) {
+    if (attempt->is_evaluating || attempt_is_answering(attempt)) {
         attempt->is_cancelled = true;
         body_leave(attempt); /* its event may go too */
         return;
     }
-    evaluation_free(TAKE(attempt->evaluation));
-    fetch_cancel(d->hooks->fetcher, &attempt->fetch);
+    attempt_forget_request(attempt);
+    fetch_cancel(d->hooks->fetcher, &sending_of(attempt)->fetch);
     if (list_linked(&attempt->link))
         list_remove(&d->stopped_attempts, &attempt->link);
-    timer_stop(d->hooks->loop, &attempt->again);
+    timer_stop(d->hooks->loop, &sending_of(attempt)->again);
     attempt_put(attempt);
+}
+
+void attempts_init(struct deliveries *d)
+{
+    list_init(&d->idle_attempts);
+    list_init(&d->stopped_attempts);
+    attempt_requests_init(d);
 }
 
 void attempts_done(struct deliveries *d)
@@ -114,6 +119,7 @@ void attempts_done(struct deliveries *d)
 
     while ((idle = pop(&d->idle_attempts)) != NULL)
         attempt_free(idle);
+    attempt_requests_done(d);
 }
 
 /* The attempt is over while it is started; `why` is in its arena or static. */
@@ -137,39 +143,31 @@ void attempt_abort(struct attempt *attempt, struct span why)
     attempt_stop(attempt, why);
 }
 
-/* Bodies. ---------------------------------------------------------------------------------- */
+/* Answers. ---------------------------------------------------------------------------------- */
 
-/* A receiver may send back what it was sent. A mask can be longer than what it stands for. */
-static struct span kept_body(struct attempt *attempt, struct span body)
-{
-    const struct mask *m = &attempt->deliveries->hooks->rest->mask;
-
-    body = mask_body(m, text_cut_bytes(body, KEPT_BODY_BYTES), NULL, &attempt->arena);
-    return arena_copy(&attempt->arena, text_cut_bytes(body, KEPT_BODY_BYTES));
-}
-
-static void note_answer(struct attempt *attempt, int status, int64_t retry_after_s,
-                        struct span body, uint32_t took_ms)
+void attempt_note_answer(struct attempt *attempt, int status, int64_t retry_after_s,
+                         struct span body, uint32_t took_ms)
 {
     struct webhook_log_entry *outcome = &attempt->outcome;
 
     attempt->answer = (struct retry_answer){status != 0, status, retry_after_s};
     outcome->status = status;
     outcome->duration_ms = took_ms;
-    outcome->response_body = kept_body(attempt, body);
+    outcome->response_body = webhook_sent_keep_answer(attempt, body);
 }
 
 static void on_connected(struct fetch *fetch)
 {
-    lane_origin_connected(CONTAINER_OF(fetch, struct attempt, fetch)->origin);
+    lane_origin_connected(CONTAINER_OF(fetch, struct sending, fetch)->attempt.origin);
 }
 
 static void on_fetched(struct fetch *fetch, const struct fetch_result *result)
 {
-    struct attempt *attempt = CONTAINER_OF(fetch, struct attempt, fetch);
+    struct attempt *attempt = &CONTAINER_OF(fetch, struct sending, fetch)->attempt;
     struct webhook_log_entry *outcome = &attempt->outcome;
 
-    note_answer(attempt, result->status, result->retry_after_s, result->body, result->total_ms);
+    attempt_note_answer(attempt, result->status, result->retry_after_s, result->body,
+                        result->total_ms);
     outcome->error = arena_copy(&attempt->arena, span_str(result->why));
     outcome->dns_ms = result->dns_ms;
     outcome->connect_ms = result->connect_ms;
@@ -180,7 +178,7 @@ static void on_fetched(struct fetch *fetch, const struct fetch_result *result)
 
 static void send_remote(struct attempt *attempt)
 {
-    struct fetch *fetch = &attempt->fetch;
+    struct fetch *fetch = &sending_of(attempt)->fetch;
 
     memset(fetch, 0, sizeof(*fetch));
     fetch->origin = lane_origin_fetch(attempt->origin);
@@ -190,73 +188,10 @@ static void send_remote(struct attempt *attempt)
     fetch->header_count = attempt->header_count;
     fetch->body = attempt->body;
     fetch->timeout_ms = attempt->settings->webhook.timeout_ms;
-    fetch->keep_bytes = KEPT_BODY_BYTES + 1; /* which tells where a character ends */
+    fetch->keep_bytes = WEBHOOK_LOG_BODY_BYTES + 1; /* which tells where a character ends */
     fetch->on_connected = on_connected;
     fetch->on_done = on_fetched;
     fetch_start(attempt->deliveries->hooks->fetcher, fetch);
-}
-
-static void answered(struct attempt *attempt, struct response *response)
-{
-    attempt_answered_fn *take = TAKE(attempt->answered);
-
-    blob_unref(TAKE(attempt->asked_body));
-    if (attempt->is_cancelled)
-        attempt_put(attempt);
-    else
-        take(attempt, response);
-}
-
-static void on_evaluated(void *context)
-{
-    struct attempt *attempt = context;
-    struct deliveries *d = attempt->deliveries;
-    struct evaluation *e = TAKE(attempt->evaluation);
-
-    answered(attempt, evaluation_response(e));
-    evaluation_free(e);
-    attempts_record(d);
-}
-
-void attempt_evaluate(struct attempt *attempt, const struct request *request,
-                      attempt_answered_fn *answered_fn)
-{
-    struct deliveries *d = attempt->deliveries;
-
-    attempt->asked_ns = clock_mono_ns();
-    attempt->answered = answered_fn;
-    attempt->is_evaluating = true;
-    request_run(d->hooks->rest, request, d->response);
-    attempt->is_evaluating = false;
-    if (d->response->gives_way) {
-        attempt->evaluation = evaluation_start(d->hooks->rest, request, on_evaluated, attempt);
-        return;
-    }
-    answered(attempt, d->response);
-    buf_shrink(&d->response->body, KEPT_RESPONSE_BYTES); /* what became a body is there twice */
-}
-
-static void take_local_answer(struct attempt *attempt, struct response *response)
-{
-    struct span body = buf_span(&response->body);
-
-    if (span_eq(attempt->settings->webhook.method, SPAN("HEAD")))
-        body = SPAN(""); /* it is made for its length alone */
-    note_answer(attempt, response->status, -1, body,
-                (uint32_t)((clock_mono_ns() - attempt->asked_ns) / 1000000));
-    if (response->error == ERR_INFINITE_LOOP)
-        attempt->is_aborted = true;
-    attempt_stop(attempt,
-                 response->status >= 400 ? attempt_error_of_response(attempt, response) : SPAN(""));
-}
-
-static void send_local(struct attempt *attempt)
-{
-    if (attempt->body != NULL)
-        attempt->asked_body = blob_ref(attempt->body);
-    attempt_run_local(attempt, attempt->settings->webhook.method,
-                      attempt->settings->webhook.destination, attempt->headers,
-                      attempt->header_count, blob_span(attempt->body), take_local_answer);
 }
 
 /* Takes the error. */
@@ -296,7 +231,7 @@ static void send_body(struct attempt *attempt)
     if (e != NULL)
         fail(attempt, e);
     else if (attempt->settings->webhook.is_local)
-        send_local(attempt);
+        attempt_send_local(attempt);
     else
         send_remote(attempt);
 }
@@ -359,7 +294,7 @@ static void record_outcome(struct attempt *attempt)
 
     if (turn_is_held(hooks->turn)) {
         list_push_back(&attempt->deliveries->stopped_attempts, &attempt->link);
-        turn_line_up(hooks->turn, &attempt->deliveries->line);
+        lanes_wake(attempt->deliveries);
         return;
     }
     if (lane_is_dying(lane)) { /* the reaper drops the delivery */
@@ -371,7 +306,7 @@ static void record_outcome(struct attempt *attempt)
     if (e != NULL) {
         log_warn("delivery", "an outcome is not recorded yet: %.*s", SPAN_FMT(err_message(e)));
         err_free(e);
-        timer_start(hooks->loop, &attempt->again, AGAIN_MS);
+        timer_start(hooks->loop, &sending_of(attempt)->again, AGAIN_MS);
         return;
     }
     attempt_put(attempt);

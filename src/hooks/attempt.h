@@ -12,6 +12,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_
 void attempt_cancel(struct attempt *attempt);
 /* Records the outcomes of those that ended while they were started. */
 void attempts_record(struct deliveries *d);
+void attempts_init(struct deliveries *d);
 void attempts_done(struct deliveries *d);
 
 #endif

@@ -1,10 +1,11 @@
-/* Shared by the files of attempt: attempt.c (its life), attempt_request.c (what is sent)
- * and attempt_outcome.c (how it ended). */
+/* Shared by the files of attempt: attempt.c (its life), attempt_body.c (the body that is sent),
+ * attempt_request.c (local requests, header fields) and attempt_outcome.c (how it ended). */
 #ifndef HOOKS_ATTEMPT_INNER_H
 #define HOOKS_ATTEMPT_INNER_H
 
-#include "fetch/fetch.h"
-#include "io/timer.h"
+#include "base/arena.h"
+#include "base/list.h"
+#include "fetch/fetch_header.h"
 #include "webhook/retry.h"
 #include "webhook/webhook_log.h"
 
@@ -12,6 +13,7 @@
 enum { ATTEMPT_FEW_HEADERS = 32 };
 
 struct attempt;
+struct deliveries;
 struct evaluation;
 struct event_chain;
 struct request;
@@ -20,9 +22,9 @@ struct response;
 /* What is done with the answer to a local request. */
 typedef void attempt_answered_fn(struct attempt *attempt, struct response *response);
 
+/* What it is sent by lies beside it, in attempt.c. */
 struct attempt {
     struct list_link link; /* among those that are idle, or that have stopped */
-    struct fetch fetch;
     struct deliveries *deliveries;
     struct delivery *delivery;
     struct lane_settings *settings;
@@ -50,42 +52,49 @@ struct attempt {
     bool is_evaluating; /* a local request, which may delete the attempt's own delivery */
     bool is_cancelled;  /* meanwhile */
     bool is_aborted;    /* the custom payload request said so */
-    struct timer again; /* the outcome could not be recorded yet */
     struct arena arena;
 };
 
 /* attempt.c */
-/* Has the request evaluated; it lives as long as the attempt. */
-void attempt_evaluate(struct attempt *attempt, const struct request *request,
-                      attempt_answered_fn *answered);
+/* It is over. */
+void attempt_put(struct attempt *attempt);
+/* Of the answer; status 0: there was none. */
+void attempt_note_answer(struct attempt *attempt, int status, int64_t retry_after_s,
+                         struct span body, uint32_t took_ms);
 /* Ends without a fetch: recorded when the scheduler has done its work. */
 void attempt_stop(struct attempt *attempt, struct span why);
 /* The same, and the delivery is over. */
 void attempt_abort(struct attempt *attempt, struct span why);
 
-/* attempt_request.c */
+/* attempt_body.c */
 /* The event's payload becomes the body. *out_ready false: it is not in memory yet, or the attempt
  * has stopped. */
 struct err *attempt_take_payload(struct attempt *attempt, bool *out_ready) MUST_USE;
+/* A copy of what was made becomes the body. False: there is no room for it now. */
+bool attempt_take_made(struct attempt *attempt, struct span made) MUST_USE;
+/* Is it to be a CloudEvent whose event has no source to go with: the configuration's has gone
+ * since? */
+bool attempt_lacks_source(const struct attempt *attempt);
+/* The attributes, of one in binary mode. */
+void attempt_add_cloud_headers(struct attempt *attempt);
+
+/* attempt_request.c */
+/* Its local request cannot be ended from where its delivery goes: it, or another, is just changing
+ * what is stored. Then it is left to end by itself. */
+bool attempt_is_answering(const struct attempt *attempt);
+/* It is ended, if there is one. */
+void attempt_forget_request(struct attempt *attempt);
 /* What the custom payload request answers. */
 void attempt_ask_custom_payload(struct attempt *attempt, attempt_answered_fn *answered);
 /* Becomes the body. *out_ready false: the attempt has stopped, or there is no room. */
 void attempt_take_custom_payload(struct attempt *attempt, struct response *response,
                                  bool *out_ready);
-/* Evaluates a request to ourselves, and calls `answered` once: at once, unless it gives way to
- * others. */
-void attempt_run_local(struct attempt *attempt, struct span method, struct span target,
-                       const struct fetch_header *headers, size_t count, struct span body,
-                       attempt_answered_fn *answered);
-struct span attempt_error_of_response(struct attempt *attempt, const struct response *response);
+/* Sends it to the local destination. */
+void attempt_send_local(struct attempt *attempt);
+void attempt_requests_init(struct deliveries *d);
+void attempt_requests_done(struct deliveries *d);
 struct err *attempt_add_headers(struct attempt *attempt) MUST_USE;
-/* Is it to be a CloudEvent whose event has no source to go with: the configuration's has gone
- * since? */
-bool attempt_lacks_source(const struct attempt *attempt);
-
 void attempt_make_room_for_headers(struct attempt *attempt);
-/* A copy of what was made becomes the body. False: there is no room for it now. */
-bool attempt_take_made(struct attempt *attempt, struct span made) MUST_USE;
 static inline void attempt_add_header(struct attempt *attempt, struct span name, struct span value)
 {
     if (attempt->header_count == attempt->header_size)

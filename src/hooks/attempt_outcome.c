@@ -15,7 +15,6 @@
 #include "hooks/webhook_sent.h"
 #include "protocol/status.h"
 #include "rest/metrics.h"
-#include "rest/rest.h"
 #include "store/change.h"
 #include "store/record.h"
 #include "store/turn.h"
@@ -87,8 +86,7 @@ static void fill_entry(struct attempt *attempt)
     if (entry->error.n == 0 && attempt->answer.answered && !entry->is_success)
         entry->error = arena_printf(&attempt->arena, "answered %d %s", attempt->answer.status,
                                     status_reason(attempt->answer.status));
-    entry->error =
-        mask_text(&attempt->deliveries->hooks->rest->mask, entry->error, &attempt->arena);
+    entry->error = webhook_sent_keep_error(attempt, entry->error);
 }
 
 static enum metric_result result_of(const struct attempt *attempt)

@@ -21,6 +21,7 @@
 #include "hooks/lane_inner.h"
 #include "hooks/payload.h"
 #include "hooks/share.h"
+#include "io/loop.h"
 
 enum {
     OFFERS_PER_TURN = 16,
@@ -36,6 +37,13 @@ struct body {
     struct body *next; /* that begins alike; NULL: none */
 };
 
+struct bodies {
+    struct deliveries *deliveries;
+    struct map by_content; /* struct body */
+    uint64_t bytes;        /* of these */
+    struct loop_task offer;
+};
+
 static struct span begin_of(struct span content)
 {
     return span_sub(content, 0, MIN(content.n, BEGIN_BYTES));
@@ -48,7 +56,7 @@ static struct span key_of(const void *item)
 
 uint64_t bodies_bytes(const struct deliveries *d)
 {
-    return d->made_bytes + payloads_sent_bytes(events_payloads(d->hooks->events));
+    return d->bodies->bytes + payloads_sent_bytes(events_payloads(d->hooks->events));
 }
 
 static bool has_room_for(const struct lane *lane, uint64_t bytes)
@@ -88,7 +96,7 @@ struct err *body_take_payload(struct attempt *attempt)
 
 static struct body *body_find(const struct deliveries *d, struct span made)
 {
-    struct body *body = map_find(&d->bodies, begin_of(made));
+    struct body *body = map_find(&d->bodies->by_content, begin_of(made));
 
     while (body != NULL && !span_eq(blob_span(body->blob), made))
         body = body->next;
@@ -103,8 +111,8 @@ static struct body *body_new(struct deliveries *d, struct share *share, struct b
     body->blob = blob;
     body->share = share_ref(share);
     share->account->bytes += blob->n;
-    d->made_bytes += blob->n;
-    body->next = map_put(&d->bodies, body);
+    d->bodies->bytes += blob->n;
+    body->next = map_put(&d->bodies->by_content, body);
     return body;
 }
 
@@ -159,12 +167,12 @@ bool body_take_answer(struct attempt *attempt, struct buf *answer)
 /* The next that begins alike is found in its place. */
 static void take_out(struct deliveries *d, struct body *body)
 {
-    struct body *before = map_find(&d->bodies, key_of(body));
+    struct body *before = map_find(&d->bodies->by_content, key_of(body));
 
     if (before == body) {
-        map_remove(&d->bodies, key_of(body));
+        map_remove(&d->bodies->by_content, key_of(body));
         if (body->next != NULL)
-            map_add(&d->bodies, body->next);
+            map_add(&d->bodies->by_content, body->next);
         return;
     }
     while (before->next != body)
@@ -177,7 +185,7 @@ static void made_put(struct deliveries *d, struct body *body)
     if (--body->attempts > 0)
         return;
     take_out(d, body);
-    d->made_bytes -= body->blob->n;
+    d->bodies->bytes -= body->blob->n;
     body->share->account->bytes -= body->blob->n;
     share_unref(body->share);
     blob_unref(body->blob);
@@ -196,14 +204,14 @@ void body_leave(struct attempt *attempt)
     else if (attempt->sends_payload)
         payload_sent(events_payloads(d->hooks->events), attempt->delivery->event);
     attempt->sends_payload = false;
-    if (!list_empty(&d->lanes_in[LANE_CROWDED]) && !loop_posted(&d->offer))
-        loop_post(d->hooks->loop, &d->offer);
+    if (!list_empty(&d->lanes_in[LANE_CROWDED]) && !loop_posted(&d->bodies->offer))
+        loop_post(d->hooks->loop, &d->bodies->offer);
 }
 
 /* Those that find room stand in line, and look once more when their turn comes. */
 static void on_offer(struct loop_task *task)
 {
-    struct deliveries *d = CONTAINER_OF(task, struct deliveries, offer);
+    struct deliveries *d = CONTAINER_OF(task, struct bodies, offer)->deliveries;
     struct list *crowded = &d->lanes_in[LANE_CROWDED];
     size_t most = MIN(list_count(crowded), OFFERS_PER_TURN);
 
@@ -218,13 +226,16 @@ static void on_offer(struct loop_task *task)
 
 void bodies_init(struct deliveries *d)
 {
-    map_init(&d->bodies, key_of);
-    d->offer.run = on_offer;
+    d->bodies = NEW(struct bodies);
+    d->bodies->deliveries = d;
+    d->bodies->offer.run = on_offer;
+    map_init(&d->bodies->by_content, key_of);
 }
 
 void bodies_done(struct deliveries *d)
 {
-    loop_unpost(d->hooks->loop, &d->offer);
-    MUST(map_count(&d->bodies) == 0);
-    map_done(&d->bodies);
+    loop_unpost(d->hooks->loop, &d->bodies->offer);
+    MUST(map_count(&d->bodies->by_content) == 0);
+    map_done(&d->bodies->by_content);
+    mem_free(d->bodies);
 }

@@ -3,7 +3,6 @@
 #include "hooks/delivery.h"
 
 #include "base/budget.h"
-#include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/sm.h"
@@ -12,18 +11,12 @@
 #include "hooks/delivery_inner.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
-#include "hooks/lane_inner.h"
-#include "hooks/lane_record.h"
 #include "hooks/payload.h"
-#include "hooks/share.h"
 #include "query/shape.h"
 #include "rest/metrics.h"
-#include "rest/response.h"
 #include "store/change.h"
 #include "store/record.h"
 #include "store/store.h"
-#include "webhook/selector.h"
-#include "webhook/webhook.h"
 #include "json/member.h"
 
 #include <string.h>
@@ -192,7 +185,7 @@ static void count_dead(struct deliveries *d)
 static void count_untold(struct deliveries *d, const struct delivery *delivery)
 {
     if (store_is_loaded(d->hooks->store) && !lane_count_death(delivery->lane) &&
-        !selector_is_notice(delivery->event->resource))
+        !event_is_notice(delivery->event))
         d->hooks->metrics->notices_left_out++;
 }
 
@@ -350,15 +343,11 @@ struct deliveries *deliveries_new(struct hooks *hooks)
     map_init_own(&d->by_no, no_key);
     list_init(&d->ended);
     list_init(&d->not_ended);
-    list_init(&d->idle_attempts);
-    list_init(&d->stopped_attempts);
-    d->response = NEW(struct response);
-    response_init(d->response, (size_t)hooks->limits->answer_bytes);
-    lanes_init(d);
-    bodies_init(d);
+    attempts_init(d);
     store_register(hooks->store, &delivery_kind, d);
     store_register(hooks->store, &delivery_gone_kind, d);
-    store_register(hooks->store, &lane_kind, d);
+    lanes_init(d);
+    bodies_init(d);
     return d;
 }
 
@@ -371,8 +360,6 @@ void deliveries_free(struct deliveries *d)
     bodies_done(d);
     MUST(map_count(&d->by_no) == 0);
     map_done(&d->by_no);
-    response_done(d->response);
-    mem_free(d->response);
     mem_free(d);
 }
 
@@ -455,75 +442,6 @@ struct delivery *deliveries_next_ended(const struct deliveries *d, const struct 
 struct delivery *deliveries_oldest_pending(const struct deliveries *d)
 {
     return at_age(list_first(&d->not_ended));
-}
-
-static struct err *overloaded(struct span why)
-{
-    struct err *e = ERR(ERR_OVERLOADED, "%.*s", SPAN_FMT(why));
-
-    err_set_retry_after(e, 5);
-    return e;
-}
-
-struct err *deliveries_check_room(const struct deliveries *d, struct change *change, size_t more)
-{
-    struct hooks *hooks = d->hooks;
-    int64_t most = hooks->limits->pending_deliveries;
-
-    if (deliveries_pending(d) + change->deliveries + more <= (size_t)most) {
-        change->deliveries += more;
-        return NULL;
-    }
-    hooks->metrics->limit_hits[METRIC_PENDING_DELIVERIES]++;
-    return overloaded(arena_printf(change->arena, "the limit PendingDeliveries (%lld) is reached",
-                                   (long long)most));
-}
-
-enum delivery_refusal delivery_admit(struct webhook *w, const struct change *change)
-{
-    size_t most = (size_t)w->share->shares->hooks->limits->webhook_pending_deliveries;
-    size_t pending = w->lane == NULL ? 0 : lane_pending(w->lane);
-
-    if (w->change_no != change->no) {
-        w->change_no = change->no;
-        w->change_deliveries = 0;
-        w->change_deaths = 0;
-    }
-    if (pending + w->change_deliveries >= most)
-        return DELIVERY_PAST_WEBHOOK;
-    if (!share_has_room(w->share, change))
-        return DELIVERY_PAST_ACCOUNT;
-    w->change_deliveries++;
-    return DELIVERY_ADMITTED;
-}
-
-struct span delivery_refused(const struct deliveries *d, enum delivery_refusal why, struct arena *a)
-{
-    const struct limits *limits = d->hooks->limits;
-    uint64_t *hits = d->hooks->metrics->limit_hits;
-
-    if (why == DELIVERY_PAST_WEBHOOK) {
-        hits[METRIC_WEBHOOK_PENDING_DELIVERIES]++;
-        return arena_printf(a,
-                            "the webhook has as many deliveries that have not ended as it may "
-                            "(the limit WebhookPendingDeliveries, %lld)",
-                            (long long)limits->webhook_pending_deliveries);
-    }
-    hits[METRIC_PENDING_DELIVERIES]++;
-    return arena_printf(a,
-                        "the webhook's account has as many deliveries that have not ended as it "
-                        "may (half of the limit PendingDeliveries, %lld)",
-                        (long long)limits->pending_deliveries);
-}
-
-struct err *delivery_check_resend(const struct deliveries *d, const struct delivery *delivery,
-                                  struct change *change)
-{
-    enum delivery_refusal why = delivery_admit(delivery->lane->webhook, change);
-
-    if (why == DELIVERY_ADMITTED)
-        return deliveries_check_room(d, change, 1);
-    return overloaded(delivery_refused(d, why, change->arena));
 }
 
 void delivery_add_dead(struct change *change, const struct uuid *webhook_id, uint64_t event_no,

@@ -5,11 +5,11 @@
 #include "base/map.h"
 #include "hooks/delivery.h"
 #include "hooks/lane.h"
-#include "io/loop.h"
-#include "store/turn.h"
-#include "store/turn_wait.h"
 
+struct bodies;
 struct record_delivery;
+struct response;
+struct scheduler;
 
 struct deliveries {
     struct hooks *hooks;
@@ -21,21 +21,16 @@ struct deliveries {
     struct map lanes_by_id;
     struct list lanes;                      /* but those that are dying */
     struct list lanes_in[LANE_STATE_COUNT]; /* by state: see lane_move */
-    struct turn_wait commit;                /* for those that are UNCOMMITTED */
     struct map hosts;                       /* struct lane_host by address */
     struct list settings;                   /* struct lane_settings, the one used last at the end */
     size_t not_prompt_in_flight;            /* attempts of lanes that are slow or unproved */
-    struct map bodies;                      /* struct body by content: see body.h */
-    uint64_t made_bytes;                    /* of these */
-    struct loop_task offer;
-    struct loop_task starter, reaper;
-    bool is_starting;             /* the starter runs: it sees for itself what becomes ready */
-    bool is_started;              /* see deliveries_start */
-    uint64_t started_ms;          /* loop clock */
-    uint64_t first_no;            /* whatever is older was there before the start */
-    struct list idle_attempts;    /* kept for the next ones, a bounded number */
+    struct bodies *bodies;                  /* body.c */
+    struct scheduler *scheduler;            /* lane.c */
+    bool is_started;                        /* see deliveries_start */
+    uint64_t started_ms;                    /* loop clock */
+    uint64_t first_no;                      /* whatever is older was there before the start */
+    struct list idle_attempts;              /* kept for the next ones, a bounded number */
     struct list stopped_attempts; /* whose outcome is to be recorded: see attempts_record */
-    struct turn_line line;        /* while the turn is held nothing starts, or is recorded */
     struct response *response;    /* of local requests, which are evaluated one at a time */
 };
 
@@ -50,6 +45,12 @@ void delivery_drop(struct deliveries *d, struct delivery *delivery);
 /* lane.c */
 /* Something has changed in its queue, or in what it has under way. */
 void lane_update(struct lane *lane);
+/* Looks at it and moves it to where it belongs, from any state but DYING. */
+void lane_settle(struct lane *lane);
+/* It is PARKED, by its state_link: a place is kept for it. */
+void lane_call(struct list_link *parked);
+/* There may be something to start, or to record: as soon as the turn is not held. */
+void lanes_wake(struct deliveries *d);
 
 /* lane_queue.c */
 /* One more / one less, of any state. */
@@ -59,6 +60,12 @@ void lane_remove(struct lane *lane, struct delivery *delivery);
  * WAITING, or IN_FLIGHT to one of the slots that all webhooks share. */
 void lane_enter(struct lane *lane, struct delivery *delivery);
 void lane_leave(struct lane *lane, struct delivery *delivery);
+/* Nothing is started before this; a time that has passed: no hold. */
+void lane_hold(struct lane *lane, int64_t until_unix_ns);
+
+/* lane_record.c */
+/* A delivery of it is dead, and may be told of: one more. False: it was one too many. */
+bool lane_count_death(struct lane *lane);
 
 /* lane_life.c */
 struct lane *lane_get(struct deliveries *d, const struct uuid *webhook_id);

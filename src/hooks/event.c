@@ -7,22 +7,25 @@
 #include "hooks/event.h"
 
 #include "base/blob.h"
-#include "base/clock.h"
 #include "base/ladder.h"
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "base/text.h"
 #include "hooks/delivery.h"
-#include "hooks/event_match.h"
+#include "hooks/event_chain.h"
+#include "hooks/event_raise.h"
 #include "hooks/hooks.h"
+#include "hooks/payload.h"
+#include "hooks/payload_inner.h"
 #include "resource/resource.h"
 #include "rest/metrics.h"
 #include "store/change.h"
 #include "store/record.h"
 #include "store/store.h"
 #include "webhook/selector.h"
-#include "webhook/webhook.h"
+#include "json/member.h"
 
 #include <string.h>
 
@@ -205,7 +208,7 @@ struct event_chain *event_chain(struct event *event)
 
 /* Records know nothing of chains: what is applied is what the change before it in time has raised,
  * and one change is of one request. */
-static void set_raising(struct events *e, struct event_chain *chain)
+void events_set_raising(struct events *e, struct event_chain *chain)
 {
     if (chain == e->raising)
         return;
@@ -220,8 +223,8 @@ static void join_chain(struct events *e, struct event *event)
         event->chain->descendants++;
 }
 
-static struct err *check_chain(struct hooks *hooks, const struct event_draft *draft,
-                               struct change *change)
+struct err *event_check_chain(struct hooks *hooks, const struct event_draft *draft,
+                              struct change *change)
 {
     int64_t most = hooks->limits->event_descendants;
 
@@ -253,7 +256,7 @@ static void event_free(struct events *e, struct event *event)
     payload_remove(e->payloads, event);
     event_chain_unref(event->chain);
     mem_free(event->owned);
-    mem_free(event);
+    mem_free(CONTAINER_OF(event, struct event_whole, event));
 }
 
 static void stop_keeping(struct events *e, struct event *event)
@@ -281,7 +284,7 @@ static void release(struct events *e, struct event *event)
 
 static struct event *stub_new(struct events *e, uint64_t object_no)
 {
-    struct event *event = NEW(struct event);
+    struct event *event = &NEW(struct event_whole)->event;
 
     event->object_no = object_no;
     map_add(&e->by_no, event);
@@ -414,7 +417,6 @@ static struct err *move_event(void *context, struct stored *stored, struct chang
     return NULL;
 }
 
-/* The payload, or NULL when it cannot be read, which is logged. */
 /* Hidden events are not counted: when they go depends on when their deliveries are dropped. */
 static void digest_events(void *context, struct store_digest *digest)
 {
@@ -547,60 +549,9 @@ void events_free(struct events *e)
     mem_free(e);
 }
 
-static void add_record(struct change *change, const struct event_draft *draft,
-                       const struct event_matched *matched, const struct event_raised *raised)
+uint64_t events_next_match(struct events *e)
 {
-    const struct record_event record = {
-        .id = raised->id,
-        .object_no = raised->object_no,
-        .time_unix_ns = raised->time_unix_ns,
-        .is_binary = draft->resource->is_binary_event,
-        .depth = draft->depth,
-        .matched = matched->count,
-        .resource = draft->resource->name,
-        .content_type = draft->content_type,
-        .webhooks = buf_span(&matched->ids),
-        .payload = draft->payload,
-        .tenant = draft->tenant,
-        .client_id = draft->client_id,
-        .ce = draft->ce,
-    };
-
-    record_add_event(change_begin(change), &record);
-    change_end(change, RECORD_EVENT, 1 + matched->count);
-}
-
-struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, struct change *change,
-                        struct event_raised *out_raised)
-{
-    struct event_matched matched = {.hooks = hooks, .draft = draft, .change = change};
-    struct event_raised raised = {
-        .id = uuid_new(),
-        .object_no = change_next_serial(change),
-        .time_unix_ns = clock_unix_ns(),
-    };
-    struct err *e;
-
-    TRY(check_chain(hooks, draft, change));
-    buf_init(&matched.ids, BUF_NO_CAP);
-    buf_init(&matched.refused, BUF_NO_CAP);
-    matched.no = ++hooks->events->matched;
-    if (draft->except != NULL)
-        draft->except->event_seen = matched.no; /* as if it were found already */
-    event_match(&matched);
-    raised.webhooks = matched.count;
-    e = deliveries_check_room(hooks->deliveries, change, matched.count - matched.refused_count);
-    if (e == NULL) {
-        add_record(change, draft, &matched, &raised);
-        event_add_refused(&matched, change, &raised);
-        set_raising(hooks->events, draft->chain);
-        change->is_outcome = change->is_outcome || change->frees_space;
-        change->frees_space = false;
-        *out_raised = raised;
-    }
-    buf_done(&matched.ids);
-    buf_done(&matched.refused);
-    return e;
+    return ++e->matched;
 }
 
 size_t events_count(const struct events *e)
@@ -615,8 +566,8 @@ uint64_t events_bytes(const struct events *e)
 
 size_t event_bytes(const struct event *event)
 {
-    return sizeof(*event) + event->resource.n + event->content_type.n + event_client_id(event).n +
-           event->ce.n + event->payload_bytes;
+    return sizeof(struct event_whole) + event->resource.n + event->content_type.n +
+           event_client_id(event).n + event->ce.n + event->payload_bytes;
 }
 
 struct event *events_find(const struct events *e, const struct uuid *id)
@@ -654,6 +605,11 @@ struct event *events_after(const struct events *e, uint64_t object_no)
     return event_at(ladder_after(&e->ladder, &e->kept, object_no));
 }
 
+bool event_is_notice(const struct event *event)
+{
+    return selector_is_notice(event->resource);
+}
+
 uint64_t events_version(const struct events *e)
 {
     return e->version;
@@ -685,4 +641,40 @@ void event_forget(struct change *change, const struct event *event)
 struct payloads *events_payloads(struct events *e)
 {
     return e->payloads;
+}
+
+/* As Svc.Event shows it. -------------------------------------------------------------------- */
+
+static void add_payload(struct payloads *p, struct event *event, struct buf *b)
+{
+    struct blob *payload = payload_or_null(p, event);
+
+    if (payload == NULL) {
+        buf_add_str(b, "null");
+    } else if (event->is_binary) {
+        buf_add_char(b, '"');
+        text_add_base64(b, blob_span(payload));
+        buf_add_char(b, '"');
+    } else {
+        buf_add(b, blob_span(payload));
+    }
+    blob_unref(payload);
+}
+
+void event_add_json(struct events *e, struct event *event, struct buf *b)
+{
+    buf_add_char(b, '{');
+    member_add_uuid(b, SPAN("Id"), &event->id);
+    member_add_text(b, SPAN("Resource"), event->resource);
+    member_add_time(b, SPAN("Time"), event->time_unix_ns);
+    member_add_text(b, SPAN("ContentType"),
+                    event->is_binary ? event->content_type : SPAN("application/json"));
+    json_add_name(b, SPAN("Payload"));
+    add_payload(events_payloads(e), event, b);
+    member_add_text_or_null(b, SPAN("ClientId"), event_client_id(event));
+    member_add_text_or_null(b, SPAN("Tenant"), event_tenant_name(event));
+    member_add_json(b, SPAN("ce"), event->ce.n > 0 ? event->ce : SPAN("null"));
+    member_add_u64(b, SPAN("Webhooks"), event->webhooks);
+    member_add_u64(b, SPAN("ObjectNo"), event->object_no);
+    buf_add_char(b, '}');
 }

@@ -1,14 +1,17 @@
-/* An event is put to the matchers of its resource, then to those of the patterns that cover it. A
- * webhook may be found by several of its selectors: it notes the last event that found it.
+/* Raising an event. It is put to the matchers of its resource, then to those of the patterns that
+ * cover it. A webhook may be found by several of its selectors: it notes the last event that found
+ * it.
  *
  * A delivery that its webhook, or its account, has no room for is dead as soon as it is there. Of a
  * flood of these only the first are told of (notice.h). */
-#include "hooks/event_match.h"
+#include "hooks/event_chain.h"
 
 #include "base/budget.h"
-#include "hooks/event.h"
+#include "base/clock.h"
+#include "hooks/delivery.h"
+#include "hooks/event_raise.h"
 #include "hooks/hooks.h"
-#include "hooks/lane_record.h"
+#include "hooks/lane.h"
 #include "hooks/notice.h"
 #include "match/matchers.h"
 #include "match/scopes.h"
@@ -17,18 +20,39 @@
 #include "rest/rest.h"
 #include "store/change.h"
 #include "store/entity.h"
+#include "store/record.h"
 #include "webhook/selector.h"
 #include "webhook/webhook.h"
+#include "webhook/webhook_entry.h"
 #include "webhook/webhook_owner.h"
 
 #include <string.h>
 
+/* What it costs to note a webhook. */
+enum { MATCH_UNITS = 64 };
+
+/* What was found, a webhook once, however many of its selectors match. */
+struct matched {
+    struct hooks *hooks;
+    const struct event_draft *draft;
+    const struct change *change;
+    uint64_t no; /* of the event, among those that were put to the webhooks: no two have the same */
+    struct buf ids;
+    struct buf refused; /* struct refused: of those that are dead at once */
+    uint32_t count, refused_count;
+};
+
+struct refused {
+    uint32_t place; /* in ids */
+    enum delivery_refusal why;
+};
+
 static void on_found(void *context, struct matcher_entry *entry)
 {
-    struct event_matched *matched = context;
+    struct matched *matched = context;
     const struct webhook_entry *at = CONTAINER_OF(entry, struct webhook_entry, entry);
     struct webhook *w = at->webhook;
-    struct event_refused refused = {.place = matched->count};
+    struct refused refused = {.place = matched->count};
 
     if (w->event_seen == matched->no) /* another of its selectors was found before */
         return;
@@ -47,11 +71,11 @@ static void on_found(void *context, struct matcher_entry *entry)
     }
     buf_add(&matched->ids, uuid_key(&w->entity->id));
     matched->count++;
-    budget_spend(EVENT_MATCH_UNITS);
+    budget_spend(MATCH_UNITS);
 }
 
 /* Of a binary event their conditions are false, whatever it came with. */
-static void match_patterns(struct event_matched *matched)
+static void match_patterns(struct matched *matched)
 {
     const struct hooks *hooks = matched->hooks;
     const struct event_draft *draft = matched->draft;
@@ -70,7 +94,8 @@ static void match_patterns(struct event_matched *matched)
     hooks->metrics->selectors += looked_at - looked_at_then;
 }
 
-void event_match(struct event_matched *matched)
+/* Fills ids and refused, which are empty. */
+static void match(struct matched *matched)
 {
     const struct event_draft *draft = matched->draft;
     struct matchers *matchers = draft->resource->matchers;
@@ -86,7 +111,7 @@ void event_match(struct event_matched *matched)
     match_patterns(matched);
 }
 
-static void tell(const struct event_matched *matched, struct change *change,
+static void tell(const struct matched *matched, struct change *change,
                  const struct event_raised *raised, uint64_t delivery_no, struct webhook *w,
                  struct span why)
 {
@@ -107,16 +132,18 @@ static void tell(const struct event_matched *matched, struct change *change,
     notice_dead(hooks, &notice, &dead, change);
 }
 
-void event_add_refused(struct event_matched *matched, struct change *change,
-                       const struct event_raised *raised)
+/* Adds to the change, behind the event's record, that the deliveries of `refused` are dead, and the
+ * notices of it. */
+static void add_refused(struct matched *matched, struct change *change,
+                        const struct event_raised *raised)
 {
     struct hooks *hooks = matched->hooks;
     struct span why[] = {[DELIVERY_PAST_WEBHOOK] = {NULL, 0}, [DELIVERY_PAST_ACCOUNT] = {NULL, 0}};
     bool is_told = !selector_is_notice(matched->draft->resource->name);
-    struct event_refused refused;
+    struct refused refused;
     struct uuid id;
 
-    for (uint32_t i = 0; i < matched->refused_count && budget_ask(EVENT_MATCH_UNITS); i++) {
+    for (uint32_t i = 0; i < matched->refused_count && budget_ask(MATCH_UNITS); i++) {
         uint64_t delivery_no;
 
         memcpy(&refused, buf_span(&matched->refused).p + i * sizeof(refused), sizeof(refused));
@@ -130,4 +157,62 @@ void event_add_refused(struct event_matched *matched, struct change *change,
             tell(matched, change, raised, delivery_no, webhook_find(hooks->webhooks, &id),
                  why[refused.why]);
     }
+}
+
+/* Raising. --------------------------------------------------------------------------------- */
+
+static void add_record(struct change *change, const struct event_draft *draft,
+                       const struct matched *matched, const struct event_raised *raised)
+{
+    const struct record_event record = {
+        .id = raised->id,
+        .object_no = raised->object_no,
+        .time_unix_ns = raised->time_unix_ns,
+        .is_binary = draft->resource->is_binary_event,
+        .depth = draft->depth,
+        .matched = matched->count,
+        .resource = draft->resource->name,
+        .content_type = draft->content_type,
+        .webhooks = buf_span(&matched->ids),
+        .payload = draft->payload,
+        .tenant = draft->tenant,
+        .client_id = draft->client_id,
+        .ce = draft->ce,
+    };
+
+    record_add_event(change_begin(change), &record);
+    change_end(change, RECORD_EVENT, 1 + matched->count);
+}
+
+struct err *event_raise(struct hooks *hooks, const struct event_draft *draft, struct change *change,
+                        struct event_raised *out_raised)
+{
+    struct matched matched = {.hooks = hooks, .draft = draft, .change = change};
+    struct event_raised raised = {
+        .id = uuid_new(),
+        .object_no = change_next_serial(change),
+        .time_unix_ns = clock_unix_ns(),
+    };
+    struct err *e;
+
+    TRY(event_check_chain(hooks, draft, change));
+    buf_init(&matched.ids, BUF_NO_CAP);
+    buf_init(&matched.refused, BUF_NO_CAP);
+    matched.no = events_next_match(hooks->events);
+    if (draft->except != NULL)
+        draft->except->event_seen = matched.no; /* as if it were found already */
+    match(&matched);
+    raised.webhooks = matched.count;
+    e = deliveries_check_room(hooks->deliveries, change, matched.count - matched.refused_count);
+    if (e == NULL) {
+        add_record(change, draft, &matched, &raised);
+        add_refused(&matched, change, &raised);
+        events_set_raising(hooks->events, draft->chain);
+        change->is_outcome = change->is_outcome || change->frees_space;
+        change->frees_space = false;
+        *out_raised = raised;
+    }
+    buf_done(&matched.ids);
+    buf_done(&matched.refused);
+    return e;
 }

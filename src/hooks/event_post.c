@@ -2,14 +2,13 @@
 
 #include "access/access.h"
 #include "base/budget.h"
-#include "hooks/event.h"
+#include "hooks/event_raise.h"
 #include "hooks/hooks.h"
 #include "hooks/retention.h"
 #include "protocol/formats.h"
 #include "protocol/method.h"
 #include "protocol/schema.h"
-#include "query/condition.h"
-#include "query/query.h"
+#include "query/shape.h"
 #include "query/uri.h"
 #include "resource/resource.h"
 #include "rest/call.h"
@@ -328,59 +327,6 @@ static struct err *post_described(struct posting *p)
     return budget_check();
 }
 
-static const struct span described_names[DESCRIBED_COUNT] = {
-    [BY_RESOURCE] = SPAN_INIT("Resource"),
-    [BY_CLIENT] = SPAN_INIT("ClientId"),
-    [BY_TENANT] = SPAN_INIT("Tenant"),
-    [BY_WEBHOOK] = SPAN_INIT("WebhookId"),
-};
-
-static struct err *describes_nothing(struct span key)
-{
-    return ERR(ERR_INVALID_CONDITION_SYNTAX,
-               "'%.*s' describes no event: a POST takes Resource, ClientId, Tenant and "
-               "WebhookId",
-               SPAN_FMT(key));
-}
-
-struct err *event_post_check_conditions(const struct uri *uri)
-{
-    for (size_t i = 0; i < uri->condition_count; i++) {
-        size_t place = 0;
-
-        while (place < DESCRIBED_COUNT && !span_ieq(uri->conditions[i].key, described_names[place]))
-            place++;
-        if (place == DESCRIBED_COUNT)
-            return describes_nothing(uri->conditions[i].key);
-    }
-    return NULL;
-}
-
-static struct err *describe(const struct condition *c, struct span texts[DESCRIBED_COUNT])
-{
-    for (size_t i = 0; i < DESCRIBED_COUNT; i++) {
-        if (!span_ieq(c->path.text, described_names[i]))
-            continue;
-        if (c->op != URI_EQ || c->literal.kind != LITERAL_STRING)
-            return ERR(ERR_INVALID_CONDITION_SYNTAX, "%.*s: takes '=' and a text in a POST",
-                       SPAN_FMT(described_names[i]));
-        if (texts[i].p != NULL)
-            return ERR(ERR_INVALID_CONDITION_SYNTAX, "%.*s: is there twice",
-                       SPAN_FMT(described_names[i]));
-        texts[i] = c->literal.text;
-        return NULL;
-    }
-    return describes_nothing(c->path.text);
-}
-
-/* As they were asked for; the one that confines the call to its tenant is not among them. */
-static struct err *read_described(const struct call *call, struct span texts[DESCRIBED_COUNT])
-{
-    for (size_t i = 0; i < call->uri->condition_count; i++)
-        TRY(describe(&call->query->conditions.items[i], texts));
-    return NULL;
-}
-
 /* The body describes events, and the URI nothing of them. */
 static struct err *post_alone(struct posting *p)
 {
@@ -447,7 +393,7 @@ static struct err *post_all(struct posting *p)
     enum cloudevents_mode mode;
 
     TRY(idempotency_init(&p->idempotency, p->hooks->once, p->call));
-    TRY(read_described(p->call, texts));
+    TRY(event_described_read(p->call, texts));
     if (texts[BY_RESOURCE].p != NULL)
         TRY(post_payload(p, texts));
     else if (event_cloud_is_carried(p->call->request, &mode))

@@ -1,5 +1,5 @@
-/* What the two files of a POST on Svc.Event share: event_post.c (the service's own forms) and
- * event_cloud.c (CloudEvents). */
+/* What the files of a POST on Svc.Event share: event_post.c (the service's own forms),
+ * event_described.c (what the URI says) and event_cloud.c (CloudEvents). */
 #ifndef HOOKS_EVENT_POST_INNER_H
 #define HOOKS_EVENT_POST_INNER_H
 
@@ -22,6 +22,12 @@ struct posting {
 
 /* The conditions of a POST describe the event, so that there are no others than these. */
 enum described { BY_RESOURCE, BY_CLIENT, BY_TENANT, BY_WEBHOOK, DESCRIBED_COUNT };
+
+/* event_described.c */
+/* The texts as they were asked for, absent where nothing was; the condition that confines the call
+ * to its tenant is not among them. ERR_INVALID_CONDITION_SYNTAX. */
+struct err *event_described_read(const struct call *call,
+                                 struct span texts[DESCRIBED_COUNT]) MUST_USE;
 
 /* event_post.c */
 /* The event of a payload that is entities: an object, or an array of them. */

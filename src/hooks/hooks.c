@@ -3,8 +3,10 @@
 #include "hooks/hooks.h"
 
 #include "access/access.h"
+#include "base/mem.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
+#include "hooks/event_raise.h"
 #include "hooks/forgotten.h"
 #include "hooks/retention.h"
 #include "hooks/share.h"
@@ -19,6 +21,8 @@
 #include "store/once.h"
 #include "webhook/pacing.h"
 #include "webhook/webhook.h"
+#include "webhook/webhook_lanes.h"
+#include "webhook/worst.h"
 
 void hooks_init(struct hooks *hooks, const struct hooks_options *options)
 {
@@ -43,6 +47,7 @@ void hooks_init(struct hooks *hooks, const struct hooks_options *options)
         .cloudevents_source = options->cloudevents_source,
         .cloudevents_origin = cloudevents_host(options->cloudevents_source),
     };
+    hooks->worst = NEW(struct worst);
     hooks->events = events_new(hooks);
     hooks->once = once_new(hooks->store, options->retention->idempotency_seconds);
     hooks->shares = shares_new(hooks);
@@ -140,8 +145,9 @@ static struct err *keys_changed(void *context, struct span name, struct arena *a
 
 void hooks_observe(struct hooks *hooks)
 {
-    hooks->lanes = deliveries_as_lanes(hooks->deliveries);
-    hooks->webhooks = webhooks_new(hooks->rest, &hooks->lanes);
+    hooks->lanes = NEW(struct webhook_lanes);
+    *hooks->lanes = deliveries_as_lanes(hooks->deliveries);
+    hooks->webhooks = webhooks_new(hooks->rest, hooks->lanes);
     hooks->rest->observer =
         (struct rest_observer){hooks, raise_event, on_error_stored, make_room, keys_changed};
     hooks->rest->resources->observer = (struct resources_observer){hooks, detach, settle};
@@ -167,4 +173,6 @@ void hooks_done(struct hooks *hooks)
     events_free(hooks->events);
     webhooks_free(hooks->webhooks);
     shares_free(hooks->shares);
+    mem_free(hooks->lanes);
+    mem_free(hooks->worst);
 }

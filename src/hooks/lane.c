@@ -11,6 +11,7 @@
 #include "hooks/lane.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/sm.h"
 #include "hooks/attempt.h"
 #include "hooks/body.h"
@@ -21,6 +22,9 @@
 #include "hooks/lane_inner.h"
 #include "hooks/payload.h"
 #include "hooks/share.h"
+#include "io/loop.h"
+#include "store/turn.h"
+#include "store/turn_wait.h"
 #include "webhook/webhook.h"
 
 enum {
@@ -29,6 +33,15 @@ enum {
     READ_AGAIN_MS = 1,
     HELD_AGAIN_MS = 5,
     CROWD_AGAIN_MS = 1000
+};
+
+/* What is posted, and waited for. */
+struct scheduler {
+    struct deliveries *deliveries;
+    struct turn_wait commit; /* for those that are UNCOMMITTED */
+    struct loop_task starter, reaper;
+    bool is_starting;      /* the starter runs: it sees for itself what becomes ready */
+    struct turn_line line; /* while the turn is held nothing starts, or is recorded */
 };
 
 #define TIMED                                                                                      \
@@ -241,10 +254,15 @@ void lane_move(struct lane *lane, enum lane_state next, uint64_t at_ms)
         lane_origin_line_up(lane->origin);
     if (was == LANE_CALLED && next != LANE_STARTING)
         lane_origin_leave(lane->origin);
-    if (next == LANE_UNCOMMITTED && !heap_contains(&d->commit.node))
-        turn_wait(d->hooks->turn, &d->commit, lane_head(lane)->version);
+    if (next == LANE_UNCOMMITTED && !heap_contains(&d->scheduler->commit.node))
+        turn_wait(d->hooks->turn, &d->scheduler->commit, lane_head(lane)->version);
     if (next == LANE_READY || next == LANE_CALLED)
         lanes_wake(d);
+}
+
+void lane_call(struct list_link *parked)
+{
+    lane_move(CONTAINER_OF(parked, struct lane, state_link), LANE_CALLED, LANE_NEVER);
 }
 
 static void settle_by(struct lane *lane, struct lane_block block)
@@ -279,9 +297,9 @@ void lane_on_time(struct timer *timer)
         lane_settle(lane);
 }
 
-void lanes_on_committed(struct turn_wait *commit)
+static void on_committed(struct turn_wait *commit)
 {
-    struct deliveries *d = CONTAINER_OF(commit, struct deliveries, commit);
+    struct deliveries *d = CONTAINER_OF(commit, struct scheduler, commit)->deliveries;
     struct list_link *link;
 
     while ((link = list_first(&d->lanes_in[LANE_UNCOMMITTED])) != NULL)
@@ -326,13 +344,13 @@ static struct lane *next_lane(const struct deliveries *d)
         d->count[DELIVERY_IN_FLIGHT] >= d->hooks->in_flight_most)
         return NULL;
     for (enum pace pace = PACE_UNPROVED; pace <= PACE_PROMPT; pace++) {
-        struct lane *lane;
+        struct list_link *first;
 
         if (list_empty(&d->hooks->shares->ring[pace]) || !has_slot(d, pace))
             continue;
-        lane = share_next(d->hooks->shares, pace);
-        if (lane != NULL)
-            return lane;
+        first = share_next(d->hooks->shares, pace);
+        if (first != NULL)
+            return CONTAINER_OF(first, struct lane, state_link);
     }
     return NULL;
 }
@@ -340,9 +358,10 @@ static struct lane *next_lane(const struct deliveries *d)
 void lanes_wake(struct deliveries *d)
 {
     if (turn_is_held(d->hooks->turn))
-        turn_line_up(d->hooks->turn, &d->line);
-    else if (!d->is_starting && !loop_posted(&d->starter) && next_lane(d) != NULL)
-        loop_post(d->hooks->loop, &d->starter);
+        turn_line_up(d->hooks->turn, &d->scheduler->line);
+    else if (!d->scheduler->is_starting && !loop_posted(&d->scheduler->starter) &&
+             next_lane(d) != NULL)
+        loop_post(d->hooks->loop, &d->scheduler->starter);
 }
 
 /* True when it started one. */
@@ -372,30 +391,73 @@ static bool start_one(struct lane *lane)
     return true;
 }
 
-void lanes_on_start(struct loop_task *starter)
+static void on_start(struct loop_task *starter)
 {
-    struct deliveries *d = CONTAINER_OF(starter, struct deliveries, starter);
+    struct deliveries *d = CONTAINER_OF(starter, struct scheduler, starter)->deliveries;
     unsigned started = 0;
     struct lane *lane;
     uint64_t until_ns;
 
-    d->is_starting = true;
+    d->scheduler->is_starting = true;
     attempts_record(d);
     until_ns = clock_mono_ns() + STARTS_NS;
     while (started < STARTS_PER_TURN && clock_mono_ns() <= until_ns &&
            (lane = next_lane(d)) != NULL)
         started += start_one(lane);
-    d->is_starting = false;
+    d->scheduler->is_starting = false;
     if (list_empty(&d->stopped_attempts) || turn_is_held(d->hooks->turn))
         lanes_wake(d);
     else
         loop_post(d->hooks->loop, starter);
 }
 
-void lanes_on_free(struct turn_line *line)
+static void on_free(struct turn_line *line)
 {
-    struct deliveries *d = CONTAINER_OF(line, struct deliveries, line);
+    struct deliveries *d = CONTAINER_OF(line, struct scheduler, line)->deliveries;
 
-    loop_post(d->hooks->loop, &d->starter);
-    loop_post(d->hooks->loop, &d->reaper);
+    loop_post(d->hooks->loop, &d->scheduler->starter);
+    loop_post(d->hooks->loop, &d->scheduler->reaper);
+}
+
+/* A slice of what is dying a turn. */
+static void on_reap(struct loop_task *reaper)
+{
+    struct deliveries *d = CONTAINER_OF(reaper, struct scheduler, reaper)->deliveries;
+
+    if (list_empty(&d->lanes_in[LANE_DYING]))
+        return;
+    if (turn_is_held(d->hooks->turn)) {
+        turn_line_up(d->hooks->turn, &d->scheduler->line);
+        return;
+    }
+    lanes_reap(d);
+    loop_post(d->hooks->loop, reaper);
+}
+
+void lanes_reap_soon(struct deliveries *d)
+{
+    loop_post(d->hooks->loop, &d->scheduler->reaper);
+}
+
+void scheduler_init(struct deliveries *d)
+{
+    d->scheduler = NEW(struct scheduler);
+    d->scheduler->deliveries = d;
+    d->scheduler->starter.run = on_start;
+    d->scheduler->reaper.run = on_reap;
+    d->scheduler->commit.on_committed = on_committed;
+    d->scheduler->line.on_free = on_free;
+}
+
+void scheduler_stop(struct deliveries *d)
+{
+    turn_unwait(d->hooks->turn, &d->scheduler->commit);
+}
+
+void scheduler_done(struct deliveries *d)
+{
+    loop_unpost(d->hooks->loop, &d->scheduler->starter);
+    loop_unpost(d->hooks->loop, &d->scheduler->reaper);
+    turn_line_leave(d->hooks->turn, &d->scheduler->line);
+    mem_free(TAKE(d->scheduler));
 }

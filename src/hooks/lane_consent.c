@@ -18,6 +18,7 @@
 #include "hooks/lane_settings.h"
 #include "hooks/share.h"
 #include "store/change.h"
+#include "store/record.h"
 #include "store/turn.h"
 #include "webhook/webhook_settings.h"
 
@@ -35,6 +36,19 @@ enum { ALLOWED_ORIGIN, ALLOWED_RATE };
 static const struct span wanted_fields[FETCH_WANTED_MOST] = {
     [ALLOWED_ORIGIN] = SPAN_INIT("WebHook-Allowed-Origin"),
     [ALLOWED_RATE] = SPAN_INIT("WebHook-Allowed-Rate"),
+};
+
+struct lane_consent {
+    bool is_wanted;                       /* the webhook has Verify */
+    uint8_t wanted[RECORD_CONSENT_BYTES]; /* for this, then */
+    bool is_given;
+    uint8_t given[RECORD_CONSENT_BYTES]; /* for this */
+    uint32_t rate_per_minute;            /* with it; 0: any */
+    double own_rate;                     /* the webhook's RatePerSecond */
+    uint64_t ask_at_ms;                  /* loop clock; 0: at once */
+    struct consent_ask *ask;             /* under way, or NULL */
+    char *refusal;                       /* what the last one came to; NULL: there was none */
+    int64_t asked_unix_ns;
 };
 
 struct consent_ask {
@@ -324,4 +338,13 @@ void lane_consent_free(struct lane *lane)
     mem_free(c->refusal);
     mem_free(TAKE(lane->consent));
     lane->needs_consent = false;
+}
+
+void lane_consent_add_facts(const struct lane *lane, struct lane_facts *facts)
+{
+    facts->is_unverified = lane->needs_consent;
+    if (!lane->needs_consent)
+        return;
+    facts->refusal = lane->consent->refusal;
+    facts->asked_unix_ns = lane->consent->asked_unix_ns;
 }

@@ -6,24 +6,13 @@
 #ifndef HOOKS_LANE_CONSENT_H
 #define HOOKS_LANE_CONSENT_H
 
-#include "store/record.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-struct consent_ask;
 struct lane;
+struct lane_facts;
+struct record_lane;
 struct webhook_settings;
-
-struct lane_consent {
-    bool is_wanted;                       /* the webhook has Verify */
-    uint8_t wanted[RECORD_CONSENT_BYTES]; /* for this, then */
-    bool is_given;
-    uint8_t given[RECORD_CONSENT_BYTES]; /* for this */
-    uint32_t rate_per_minute;            /* with it; 0: any */
-    double own_rate;                     /* the webhook's RatePerSecond */
-    uint64_t ask_at_ms;                  /* loop clock; 0: at once */
-    struct consent_ask *ask;             /* under way, or NULL */
-    char *refusal;                       /* what the last one came to; NULL: there was none */
-    int64_t asked_unix_ns;
-};
 
 /* What its webhook says now, also of RatePerSecond, which consent may lower. Asks at once what has
  * not been agreed to. */
@@ -36,6 +25,8 @@ void lane_consent_ask(struct lane *lane);
 /* Fills what a record of the lane has of it; takes it from one that is applied. */
 void lane_consent_note(const struct lane *lane, struct record_lane *record);
 void lane_consent_apply(struct lane *lane, const struct record_lane *record);
+/* What Status shows of it. */
+void lane_consent_add_facts(const struct lane *lane, struct lane_facts *facts);
 /* The lane is about to go. */
 void lane_consent_free(struct lane *lane);
 

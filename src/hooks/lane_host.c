@@ -12,8 +12,8 @@
 #include "hooks/lane_host.h"
 #include "base/mem.h"
 #include "fetch/fetch.h"
+#include "hooks/delivery_inner.h"
 #include "hooks/hooks.h"
-#include "hooks/lane_inner.h"
 
 struct span lane_host_key(const void *item)
 {
@@ -65,8 +65,7 @@ static void call_parked(struct lane_host *host)
 
         list_push_back(&host->parked, first);
         lane_origin_enter(origin);
-        lane_move(CONTAINER_OF(list_first(&origin->parked), struct lane, state_link), LANE_CALLED,
-                  LANE_NEVER);
+        lane_call(list_first(&origin->parked));
     }
 }
 

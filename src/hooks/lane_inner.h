@@ -5,7 +5,6 @@
 #ifndef HOOKS_LANE_INNER_H
 #define HOOKS_LANE_INNER_H
 
-#include "base/map.h"
 #include "base/uuid.h"
 #include "hooks/delivery_inner.h"
 #include "hooks/notice.h"
@@ -13,27 +12,9 @@
 #include "webhook/pacing.h"
 #include "webhook/worst.h"
 
+struct lane_origin;
 struct pacing_outcome;
-
-/* What counts attempts to one address, or, until that is known, to one origin. */
-struct lane_host {
-    struct deliveries *deliveries;
-    struct in6_addr address;
-    size_t origins;
-    size_t taken;       /* places of attempts, and those kept for lanes that are CALLED */
-    struct list parked; /* origins that have PARKED lanes, the one whose turn it is first */
-};
-
-/* Where the requests of a webhook go: hangs on the fetcher's (fetch_origin_user). */
-struct lane_origin {
-    struct fetch_origin *fetch;
-    size_t refs;           /* lanes that lead to it, and places */
-    size_t taken;          /* of its host's places */
-    struct list parked;    /* lanes, the one that has been there for longest first */
-    struct list_link link; /* in its host's `parked`, while it has such */
-    struct lane_host *host;
-    struct lane_host own; /* while its address is not known */
-};
+struct store_kind;
 
 struct lane {
     struct list_link link;       /* in the list of all lanes, unless it is dying */
@@ -71,19 +52,18 @@ struct lane {
 void lane_move(struct lane *lane, enum lane_state next, uint64_t at_ms);
 /* Does it stand in its account's line? */
 bool lane_is_in_line(const struct lane *lane);
-/* Looks at it and moves it to where it belongs, from any state but DYING. */
-void lane_settle(struct lane *lane);
 /* So many attempts more, or fewer, have one of the slots that all webhooks share. */
 void lane_take_slots(struct lane *lane, int more);
 /* Takes an outcome into account, and what its pace is from now on. */
 void lane_pace(struct lane *lane, const struct pacing_outcome *outcome);
-/* There may be something to start. */
-void lanes_wake(struct deliveries *d);
-/* What runs when its time has come, the starter's turn has, or a commit has ended. */
+/* All of what drives them: begins; starts nothing more; is over. */
+void scheduler_init(struct deliveries *d);
+void scheduler_stop(struct deliveries *d);
+void scheduler_done(struct deliveries *d);
+/* Something is DYING: has lanes_reap called until nothing is. */
+void lanes_reap_soon(struct deliveries *d);
+/* Its time has come. */
 void lane_on_time(struct timer *timer);
-void lanes_on_start(struct loop_task *starter);
-void lanes_on_committed(struct turn_wait *commit);
-void lanes_on_free(struct turn_line *line);
 
 /* lane_queue.c */
 heap_less_fn lane_rank_less;
@@ -96,25 +76,21 @@ struct delivery *lane_first_waiting(const struct lane *lane);
 /* Those whose time has come become PENDING. */
 void lane_promote(struct lane *lane);
 void lane_set_ordered(struct lane *lane, bool ordered);
-/* Nothing is started before this; a time that has passed: no hold. */
-void lane_hold(struct lane *lane, int64_t until_unix_ns);
-/* After a replay: as if the wall clock stood at `now_unix_ns` (it was set back). */
-void lane_count_waits_from(struct lane *lane, int64_t now_unix_ns);
+/* After a replay: has the journal the events of its deliveries? *latest_unix_ns becomes the latest
+ * time that it knows of, if that is later. ERR_STORAGE_FAILURE. */
+struct err *lane_check_events(const struct lane *lane, int64_t *latest_unix_ns) MUST_USE;
+/* After a replay: when the wall clock is behind the latest time that is known, waits count from
+ * there. */
+void lanes_count_waits(struct deliveries *d, int64_t latest_unix_ns);
+/* Of the next record. */
+uint64_t lanes_next_serial(const struct deliveries *d);
 
-/* lane_host.c */
-/* Of a URL; to be put back. */
-struct lane_origin *lane_origin_get(struct deliveries *d, struct span url);
-/* NULL is allowed. */
-void lane_origin_put(struct lane_origin *origin);
-/* May an attempt to it start, now or in the place that is kept for it? */
-bool lane_origin_admits(const struct lane_origin *origin, bool is_called);
-/* A place is taken, until lane_origin_leave. */
-void lane_origin_enter(struct lane_origin *origin);
-/* A lane has come to `parked`, or has left it. */
-void lane_origin_line_up(struct lane_origin *origin);
-map_key_fn lane_host_key;
+/* lane_record.c */
+extern const struct store_kind lane_kind; /* context: the deliveries */
 
 /* lane_life.c */
+/* Drops some of what is DYING, which is something. */
+void lanes_reap(struct deliveries *d);
 /* After a replay (store_kind.loaded); an error refuses the journal. `context`: the deliveries. */
 struct err *lanes_loaded(void *context) MUST_USE;
 

@@ -1,25 +1,19 @@
 /* Lanes from the first delivery to the last. One is made when its webhook gets a delivery, and
  * freed when it has none and remembers nothing. That of a deleted webhook is not found any more,
  * and drops what it has a slice a turn: there may be a million. */
-#include "access/account.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
-#include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_consent.h"
+#include "hooks/lane_host.h"
 #include "hooks/lane_inner.h"
-#include "hooks/lane_record.h"
 #include "hooks/lane_settings.h"
 #include "hooks/share.h"
-#include "journal/journal.h"
-#include "protocol/negotiate.h"
 #include "store/change.h"
-#include "store/entity.h"
 #include "store/store.h"
 #include "webhook/sign.h"
 #include "webhook/webhook.h"
+#include "webhook/webhook_lanes.h"
 
 enum { DROPS_PER_TURN = 1000 };
 
@@ -48,15 +42,6 @@ static void set_origin(struct lane *lane, const struct webhook_settings *setting
     lane->origin = origin;
 }
 
-/* What is wrong with the type the attempt will tell. */
-static bool is_reformatted(const struct webhook_settings *settings)
-{
-    enum format format = FORMAT_JSON;
-
-    err_free(negotiate_written_type(settings->content_type, &format));
-    return format != FORMAT_JSON;
-}
-
 /* All that it has counts for another account, or for one at all, after a replay. */
 static void set_share(struct lane *lane, struct share *share)
 {
@@ -67,11 +52,11 @@ static void set_share(struct lane *lane, struct share *share)
     if (lane_is_in_line(lane))
         lane_move(lane, LANE_IDLE, LANE_NEVER);
     if (was != NULL) {
-        was->account->pending -= lane_pending(lane);
+        share_take_pending(was, -(int64_t)lane_pending(lane));
         share_take_slots(was, lane->pacing.pace, -(int)lane->in_flight);
     }
     lane->share = share_ref(share);
-    share->account->pending += lane_pending(lane);
+    share_take_pending(share, (int64_t)lane_pending(lane));
     share_take_slots(share, lane->pacing.pace, (int)lane->in_flight);
     share_unref(was);
 }
@@ -96,8 +81,7 @@ static void configure(struct lane *lane)
     lane->pacing.rate_per_second = settings.rate_per_second;
     lane->pacing.prompt_ms = lane->deliveries->hooks->prompt_ms;
     lane_consent_configure(lane, &settings);
-    lane->makes_bodies =
-        settings.has_custom || settings.format != WEBHOOK_ARRAY || is_reformatted(&settings);
+    lane->makes_bodies = webhook_makes_bodies(&settings);
     set_origin(lane, &settings);
     set_share(lane, lane->webhook->share);
     lane_set_ordered(lane, settings.ordered);
@@ -120,7 +104,7 @@ static void begin_rate(struct lane *lane)
 {
     const struct deliveries *d = lane->deliveries;
 
-    pacing_fill(&lane->pacing, lane->webhook->entity->object_no >= d->first_no, d->started_ms);
+    pacing_fill(&lane->pacing, webhook_object_no(lane->webhook) >= d->first_no, d->started_ms);
 }
 
 /* Settings. ----------------------------------------------------------------------------------
@@ -163,7 +147,7 @@ static void settings_read(struct lane *lane)
 
     settings->lane = lane;
     settings->refs = 1; /* the lane's */
-    settings->version = lane->webhook->entity->version;
+    settings->version = webhook_version(lane->webhook);
     arena_init(&settings->arena);
     read_webhook(lane, &settings->arena, &settings->webhook);
     lane->settings = settings;
@@ -174,7 +158,7 @@ struct lane_settings *lane_settings_get(struct lane *lane)
 {
     struct list *kept = &lane->deliveries->settings;
 
-    if (lane->settings != NULL && lane->settings->version != lane->webhook->entity->version)
+    if (lane->settings != NULL && lane->settings->version != webhook_version(lane->webhook))
         forget_settings(lane);
     if (lane->settings == NULL) {
         settings_read(lane);
@@ -224,7 +208,7 @@ static void kill_lane(struct lane *lane)
         lane->webhook->lane = NULL;
     lane->webhook = NULL;
     lane_consent_free(lane);
-    worst_forget(&lane->deliveries->hooks->worst, &lane->worst);
+    worst_forget(lane->deliveries->hooks->worst, &lane->worst);
     lane->worst.place = 0;
     list_remove(&lane->deliveries->lanes, &lane->link);
     lane_move(lane, LANE_DYING, LANE_NEVER);
@@ -265,19 +249,10 @@ static void drop_some(struct lane *lane, size_t most)
         lane_free(lane);
 }
 
-static void on_reap(struct loop_task *reaper)
+void lanes_reap(struct deliveries *d)
 {
-    struct deliveries *d = CONTAINER_OF(reaper, struct deliveries, reaper);
-    struct list_link *first = list_first(&d->lanes_in[LANE_DYING]);
-
-    if (first == NULL)
-        return;
-    if (turn_is_held(d->hooks->turn)) {
-        turn_line_up(d->hooks->turn, &d->line);
-        return;
-    }
-    drop_some(CONTAINER_OF(first, struct lane, state_link), DROPS_PER_TURN);
-    loop_post(d->hooks->loop, reaper);
+    drop_some(CONTAINER_OF(list_first(&d->lanes_in[LANE_DYING]), struct lane, state_link),
+              DROPS_PER_TURN);
 }
 
 /* Webhooks. --------------------------------------------------------------------------------- */
@@ -287,7 +262,7 @@ static void webhook_accounted(void *context, struct webhook *w)
     struct deliveries *d = context;
     struct share *was = w->share;
 
-    w->share = share_get(d->hooks->shares, account_keep(w->account));
+    w->share = share_get(d->hooks->shares, w->account);
     share_unref(was);
 }
 
@@ -310,7 +285,7 @@ static void webhook_gone(void *context, struct webhook *w)
     if (w->lane == NULL)
         return;
     kill_lane(w->lane);
-    loop_post(d->hooks->loop, &d->reaper);
+    lanes_reap_soon(d);
 }
 
 static void webhook_freeing(void *context, struct webhook *w)
@@ -369,35 +344,6 @@ static bool came_before(const struct list_link *a, const struct list_link *b)
            CONTAINER_OF_CONST(b, struct delivery, lane_link)->object_no;
 }
 
-/* Also notes the latest time that the journal knows of. */
-static struct err *check_events(const struct lane *lane, int64_t *latest_unix_ns)
-{
-    *latest_unix_ns = MAX(*latest_unix_ns, lane->failing_since_unix_ns);
-    for (const struct delivery *x = lane_first_delivery(lane); x != NULL;
-         x = lane_next_delivery(lane, x)) {
-        *latest_unix_ns = MAX(*latest_unix_ns, x->event->time_unix_ns);
-        if (!x->event->is_known)
-            return ERR(ERR_STORAGE_FAILURE, "the journal has delivery %llu but not its event %llu",
-                       (unsigned long long)x->object_no, (unsigned long long)x->event->object_no);
-    }
-    return NULL;
-}
-
-/* A wall clock that the journal is ahead of was set back, or is not set yet. By it, all waits would
- * be longer by what it lacks: they count from the latest time that is known. */
-static void count_waits(struct deliveries *d, int64_t latest_unix_ns)
-{
-    int64_t lacking_ns = latest_unix_ns - clock_unix_ns();
-
-    if (lacking_ns <= 0)
-        return;
-    log_warn("delivery",
-             "the clock is %lld s behind the journal's last event; retries do not wait for it",
-             (long long)(lacking_ns / 1000000000));
-    LIST_EACH(&d->lanes, at)
-        lane_count_waits_from(lane_at(at), latest_unix_ns);
-}
-
 /* Lanes find their webhooks. Those of deleted ones go now: of their events the journal may have
  * none any more. */
 struct err *lanes_loaded(void *context)
@@ -413,11 +359,11 @@ struct err *lanes_loaded(void *context)
             drop_some(lane, SIZE_MAX);
             continue;
         }
-        TRY(check_events(lane, &latest_unix_ns));
+        TRY(lane_check_events(lane, &latest_unix_ns));
         list_sort(&lane->all, came_before);
         lane_release(lane);
     }
-    count_waits(d, latest_unix_ns);
+    lanes_count_waits(d, latest_unix_ns);
     return NULL;
 }
 
@@ -431,10 +377,8 @@ void lanes_init(struct deliveries *d)
         list_init(&d->lanes_in[i]);
     list_init(&d->settings);
     map_init(&d->hosts, lane_host_key);
-    d->starter.run = lanes_on_start;
-    d->reaper.run = on_reap;
-    d->commit.on_committed = lanes_on_committed;
-    d->line.on_free = lanes_on_free;
+    scheduler_init(d);
+    store_register(d->hooks->store, &lane_kind, d);
 }
 
 void lanes_done(struct deliveries *d)
@@ -444,9 +388,7 @@ void lanes_done(struct deliveries *d)
         kill_lane(lane_at(at));
     LIST_EACH(&d->lanes_in[LANE_DYING], at)
         drop_some(CONTAINER_OF(at, struct lane, state_link), SIZE_MAX);
-    loop_unpost(d->hooks->loop, &d->starter);
-    loop_unpost(d->hooks->loop, &d->reaper);
-    turn_line_leave(d->hooks->turn, &d->line);
+    scheduler_done(d);
     map_done(&d->lanes_by_id);
     map_done(&d->hosts);
 }
@@ -455,7 +397,7 @@ void deliveries_start(struct deliveries *d)
 {
     d->is_started = true;
     d->started_ms = loop_now_ms(d->hooks->loop);
-    d->first_no = journal_next_serial(turn_journal(d->hooks->turn));
+    d->first_no = lanes_next_serial(d);
     LIST_EACH(&d->lanes, at) {
         begin_rate(lane_at(at));
         lane_settle(lane_at(at));
@@ -466,7 +408,7 @@ void deliveries_start(struct deliveries *d)
 void deliveries_stop(struct deliveries *d)
 {
     d->is_started = false;
-    turn_unwait(d->hooks->turn, &d->commit);
+    scheduler_stop(d);
     LIST_EACH(&d->lanes, at)
         if (lane_at(at)->state != LANE_IDLE)
             lane_move(lane_at(at), LANE_IDLE, LANE_NEVER);
@@ -492,6 +434,11 @@ struct lane *lane_next(const struct deliveries *d, const struct lane *lane)
 bool lane_is_dying(const struct lane *lane)
 {
     return lane->state == LANE_DYING;
+}
+
+struct webhook *lane_webhook(const struct lane *lane)
+{
+    return lane->webhook;
 }
 
 struct span lane_tenant(const struct lane *lane)

@@ -7,12 +7,14 @@
 #include "access/account.h"
 #include "base/budget.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
 #include "hooks/share.h"
 #include "journal/journal.h"
 #include "store/store.h"
+#include "store/turn.h"
 
 /* What it costs to put one in its place, among very many. */
 enum { QUEUE_UNITS = 256 };
@@ -72,7 +74,7 @@ void lane_hold(struct lane *lane, int64_t until_unix_ns)
     lane->hold_until_ms = ms_of_unix(lane, until_unix_ns, clock_unix_ns());
 }
 
-void lane_count_waits_from(struct lane *lane, int64_t now_unix_ns)
+static void count_waits_from(struct lane *lane, int64_t now_unix_ns)
 {
     lane->hold_until_ms = ms_of_unix(lane, lane->hold_until_unix_ns, now_unix_ns);
     LIST_EACH(&lane->all, at) {
@@ -85,14 +87,46 @@ void lane_count_waits_from(struct lane *lane, int64_t now_unix_ns)
     }
 }
 
+struct err *lane_check_events(const struct lane *lane, int64_t *latest_unix_ns)
+{
+    *latest_unix_ns = MAX(*latest_unix_ns, lane->failing_since_unix_ns);
+    for (const struct delivery *x = lane_first_delivery(lane); x != NULL;
+         x = lane_next_delivery(lane, x)) {
+        *latest_unix_ns = MAX(*latest_unix_ns, x->event->time_unix_ns);
+        if (!x->event->is_known)
+            return ERR(ERR_STORAGE_FAILURE, "the journal has delivery %llu but not its event %llu",
+                       (unsigned long long)x->object_no, (unsigned long long)x->event->object_no);
+    }
+    return NULL;
+}
+
+/* A wall clock that the journal is ahead of was set back, or is not set yet. By it, all waits would
+ * be longer by what it lacks: they count from the latest time that is known. */
+void lanes_count_waits(struct deliveries *d, int64_t latest_unix_ns)
+{
+    int64_t lacking_ns = latest_unix_ns - clock_unix_ns();
+
+    if (lacking_ns <= 0)
+        return;
+    log_warn("delivery",
+             "the clock is %lld s behind the journal's last event; retries do not wait for it",
+             (long long)(lacking_ns / 1000000000));
+    LIST_EACH(&d->lanes, at)
+        count_waits_from(CONTAINER_OF(at, struct lane, link), latest_unix_ns);
+}
+
 /* Order. ----------------------------------------------------------------------------------- */
+
+uint64_t lanes_next_serial(const struct deliveries *d)
+{
+    return journal_next_serial(turn_journal(d->hooks->turn));
+}
 
 static uint64_t place_in_queue(const struct delivery *delivery, struct hooks *hooks)
 {
     if (delivery->version == delivery->event->object_no)
         return delivery->object_no;
-    return store_is_loaded(hooks->store) ? journal_next_serial(turn_journal(hooks->turn))
-                                         : delivery->version;
+    return store_is_loaded(hooks->store) ? lanes_next_serial(hooks->deliveries) : delivery->version;
 }
 
 /* NULL: it is in none. */

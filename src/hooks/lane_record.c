@@ -234,7 +234,7 @@ void lane_note_outcome(struct lane *lane, const struct lane_outcome *o)
         mem_free(history->error);
         history->error = mem_string(o->error);
     }
-    worst_note(&lane->deliveries->hooks->worst, &lane->worst, !is_success);
+    worst_note(lane->deliveries->hooks->worst, &lane->worst, !is_success);
     lane_pace(lane, &o->paced);
 }
 
@@ -263,10 +263,11 @@ const struct delivery *lane_oldest_pending(const struct lane *lane)
 struct lane_facts lane_facts(const struct lane *lane)
 {
     static const struct lane_history none;
+    struct lane_facts facts;
 
     if (lane == NULL)
         return (struct lane_facts){.block = {LANE_EMPTY, LANE_NEVER}, .history = &none};
-    return (struct lane_facts){
+    facts = (struct lane_facts){
         .state = lane->state,
         .block = lane_blocked_by(lane),
         .pending = lane->pending.count,
@@ -279,8 +280,7 @@ struct lane_facts lane_facts(const struct lane *lane)
         .held_until_unix_ns = lane_held_until_ns(lane),
         .next_wait = lane_first_waiting(lane),
         .history = &lane->history,
-        .is_unverified = lane->needs_consent,
-        .refusal = lane->needs_consent ? lane->consent->refusal : NULL,
-        .asked_unix_ns = lane->needs_consent ? lane->consent->asked_unix_ns : 0,
     };
+    lane_consent_add_facts(lane, &facts);
+    return facts;
 }

@@ -10,7 +10,6 @@ struct change;
 struct delivery;
 struct lane;
 struct record_lane;
-struct webhook;
 
 struct lane_outcome {
     struct pacing_outcome paced;
@@ -21,19 +20,12 @@ struct lane_outcome {
     const struct delivery *delivery; /* as it was before */
     bool is_refused;                 /* by the server itself, as it would be next time */
 };
-extern const struct store_kind lane_kind; /* context: the deliveries */
 /* Adds to the change that records an outcome what the lane remembers of it, when it is the end of
  * the receiver, that the webhook is paused, and the notices of all that. */
 void lane_add_outcome(struct change *change, struct lane *lane, const struct lane_outcome *o);
 /* Adds to a change that its receiver has agreed, or no longer has: `given` says to what. */
 void lane_add_consent(struct change *change, const struct lane *lane,
                       const struct record_lane *given);
-/* Adds to a change: the webhook's next success is told. */
-void lane_add_trouble(struct change *change, const struct webhook *w);
-/* May the dead deliveries of a change be told of, of which the webhook has so many? */
-bool lane_may_tell(const struct webhook *w, unsigned deaths);
-/* When it is applied: one more. False: it was one too many. */
-bool lane_count_death(struct lane *lane);
 /* When that is applied. */
 void lane_note_outcome(struct lane *lane, const struct lane_outcome *o);
 

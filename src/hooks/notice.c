@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "hooks/event.h"
+#include "hooks/event_raise.h"
 #include "hooks/hooks.h"
 #include "query/shape.h"
 #include "resource/resource.h"

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/room.h"
-#include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/payload_inner.h"
 #include "hooks/share.h"
 #include "journal/journal.h"
 #include "store/record.h"
@@ -27,12 +27,17 @@ struct payloads {
 
 static struct event *event_of(struct list_link *link)
 {
-    return CONTAINER_OF(link, struct event, payload.link);
+    return &CONTAINER_OF(link, struct event_whole, payload.link)->event;
+}
+
+static const struct payload_slot *slot_in(const struct event *event)
+{
+    return &CONTAINER_OF_CONST(event, struct event_whole, event)->payload;
 }
 
 static struct list *list_of(struct payloads *p, const struct event *event)
 {
-    return event->payload.pending > 0 ? &p->needed : &p->idle;
+    return slot_in(event)->pending > 0 ? &p->needed : &p->idle;
 }
 
 static size_t most(const struct payloads *p)
@@ -43,23 +48,23 @@ static size_t most(const struct payloads *p)
 /* Takes the blob. */
 static void keep(struct payloads *p, struct event *event, struct blob *blob)
 {
-    event->payload.blob = blob;
+    payload_slot_of(event)->blob = blob;
     p->bytes += blob_span(blob).n;
 }
 
 static void let_go(struct payloads *p, struct event *event)
 {
-    list_remove(list_of(p, event), &event->payload.link);
-    p->bytes -= blob_span(event->payload.blob).n;
-    blob_unref(event->payload.blob);
-    event->payload.blob = NULL;
+    list_remove(list_of(p, event), &payload_slot_of(event)->link);
+    p->bytes -= blob_span(payload_slot_of(event)->blob).n;
+    blob_unref(payload_slot_of(event)->blob);
+    payload_slot_of(event)->blob = NULL;
 }
 
 /* What is replayed is on disk. */
 static bool is_on_disk(const struct payloads *p, const struct event *event)
 {
     return !store_is_loaded(p->hooks->store) ||
-           journal_has_committed(turn_journal(p->hooks->turn), event->payload.place);
+           journal_has_committed(turn_journal(p->hooks->turn), slot_in(event)->place);
 }
 
 /* From the front or from the back, down to the limit. */
@@ -112,7 +117,7 @@ void payloads_free(struct payloads *p)
 static void keep_new(struct payloads *p, struct event *event, struct blob *blob)
 {
     keep(p, event, blob);
-    list_push_back(list_of(p, event), &event->payload.link);
+    list_push_back(list_of(p, event), &payload_slot_of(event)->link);
     if (p->bytes <= most(p))
         return;
     if (is_on_disk(p, event))
@@ -124,14 +129,14 @@ static void keep_new(struct payloads *p, struct event *event, struct blob *blob)
 void payload_add(struct payloads *p, struct event *event, struct span payload,
                  const struct store_origin *origin)
 {
-    event->payload.place = origin->place;
+    payload_slot_of(event)->place = origin->place;
     keep_new(p, event, blob_new(payload));
 }
 
 /* Until its new record is on disk it must not be read back: attempts may end before. */
 void payload_moved(struct payloads *p, struct event *event, const struct store_origin *origin)
 {
-    struct payload_slot *slot = &event->payload;
+    struct payload_slot *slot = payload_slot_of(event);
 
     slot->place = origin->place;
     if (slot->blob == NULL && slot->sent != NULL)
@@ -140,25 +145,25 @@ void payload_moved(struct payloads *p, struct event *event, const struct store_o
 
 void payload_remove(struct payloads *p, struct event *event)
 {
-    if (event->payload.blob != NULL)
+    if (payload_slot_of(event)->blob != NULL)
         let_go(p, event);
 }
 
 void payload_needed(struct payloads *p, struct event *event)
 {
-    if (event->payload.pending++ > 0 || event->payload.blob == NULL)
+    if (payload_slot_of(event)->pending++ > 0 || payload_slot_of(event)->blob == NULL)
         return;
-    list_remove(&p->idle, &event->payload.link);
-    list_push_back(&p->needed, &event->payload.link);
+    list_remove(&p->idle, &payload_slot_of(event)->link);
+    list_push_back(&p->needed, &payload_slot_of(event)->link);
 }
 
 void payload_unneeded(struct payloads *p, struct event *event)
 {
-    MUST(event->payload.pending > 0);
-    if (--event->payload.pending > 0 || event->payload.blob == NULL)
+    MUST(payload_slot_of(event)->pending > 0);
+    if (--payload_slot_of(event)->pending > 0 || payload_slot_of(event)->blob == NULL)
         return;
-    list_remove(&p->needed, &event->payload.link);
-    list_push_back(&p->idle, &event->payload.link);
+    list_remove(&p->needed, &payload_slot_of(event)->link);
+    list_push_back(&p->idle, &payload_slot_of(event)->link);
 }
 
 /* Reads it back. *out_there false: only the disk has it, which `may_wait` would wait for. */
@@ -166,14 +171,14 @@ static struct err *load(struct payloads *p, struct event *event, bool may_wait, 
 {
     struct record_event r;
 
-    TRY(journal_read(turn_journal(p->hooks->turn), event->payload.place, may_wait, &p->scratch,
-                     out_there));
+    TRY(journal_read(turn_journal(p->hooks->turn), payload_slot_of(event)->place, may_wait,
+                     &p->scratch, out_there));
     if (!*out_there)
         return NULL;
     TRY(record_read_event(buf_span(&p->scratch), &r));
     keep(p, event, blob_new(r.payload));
     /* Backlogs are worked off oldest first: what is read back is needed sooner than the rest. */
-    list_push_front(list_of(p, event), &event->payload.link);
+    list_push_front(list_of(p, event), &payload_slot_of(event)->link);
     evict(p, event);
     return NULL;
 }
@@ -190,7 +195,7 @@ uint64_t payloads_bytes(const struct payloads *p)
 
 bool payload_is_loaded(const struct event *event)
 {
-    return event->payload.blob != NULL || event->payload.sent != NULL;
+    return slot_in(event)->blob != NULL || slot_in(event)->sent != NULL;
 }
 
 bool payload_ready(struct payloads *p, struct event *event)
@@ -208,7 +213,8 @@ struct err *payload_get(struct payloads *p, struct event *event, struct blob **o
 
     if (!payload_is_loaded(event))
         TRY(load(p, event, true, &is_there));
-    *out_blob = blob_ref(event->payload.sent != NULL ? event->payload.sent : event->payload.blob);
+    *out_blob = blob_ref(payload_slot_of(event)->sent != NULL ? payload_slot_of(event)->sent
+                                                              : payload_slot_of(event)->blob);
     return NULL;
 }
 
@@ -227,9 +233,9 @@ struct err *payload_send(struct payloads *p, struct event *event, struct share *
                          struct blob **out_blob)
 {
     TRY(payload_get(p, event, out_blob));
-    if (event->payload.attempts++ == 0) {
-        event->payload.sent = blob_ref(*out_blob);
-        event->payload.share = share_ref(share);
+    if (payload_slot_of(event)->attempts++ == 0) {
+        payload_slot_of(event)->sent = blob_ref(*out_blob);
+        payload_slot_of(event)->share = share_ref(share);
         share->account->bytes += (*out_blob)->n;
         p->sent_bytes += (*out_blob)->n;
     }
@@ -238,18 +244,18 @@ struct err *payload_send(struct payloads *p, struct event *event, struct share *
 
 void payload_sent(struct payloads *p, struct event *event)
 {
-    MUST(event->payload.attempts > 0);
-    if (--event->payload.attempts > 0)
+    MUST(payload_slot_of(event)->attempts > 0);
+    if (--payload_slot_of(event)->attempts > 0)
         return;
-    p->sent_bytes -= event->payload.sent->n;
-    event->payload.share->account->bytes -= event->payload.sent->n;
-    share_unref(TAKE(event->payload.share));
-    blob_unref(TAKE(event->payload.sent));
+    p->sent_bytes -= payload_slot_of(event)->sent->n;
+    payload_slot_of(event)->share->account->bytes -= payload_slot_of(event)->sent->n;
+    share_unref(TAKE(payload_slot_of(event)->share));
+    blob_unref(TAKE(payload_slot_of(event)->sent));
 }
 
 bool payload_is_sent(const struct event *event)
 {
-    return event->payload.sent != NULL;
+    return slot_in(event)->sent != NULL;
 }
 
 uint64_t payloads_sent_bytes(const struct payloads *p)

@@ -12,6 +12,7 @@
 #include "hooks/event.h"
 #include "hooks/forgotten.h"
 #include "hooks/hooks.h"
+#include "hooks/payload.h"
 #include "io/timer.h"
 #include "rest/error_log.h"
 #include "store/change.h"

@@ -6,11 +6,12 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"
-#include "hooks/delivery.h"
+#include "hooks/delivery_inner.h"
 #include "hooks/hooks.h"
-#include "hooks/lane_inner.h"
+#include "rest/metrics.h"
 #include "rest/rest.h"
 #include "store/change.h"
+#include "webhook/webhook.h"
 
 static enum pace ring_of(enum share_line line)
 {
@@ -59,9 +60,7 @@ struct share *share_get(struct shares *s, struct account *account)
     struct share *share = map_find(&s->by_account, account->name);
 
     if (share == NULL)
-        share = make(s, account);
-    else
-        account_unref(s->hooks->rest->accounts, account);
+        share = make(s, account_keep(account));
     return share_ref(share);
 }
 
@@ -143,6 +142,11 @@ bool share_admits(const struct share *share, enum pace pace)
            is_the_only_one(share);
 }
 
+void share_take_pending(struct share *share, int64_t more)
+{
+    share->account->pending += (uint64_t)more;
+}
+
 void share_take_slots(struct share *share, enum pace pace, int more)
 {
     share->account->in_flight += (uint32_t)more;
@@ -153,14 +157,12 @@ void share_take_slots(struct share *share, enum pace pace, int more)
 
 /* Turns. ----------------------------------------------------------------------------------- */
 
-static struct lane *first_in(const struct share *share, enum share_line line)
+static struct list_link *first_in(const struct share *share, enum share_line line)
 {
-    struct list_link *first = list_first(&share->line[line]);
-
-    return first == NULL ? NULL : CONTAINER_OF(first, struct lane, state_link);
+    return list_first(&share->line[line]);
 }
 
-static struct lane *first_of(const struct share *share, enum pace pace)
+static struct list_link *first_of(const struct share *share, enum pace pace)
 {
     if (pace == PACE_PROMPT && list_empty(&share->line[LINE_SATED]))
         return first_in(share, LINE_READY); /* as nearly always */
@@ -169,15 +171,15 @@ static struct lane *first_of(const struct share *share, enum pace pace)
     return pace == PACE_PROMPT ? first_in(share, LINE_READY) : NULL;
 }
 
-struct lane *share_next(const struct shares *s, enum pace pace)
+struct list_link *share_next(const struct shares *s, enum pace pace)
 {
     const struct list *ring = &s->ring[pace];
 
     for (struct list_link *at = list_first(ring); at != NULL; at = list_next(ring, at)) {
-        struct lane *lane = first_of(CONTAINER_OF(at - pace, struct share, turn[0]), pace);
+        struct list_link *first = first_of(CONTAINER_OF(at - pace, struct share, turn[0]), pace);
 
-        if (lane != NULL)
-            return lane;
+        if (first != NULL)
+            return first;
     }
     return NULL;
 }
@@ -231,4 +233,73 @@ bool share_has_room(struct share *share, const struct change *change)
         return false;
     share->change_deliveries++;
     return true;
+}
+
+static struct err *overloaded(struct span why)
+{
+    struct err *e = ERR(ERR_OVERLOADED, "%.*s", SPAN_FMT(why));
+
+    err_set_retry_after(e, 5);
+    return e;
+}
+
+struct err *deliveries_check_room(const struct deliveries *d, struct change *change, size_t more)
+{
+    struct hooks *hooks = d->hooks;
+    int64_t most = hooks->limits->pending_deliveries;
+
+    if (deliveries_pending(d) + change->deliveries + more <= (size_t)most) {
+        change->deliveries += more;
+        return NULL;
+    }
+    hooks->metrics->limit_hits[METRIC_PENDING_DELIVERIES]++;
+    return overloaded(arena_printf(change->arena, "the limit PendingDeliveries (%lld) is reached",
+                                   (long long)most));
+}
+
+enum delivery_refusal delivery_admit(struct webhook *w, const struct change *change)
+{
+    size_t most = (size_t)w->share->shares->hooks->limits->webhook_pending_deliveries;
+    size_t pending = w->lane == NULL ? 0 : lane_pending(w->lane);
+
+    if (w->change_no != change->no) {
+        w->change_no = change->no;
+        w->change_deliveries = 0;
+        w->change_deaths = 0;
+    }
+    if (pending + w->change_deliveries >= most)
+        return DELIVERY_PAST_WEBHOOK;
+    if (!share_has_room(w->share, change))
+        return DELIVERY_PAST_ACCOUNT;
+    w->change_deliveries++;
+    return DELIVERY_ADMITTED;
+}
+
+struct span delivery_refused(const struct deliveries *d, enum delivery_refusal why, struct arena *a)
+{
+    const struct limits *limits = d->hooks->limits;
+    uint64_t *hits = d->hooks->metrics->limit_hits;
+
+    if (why == DELIVERY_PAST_WEBHOOK) {
+        hits[METRIC_WEBHOOK_PENDING_DELIVERIES]++;
+        return arena_printf(a,
+                            "the webhook has as many deliveries that have not ended as it may "
+                            "(the limit WebhookPendingDeliveries, %lld)",
+                            (long long)limits->webhook_pending_deliveries);
+    }
+    hits[METRIC_PENDING_DELIVERIES]++;
+    return arena_printf(a,
+                        "the webhook's account has as many deliveries that have not ended as it "
+                        "may (half of the limit PendingDeliveries, %lld)",
+                        (long long)limits->pending_deliveries);
+}
+
+struct err *delivery_check_resend(const struct deliveries *d, const struct delivery *delivery,
+                                  struct change *change)
+{
+    enum delivery_refusal why = delivery_admit(lane_webhook(delivery->lane), change);
+
+    if (why == DELIVERY_ADMITTED)
+        return deliveries_check_room(d, change, 1);
+    return overloaded(delivery_refused(d, why, change->arena));
 }

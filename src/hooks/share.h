@@ -21,7 +21,6 @@
 struct account;
 struct change;
 struct hooks;
-struct lane;
 
 /* Lines of lanes: one for each ring, and those that are SATED, in the ring of the prompt. */
 enum share_line {
@@ -46,7 +45,7 @@ struct share {
     uint32_t refs; /* webhooks and lanes */
     bool is_wanting;
     uint32_t lanes_in_line;
-    struct list line[SHARE_LINES];
+    struct list line[SHARE_LINES];      /* struct lane, by state_link */
     struct list_link turn[SHARE_RINGS]; /* while it has such */
     size_t not_prompt_in_flight;
     uint64_t change_no; /* a change, and the deliveries that are counted for it */
@@ -56,7 +55,7 @@ struct share {
 struct shares *shares_new(struct hooks *hooks);
 /* Nobody refers to any. NULL is allowed. */
 void shares_free(struct shares *s);
-/* Takes the reference to the account over, and gives one to its share. */
+/* Gives a reference to the account's share, which has one to the account. */
 struct share *share_get(struct shares *s, struct account *account);
 struct share *share_ref(struct share *share);
 /* NULL is allowed. */
@@ -64,12 +63,15 @@ void share_unref(struct share *share);
 
 /* May another attempt of this pace start, for all that its account has to do with it? */
 bool share_admits(const struct share *share, enum pace pace);
-/* The lane whose turn it is in the ring of a pace; NULL: none may start. */
-struct lane *share_next(const struct shares *s, enum pace pace);
+/* The lane whose turn it is in the ring of a pace, as it stands in its line; NULL: none may start.
+ */
+struct list_link *share_next(const struct shares *s, enum pace pace);
 /* A lane in this line has had its turn: its account goes to the end of the ring. */
 void share_had_turn(struct share *share, enum share_line line);
 /* A lane has come into one of the lines, or has left it. */
 void share_line_up(struct share *share, enum share_line line, int more);
+/* So many deliveries more, or fewer, that have not ended. */
+void share_take_pending(struct share *share, int64_t more);
 /* So many attempts more, or fewer, of lanes of this pace. */
 void share_take_slots(struct share *share, enum pace pace, int more);
 

@@ -14,6 +14,7 @@
 #include "rest/rest.h"
 #include "store/entity.h"
 #include "webhook/webhook_log.h"
+#include "json/json.h"
 #include "json/member.h"
 
 static const struct span usual_type = SPAN_INIT("application/json");
@@ -112,6 +113,20 @@ static struct span special(const struct attempt *attempt, const struct mask *m, 
         add_body(&b, m, blob_span(attempt->body), a);
     }
     return as_json(buf_span(&b), a);
+}
+
+/* A mask can be longer than what it stands for. */
+struct span webhook_sent_keep_answer(struct attempt *attempt, struct span body)
+{
+    const struct mask *m = &attempt->deliveries->hooks->rest->mask;
+
+    body = mask_body(m, text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES), NULL, &attempt->arena);
+    return arena_copy(&attempt->arena, text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES));
+}
+
+struct span webhook_sent_keep_error(struct attempt *attempt, struct span error)
+{
+    return mask_text(&attempt->deliveries->hooks->rest->mask, error, &attempt->arena);
 }
 
 /* Most have at most a signature, of which no character needs an escape. */

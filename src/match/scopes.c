@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "match/matcher.h"
 #include "match/matchers.h"
 #include "json/json.h"
 

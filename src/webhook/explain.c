@@ -2,6 +2,7 @@
  * matcher agrees with (tests/unit/match). So what is shown is what happens. */
 #include "webhook/explain.h"
 
+#include "query/condition.h"
 #include "resource/resource.h"
 #include "webhook/selector.h"
 #include "json/member.h"
@@ -62,7 +63,7 @@ static struct span reason_of(const struct selector *selector, const struct condi
     if (failed != NULL)
         return arena_printf(a, "The condition %.*s does not hold.",
                             SPAN_FMT(condition_text(failed, a)));
-    if (selector->conditions.count == 0)
+    if (selector->conditions->count == 0)
         return arena_printf(a, "There are no conditions: every event of '%.*s' matches.",
                             SPAN_FMT(selector_name(selector)));
     if (!has_entity)
@@ -82,13 +83,13 @@ static struct explanation explain_one(const struct selector *selector,
     bool is_judged = selector_covers(selector, event->resource);
 
     buf_init_arena(&conditions, a);
-    failed = add_conditions(&conditions, &selector->conditions,
+    failed = add_conditions(&conditions, selector->conditions,
                             is_judged ? entity : (struct json_value){NULL, NULL}, a);
     if (refused.n == 0 && !is_judged)
         refused = arena_printf(a, "The event is of '%.*s', the selector of '%.*s'.",
                                SPAN_FMT(event->resource->name), SPAN_FMT(selector_name(selector)));
     explanation.matches =
-        refused.n == 0 && failed == NULL && (has_entity || selector->conditions.count == 0);
+        refused.n == 0 && failed == NULL && (has_entity || selector->conditions->count == 0);
     buf_init_arena(&b, a);
     buf_add_char(&b, '{');
     member_add_bool(&b, SPAN("Matches"), explanation.matches);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "match/scopes.h"
 #include "protocol/schema.h"
+#include "query/condition.h"
 #include "query/uri.h"
 #include "resource/resource.h"
 
@@ -158,25 +159,26 @@ static struct span normal_of(const struct selector *selector, struct span patter
     buf_init_arena(&normal, a);
     buf_add_char(&normal, '/');
     buf_add(&normal, selector->resource != NULL ? selector->resource->name : pattern);
-    if (selector->conditions.count > 0) {
+    if (selector->conditions->count > 0) {
         buf_add_char(&normal, '/');
-        conditions_add_normal(&normal, &selector->conditions);
+        conditions_add_normal(&normal, selector->conditions);
     }
     return buf_span(&normal);
 }
 
 /* Whatever is declared of payloads, nothing is of attributes. */
 static struct err *parse_conditions(const struct uri *uri, const struct shape *shape,
-                                    struct arena *a, struct conditions *out_conditions)
+                                    struct arena *a, const struct conditions **out_conditions)
 {
-    struct conditions all = {ARENA_ARRAY(a, struct condition, uri->condition_count), 0}, one;
+    struct conditions *all = ARENA_NEW(a, struct conditions), one;
 
+    *all = (struct conditions){ARENA_ARRAY(a, struct condition, uri->condition_count), 0};
     for (size_t i = 0; i < uri->condition_count; i++) {
         bool is_payload = !is_of_attributes(&uri->conditions[i]);
 
         TRY(conditions_parse(&uri->conditions[i], 1, is_payload ? shape : &schema_dynamic, a,
                              &one));
-        all.items[all.count++] = one.items[0];
+        all->items[all->count++] = one.items[0];
     }
     *out_conditions = all;
     return NULL;

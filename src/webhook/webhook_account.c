@@ -11,6 +11,7 @@
 #include "store/entity.h"
 #include "webhook/webhook.h"
 #include "webhook/webhook_call.h"
+#include "webhook/webhook_write.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
 #include "rest/call.h"
-#include "webhook/webhook.h"
+#include "webhook/webhook_write.h"
 #include "json/json.h"
 
 static struct err *check_format(struct span source, struct call *call, const struct draft *draft)

@@ -7,7 +7,7 @@
 #include "rest/call.h"
 #include "rest/rest.h"
 #include "webhook/selector.h"
-#include "webhook/webhook.h"
+#include "webhook/webhook_write.h"
 #include "json/json.h"
 
 const struct span webhook_selector_name = SPAN_INIT("EventSelector");

@@ -1,10 +1,12 @@
 /* The table of a webhook's properties, and how a stored one is read by it (docs/specification.md,
  * section 8). Delivery may be stored as null, and then has all its defaults.
  */
+#include "protocol/method.h"
 #include "webhook/webhook.h"
 #include "webhook/webhook_settings.h"
 
-#include "fetch/fetch.h"
+#include "fetch/fetch_header.h"
+#include "protocol/negotiate.h"
 #include "protocol/schema.h"
 #include "query/shape.h"
 #include "store/entity.h"
@@ -306,4 +308,18 @@ struct err *webhook_read(const struct webhook *w, struct arena *a,
     TRY(read_delivery(json_member(json, SPAN("Delivery")), a, &s));
     *out_settings = s;
     return NULL;
+}
+
+/* What is wrong with the type an attempt will tell. */
+static bool is_reformatted(const struct webhook_settings *settings)
+{
+    enum format format = FORMAT_JSON;
+
+    err_free(negotiate_written_type(settings->content_type, &format));
+    return format != FORMAT_JSON;
+}
+
+bool webhook_makes_bodies(const struct webhook_settings *settings)
+{
+    return settings->has_custom || settings->format != WEBHOOK_ARRAY || is_reformatted(settings);
 }

@@ -15,6 +15,7 @@
 #include "base/must.h"
 #include "base/rng.h"
 #include "fetch/etcd.h"
+#include "fetch/resolve.h"
 #include "journal/replica.h"
 
 #include <dirent.h>

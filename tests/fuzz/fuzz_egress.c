@@ -4,6 +4,7 @@
 #include "base/span.h"
 #include "fetch/egress.h"
 #include "fetch/fetch.h"
+#include "fetch/fetch_url.h"
 #include "fuzzing.h"
 #include "io/ip.h"
 

@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "fetch/egress.h"
 #include "fetch/fetch.h"
+#include "fetch/fetch_url.h"
 #include "fetch/resolve.h"
 #include "fuzzing.h"
 #include "io/loop.h"

@@ -20,6 +20,7 @@
 #include "webhook/webhook.h"
 #include "webhook/webhook_lanes.h"
 #include "webhook/webhook_settings.h"
+#include "webhook/webhook_write.h"
 #include "zoo.h"
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)

@@ -8,6 +8,7 @@
 #include "base/blob.h"
 #include "base/must.h"
 #include "hooks/event.h"
+#include "hooks/payload.h"
 #include "store/collection.h"
 #include "store/record.h"
 

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/rng.h"
+#include "fetch/fetch_url.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "fetch/egress.h"
 #include "fetch/fetch.h"
+#include "fetch/resolve.h"
 #include "journal/replica.h"
 
 #include <inttypes.h>

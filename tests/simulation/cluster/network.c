@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/rng.h"
+#include "fetch/fetch_url.h"
 
 #include <stdio.h>
 #include <string.h>

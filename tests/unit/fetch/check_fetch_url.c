@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/macros.h"
 #include "fetch/egress.h"
+#include "fetch/fetch_url.h"
 
 #include <string.h>
 

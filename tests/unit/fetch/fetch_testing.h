@@ -5,6 +5,7 @@
 
 #include "fetch/egress.h"
 #include "fetch/fetch.h"
+#include "fetch/resolve.h"
 #include "receiver.h"
 
 enum { TURNS_MOST = 200000 };

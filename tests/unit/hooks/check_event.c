@@ -1,11 +1,15 @@
 /* An event's life: what raising it writes, who gets it, how long it stays, and that a replay finds
  * the same in whatever order the records come. */
+#include "../../../src/hooks/payload_inner.h"
+
 #include "asking.h"
 #include "owning.h"
 
 #include "base/rng.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
+#include "hooks/event_raise.h"
+#include "hooks/payload.h"
 #include "resource/resource.h"
 #include "rest/metrics.h"
 #include "store/change.h"
@@ -686,14 +690,14 @@ START_TEST(a_payload_is_found_where_it_was_moved)
 
     webhook("/Placed");
     event = event_no(raise_event("Placed", "{\"a\":1}"));
-    before = event->payload.place;
+    before = payload_slot_of(event)->place;
     asking_commit();
     asking.service->limits.payload_bytes = 0;
     raise_event("Placed", "{\"a\":2}");
     asking_commit();
     ck_assert(!payload_is_loaded(event));
     record_all(&count);
-    ck_assert_mem_ne(&event->payload.place, &before, sizeof(before));
+    ck_assert_mem_ne(&payload_slot_of(event)->place, &before, sizeof(before));
     asking_commit();
     ck_asks(200, "GET", "/Svc.Event/_/select=Payload", NULL);
     ck_body_eq("[{\"Payload\":[{\"a\":1}]},{\"Payload\":[{\"a\":2}]}]");

@@ -1,5 +1,7 @@
 /* Which payloads are in memory: as much as may be, those that are needed last go first, and all can
  * be read back. */
+#include "../../../src/hooks/payload_inner.h"
+
 #include "asking.h"
 
 #include "base/blob.h"
@@ -7,6 +9,7 @@
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
+#include "hooks/payload.h"
 #include "store/change.h"
 #include "store/store.h"
 #include "store/turn.h"
@@ -110,8 +113,8 @@ START_TEST(those_that_nobody_needs_go_first)
     raise_all();
     asking_commit();
     ck_asks(200, "DELETE", "/Svc.Admin.Delivery/_/limit=2&unsafe=true", NULL);
-    ck_assert_uint_eq(events[0]->payload.pending, 0);
-    ck_assert_uint_eq(events[2]->payload.pending, 1);
+    ck_assert_uint_eq(payload_slot_of(events[0])->pending, 0);
+    ck_assert_uint_eq(payload_slot_of(events[2])->pending, 1);
     allow(4);
     raise_all(); /* which makes room */
     asking_commit();
@@ -151,7 +154,7 @@ START_TEST(after_a_restart_too)
     asking_reload();
     for (int i = 0; i < EVENTS; i++) {
         events[i] = events_find_no(asking.service->hooks.events, numbers[i]);
-        ck_assert_uint_eq(events[i]->payload.pending, 1);
+        ck_assert_uint_eq(payload_slot_of(events[i])->pending, 1);
         read_back(i);
     }
 }
@@ -202,7 +205,7 @@ START_TEST(what_is_moved_while_it_is_sent_is_held_until_that_is_on_disk)
     ck_ok(payload_send(payloads(), events[0], share, &blob));
     asking_turn();
     payloads_shrink(payloads());
-    ck_assert_ptr_null(events[0]->payload.blob);
+    ck_assert_ptr_null(payload_slot_of(events[0])->blob);
     move(events[0]);
     blob_unref(blob);
     payload_sent(payloads(), events[0]);

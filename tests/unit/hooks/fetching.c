@@ -1,5 +1,7 @@
 #include "fetching.h"
 
+#include "fetch/fetch_url.h"
+
 #include <string.h>
 
 struct fetcher {

@@ -1,5 +1,6 @@
 #include "testing.h"
 
+#include "match/matcher.h"
 #include "match/matchers.h"
 #include "match/scopes.h"
 #include "query/condition.h"

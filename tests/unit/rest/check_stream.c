@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/uuid.h"
 #include "hooks/event.h"
+#include "hooks/event_raise.h"
 #include "hooks/retention.h"
 #include "resource/resource.h"
 #include "rest/metrics.h"

@@ -14,7 +14,9 @@
 #include "store/entity.h"
 #include "store/turn.h"
 #include "webhook/webhook.h"
+#include "webhook/webhook_entry.h"
 #include "webhook/webhook_settings.h"
+#include "webhook/webhook_write.h"
 
 static struct hooks *hooks(void)
 {

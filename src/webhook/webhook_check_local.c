@@ -1,0 +1,53 @@
+/* Targets on this server: the service itself will be asked for them, so that they must make sense
+ * when the webhook is written. */
+#include "access/access.h"
+#include "base/limits.h"
+#include "query/query.h"
+#include "query/uri.h"
+#include "resource/resource.h"
+#include "rest/call.h"
+#include "rest/rest.h"
+#include "webhook/webhook_checks.h"
+#include "webhook/webhook_targets.h"
+#include "json/json.h"
+
+static struct err *check_rights(struct call *call, struct json_value headers,
+                                const struct resource *resource, enum method method)
+{
+    struct json_value value = json_member_fold(headers, SPAN("Authorization"));
+    struct span authorization = {NULL, 0};
+    struct access_key *key;
+
+    if (!call->rest->access->required)
+        return NULL;
+    if (json_type(value) == JSON_STRING)
+        authorization = json_string(value, call->arena);
+    TRY(call_sign_in(call, authorization, &key));
+    if (access_allows(key, resource->name, method))
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY,
+               "the API key in Headers.Authorization may not use %.*s on '%.*s'",
+               SPAN_FMT(method_name(method)), SPAN_FMT(resource->name));
+}
+
+/* A target that the service itself will be asked for: it must make sense now. */
+struct err *webhook_check_local(struct call *call, struct span target, enum method method,
+                                struct json_value headers, struct span *out_normal)
+{
+    struct rest *rest = call->rest;
+    struct resource *resource;
+    struct query query;
+    struct buf normal;
+    struct uri uri;
+
+    TRY(webhook_find_target(rest->resources, target, method, call->key,
+                            (size_t)rest->limits->conditions, call->arena, &uri, &resource));
+    TRY(resource_parse_query(resource, &uri, call->arena, &query));
+    query_done(&query);
+    TRY(check_rights(call, headers, resource, method));
+    buf_init(&normal, BUF_NO_CAP);
+    uri_add_normal(&normal, &uri, resource->name, false);
+    *out_normal = arena_copy(call->arena, buf_span(&normal));
+    buf_done(&normal);
+    return NULL;
+}
