@@ -83,12 +83,12 @@ struct journal_record {
                          of the record to come */
     struct span body; /* copied */
 };
-/* Appends the records of one change: after a crash all are there or none. Returns the serial of the
- * first; places, when not NULL, gets one per record. Nothing is written before journal_commit. Room
- * must have been reserved, or be there; a change larger than a segment gets a segment of its size.
- */
+/* Appends the records of one change, which take `bytes` (segment_record_bytes of each): after a
+ * crash all are there or none. Returns the serial of the first; places, when not NULL, gets one per
+ * record. Nothing is written before journal_commit. Room must have been reserved, or be there; a
+ * change larger than a segment gets a segment of its size. */
 uint64_t journal_append(struct journal *j, const struct journal_record *records, size_t count,
-                        struct journal_place *places);
+                        size_t bytes, struct journal_place *places);
 /* The same in pieces, for a change that is long: nothing is the journal's before journal_draft_end,
  * and until then, or journal_draft_drop, nothing else is appended. `bytes`: of all its records. */
 void journal_draft_begin(struct journal *j, size_t bytes);

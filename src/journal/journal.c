@@ -184,17 +184,8 @@ static void end_change(struct journal *j, struct journal_batch *batch)
     batch->end_serial = j->next_serial;
 }
 
-static size_t change_bytes(const struct journal_record *records, size_t count)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < count; i++)
-        n += segment_record_bytes(records[i].body.n);
-    return n;
-}
-
 uint64_t journal_append(struct journal *j, const struct journal_record *records, size_t count,
-                        struct journal_place *places)
+                        size_t bytes, struct journal_place *places)
 {
     struct journal_batch *batch = NULL;
     uint64_t first = j->next_serial;
@@ -202,7 +193,7 @@ uint64_t journal_append(struct journal *j, const struct journal_record *records,
 
     MUST(count > 0 && j->draft == NULL);
     if (!j->failed) {
-        batch = batch_for(j, change_bytes(records, count));
+        batch = batch_for(j, bytes);
         before = batch->n;
     }
     for (size_t i = 0; i < count; i++) {

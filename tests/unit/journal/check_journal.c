@@ -97,8 +97,9 @@ END_TEST
 static void append_copy(struct fixture *f, const char *body, struct journal_place *out_place)
 {
     const struct journal_record copy = {.kind = 1, .serials = 0, .body = span_str(body)};
+    size_t n = fx_bytes(1, copy.body.n);
 
-    ck_assert_uint_eq(journal_append(f->j, &copy, 1, out_place), journal_next_serial(f->j));
+    ck_assert_uint_eq(journal_append(f->j, &copy, 1, n, out_place), journal_next_serial(f->j));
 }
 
 /* Each is committed when it is asked for, and one that was appended later is not. */
