@@ -11,6 +11,8 @@
 #include "journal/place.h"
 #include "journal/segment.h"
 
+struct histogram;
+
 #define JOURNAL_FSYNC_POLICIES(X)                                                                  \
     X(JOURNAL_ALWAYS, "always")     /* committed = on stable storage */                            \
     X(JOURNAL_EVERYSEC, "everysec") /* committed = written; on stable storage within a second */   \
@@ -162,8 +164,7 @@ struct journal_stats {
     bool failed;
 };
 void journal_stats(const struct journal *j, struct journal_stats *out_stats);
-/* Called with each commit's duration in nanoseconds, for the metrics. NULL: none. */
-void journal_on_timing(struct journal *j, void (*on_timing)(void *context, uint64_t ns),
-                       void *context);
+/* Each commit's duration is added to it, from now on; it outlives the journal. */
+void journal_time_commits(struct journal *j, struct histogram *times);
 
 #endif

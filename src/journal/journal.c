@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/metric.h"
 #include "base/must.h"
 
 #include <errno.h>
@@ -377,8 +378,8 @@ static void on_written(void *context, int result)
     if (j->fsync == JOURNAL_EVERYSEC)
         journal_wait_second(j);
     journal_advance(j); /* the next commit first: the disk works while the callbacks run */
-    if (j->on_timing != NULL)
-        j->on_timing(j->timing_context, duration_ns);
+    if (j->times != NULL)
+        histogram_add(j->times, duration_ns);
     j->callbacks.on_commit(j->callbacks.context, serial);
 }
 
@@ -536,9 +537,7 @@ void journal_stats(const struct journal *j, struct journal_stats *out_stats)
     out_stats->reserve_bytes = j->ahead[1] == NULL ? 0 : j->ahead[1]->size;
 }
 
-void journal_on_timing(struct journal *j, void (*on_timing)(void *context, uint64_t ns),
-                       void *context)
+void journal_time_commits(struct journal *j, struct histogram *times)
 {
-    j->on_timing = on_timing;
-    j->timing_context = context;
+    j->times = times;
 }
