@@ -11,6 +11,8 @@
 #include "journal/place.h"
 #include "journal/segment.h"
 
+struct histogram;
+
 #define JOURNAL_FSYNC_POLICIES(X)                                                                  \
     X(JOURNAL_ALWAYS, "always")     /* committed = on stable storage */                            \
     X(JOURNAL_EVERYSEC, "everysec") /* committed = written; on stable storage within a second */   \
@@ -83,12 +85,12 @@ struct journal_record {
                          of the record to come */
     struct span body; /* copied */
 };
-/* Appends the records of one change: after a crash all are there or none. Returns the serial of the
- * first; places, when not NULL, gets one per record. Nothing is written before journal_commit. Room
- * must have been reserved, or be there; a change larger than a segment gets a segment of its size.
- */
+/* Appends the records of one change, which take `bytes` (segment_record_bytes of each): after a
+ * crash all are there or none. Returns the serial of the first; places, when not NULL, gets one per
+ * record. Nothing is written before journal_commit. Room must have been reserved, or be there; a
+ * change larger than a segment gets a segment of its size. */
 uint64_t journal_append(struct journal *j, const struct journal_record *records, size_t count,
-                        struct journal_place *places);
+                        size_t bytes, struct journal_place *places);
 /* The same in pieces, for a change that is long: nothing is the journal's before journal_draft_end,
  * and until then, or journal_draft_drop, nothing else is appended. `bytes`: of all its records. */
 void journal_draft_begin(struct journal *j, size_t bytes);
@@ -162,8 +164,7 @@ struct journal_stats {
     bool failed;
 };
 void journal_stats(const struct journal *j, struct journal_stats *out_stats);
-/* Called with each commit's duration in nanoseconds, for the metrics. NULL: none. */
-void journal_on_timing(struct journal *j, void (*on_timing)(void *context, uint64_t ns),
-                       void *context);
+/* Each commit's duration is added to it, from now on; it outlives the journal. */
+void journal_time_commits(struct journal *j, struct histogram *times);
 
 #endif

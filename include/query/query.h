@@ -26,8 +26,9 @@ struct query_result {
     size_t left;  /* of a negative offset: how many the limit cut off, which are the last ones */
 };
 
-/* conditions_parse and meta_parse in one. What was understood ends with query_done; after an error
- * nothing was, and the query may be used for nothing else. */
+/* conditions_parse and meta_parse in one; without either the query has the shape, and is plain.
+ * What was understood ends with query_done; after an error nothing was, and the query may be used
+ * for nothing else. */
 struct err *query_parse(const struct uri *uri, const struct shape *shape, struct arena *a,
                         struct query *out_query) MUST_USE;
 void query_done(struct query *q);

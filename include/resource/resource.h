@@ -176,7 +176,8 @@ struct resources {
     struct resource **sorted; /* by name */
     size_t count;
     uint64_t changes; /* so often was one put, or removed */
-    /* What declared ones do their own way, by kind. At first: nothing. */
+    /* What declared ones do their own way, by kind: entities that raise events, events, bytes. At
+     * first: nothing. */
     const struct resource_ops *declared_ops[KIND_COUNT];
     struct resources_observer observer;
 };

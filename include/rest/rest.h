@@ -35,8 +35,8 @@ struct turn;
 /* What changes, from METHOD_POST (new), METHOD_PATCH (changed), METHOD_DELETE (gone). */
 struct rest_observer {
     void *context;
-    /* An entity of a declared resource is stored: adds to call->change what follows from it. `verb`
-     * and `json` as in resource_ops.stored. An error ends the request. */
+    /* An entity of a declared resource that has Events is stored: adds to call->change what follows
+     * from it. `verb` and `json` as in resource_ops.stored. An error ends the request. */
     struct err *(*entity_stored)(void *context, struct call *call, enum method verb,
                                  struct span json);
     /* A record of an error is stored. */

@@ -26,6 +26,7 @@ struct change {
     struct buf bodies;
     struct change_record *records; /* in the arena */
     size_t count, size;
+    size_t journal_bytes; /* that the records will take in the journal */
     uint64_t first_serial, next_serial;
     uint64_t no;        /* no other change of the process has it: what is counted for one, is */
     size_t deliveries;  /* that it adds to those that have not ended: deliveries_check_room */

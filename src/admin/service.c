@@ -136,13 +136,6 @@ failed:
     return e;
 }
 
-static void on_commit_time(void *context, uint64_t ns)
-{
-    struct service *s = context;
-
-    histogram_add(&s->metrics->journal_sync, ns);
-}
-
 void service_join_cluster(struct service *s)
 {
     resources_add_builtin(s->rest.resources, &res_node, s);
@@ -151,7 +144,7 @@ void service_join_cluster(struct service *s)
 struct err *service_replay(struct service *s, const struct turn_options *options)
 {
     TRY(turn_open(s->turn, options));
-    journal_on_timing(turn_journal(s->turn), on_commit_time, s);
+    journal_time_commits(turn_journal(s->turn), &s->metrics->journal_sync);
     return NULL;
 }
 

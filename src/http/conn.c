@@ -312,7 +312,7 @@ static struct span take_requests(struct conn *c, struct span bytes)
     unsigned budget = REQUESTS_PER_TURN;
 
     conn_equip(c);
-    server_look_at_clocks(c->server);
+    conn_look_at_clocks(c->server);
     while (bytes.n > 0 && budget > 0 && !c->closes_when_sent && may_evaluate(c)) {
         size_t taken;
         enum h1_result result = h1_feed(c->h1, bytes, &taken);

@@ -31,7 +31,7 @@ struct http_server {
     struct h1 *spare_h1;      /* NULL: lent */
     struct buf spare_outputs[HTTP_SPARE_OUTPUTS];
     size_t spare_output_count;
-    struct buf common; /* reply_add_common of common_s: see server_look_at_clocks */
+    struct buf common; /* reply_add_common of common_s: see conn_look_at_clocks */
     int64_t common_s;
     uint64_t wait;   /* of the loop, since which the clocks were looked at; UINT64_MAX: never */
     uint64_t now_ns; /* monotonic clock when the first bytes came after it, or when an answer was
@@ -61,6 +61,8 @@ void conn_drain(struct list_link *link);
 bool conn_make_room(struct http_server *server);
 /* The order of `incoming`. */
 bool conn_holds_more(const struct heap_node *a, const struct heap_node *b);
+/* Looks at the clocks, once after each sleep of the loop: then `common` is that of now. */
+void conn_look_at_clocks(struct http_server *server);
 /* Closes at once. */
 void conn_close(struct list_link *link, enum tcp_close_reason reason);
 
@@ -87,8 +89,6 @@ void proxied_close(struct list_link *link);
 void server_admit(struct http_server *server, struct tcp_conn *tcp, struct span first);
 /* A connection is gone. */
 void server_conn_gone(struct http_server *server, enum tcp_close_reason reason);
-/* Looks at the clocks, once after each sleep of the loop: then `common` is that of now. */
-void server_look_at_clocks(struct http_server *server);
 /* For a cluster: the value of Svc-applied of an answer that leaves when this serial is committed,
  * and whose request was evaluated when the node was at `since`, or later. */
 struct span server_applied(const struct http_server *server, uint64_t serial, uint64_t since,

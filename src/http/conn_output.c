@@ -241,6 +241,22 @@ static void add_mark(struct conn *c, const struct response *response, const stru
     };
 }
 
+void conn_look_at_clocks(struct http_server *s)
+{
+    int64_t now_s;
+
+    if (s->wait == s->loop->waits)
+        return;
+    s->wait = s->loop->waits;
+    s->now_ns = clock_mono_ns();
+    now_s = clock_unix_s();
+    if (s->common.n > 0 && now_s == s->common_s)
+        return;
+    buf_clear(&s->common);
+    reply_add_common(&s->common, now_s);
+    s->common_s = now_s;
+}
+
 void conn_add_reply(struct conn *c, const struct response *response, const struct asked *asked)
 {
     struct http_server *s = c->server;
@@ -254,7 +270,7 @@ void conn_add_reply(struct conn *c, const struct response *response, const struc
     bool waits = c->mark_count > 0 || !turn_is_committed(s->rest->turn, response->serial);
     size_t begin = c->output.n;
 
-    server_look_at_clocks(s);
+    conn_look_at_clocks(s);
     options.common = buf_span(&s->common);
     if (s->rest->cluster != NULL)
         options.applied = server_applied(s, response->serial, asked->applied, room);

@@ -62,7 +62,7 @@ static void answer(struct http_server *server, struct tcp_conn *tcp)
     struct reply_options options = {.close = true};
     struct buf b;
 
-    server_look_at_clocks(server);
+    conn_look_at_clocks(server);
     options.common = buf_span(&server->common);
     if (server->rest->cluster != NULL)
         options.applied = server_applied(server, 0, 0, room);

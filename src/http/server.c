@@ -1,13 +1,11 @@
 #include "http/server.h"
 
 #include "access/clients.h"
-#include "base/clock.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "http/conn.h"
 #include "http/h1.h"
-#include "http/reply.h"
 #include "io/tcp_passed.h"
 #include "journal/journal.h"
 #include "rest/metrics.h"
@@ -77,22 +75,6 @@ void server_conn_gone(struct http_server *s, enum tcp_close_reason reason)
     s->metrics->connections = s->connections;
     s->metrics->connections_closed[reason]++;
     post_ended(s);
-}
-
-void server_look_at_clocks(struct http_server *s)
-{
-    int64_t now_s;
-
-    if (s->wait == s->loop->waits)
-        return;
-    s->wait = s->loop->waits;
-    s->now_ns = clock_mono_ns();
-    now_s = clock_unix_s();
-    if (s->common.n > 0 && now_s == s->common_s)
-        return;
-    buf_clear(&s->common);
-    reply_add_common(&s->common, now_s);
-    s->common_s = now_s;
 }
 
 /* No more than the answer has seen, for which the time of asking is good, or what it waits for. */

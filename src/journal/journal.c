@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/metric.h"
 #include "base/must.h"
 
 #include <errno.h>
@@ -184,17 +185,8 @@ static void end_change(struct journal *j, struct journal_batch *batch)
     batch->end_serial = j->next_serial;
 }
 
-static size_t change_bytes(const struct journal_record *records, size_t count)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < count; i++)
-        n += segment_record_bytes(records[i].body.n);
-    return n;
-}
-
 uint64_t journal_append(struct journal *j, const struct journal_record *records, size_t count,
-                        struct journal_place *places)
+                        size_t bytes, struct journal_place *places)
 {
     struct journal_batch *batch = NULL;
     uint64_t first = j->next_serial;
@@ -202,7 +194,7 @@ uint64_t journal_append(struct journal *j, const struct journal_record *records,
 
     MUST(count > 0 && j->draft == NULL);
     if (!j->failed) {
-        batch = batch_for(j, change_bytes(records, count));
+        batch = batch_for(j, bytes);
         before = batch->n;
     }
     for (size_t i = 0; i < count; i++) {
@@ -386,8 +378,8 @@ static void on_written(void *context, int result)
     if (j->fsync == JOURNAL_EVERYSEC)
         journal_wait_second(j);
     journal_advance(j); /* the next commit first: the disk works while the callbacks run */
-    if (j->on_timing != NULL)
-        j->on_timing(j->timing_context, duration_ns);
+    if (j->times != NULL)
+        histogram_add(j->times, duration_ns);
     j->callbacks.on_commit(j->callbacks.context, serial);
 }
 
@@ -545,9 +537,7 @@ void journal_stats(const struct journal *j, struct journal_stats *out_stats)
     out_stats->reserve_bytes = j->ahead[1] == NULL ? 0 : j->ahead[1]->size;
 }
 
-void journal_on_timing(struct journal *j, void (*on_timing)(void *context, uint64_t ns),
-                       void *context)
+void journal_time_commits(struct journal *j, struct histogram *times)
 {
-    j->on_timing = on_timing;
-    j->timing_context = context;
+    j->times = times;
 }

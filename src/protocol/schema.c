@@ -541,7 +541,7 @@ void schema_encode(struct buf *b, const struct draft *d, const struct uuid *id, 
         buf_add_char(b, ',');
         buf_add(b, span_sub(d->dynamic, 1, d->dynamic.n - 1));
     }
-    json_add_name(b, SPAN("ObjectNo"));
+    buf_add_str(b, ",\"ObjectNo\":");
     buf_add_u64(b, object_no);
     buf_add_char(b, '}');
 }

@@ -46,10 +46,10 @@ static struct span type_key(const void *item)
     return ((const struct resource *)item)->cloudevents_type;
 }
 
+static const struct resource_ops nothing;
+
 void resources_init(struct resources *r, struct store *store, struct turn *turn)
 {
-    static const struct resource_ops nothing;
-
     *r = (struct resources){.store = store, .turn = turn, .by_suffix = NEW(struct map)};
     for (unsigned i = 0; i < KIND_COUNT; i++)
         r->declared_ops[i] = &nothing;
@@ -251,12 +251,22 @@ static void replace(struct resource *old, struct resource *made)
     fiber_retire(free_retired, made);
 }
 
+/* Nothing follows from entities that raise no events: they are stored, and that is all. */
+static const struct resource_ops *ops_of(const struct resources *r, const struct resource *made)
+{
+    bool raises = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(made->events); i++)
+        raises |= made->events[i].p != NULL;
+    return made->kind == KIND_ENTITY && !raises ? &nothing : r->declared_ops[made->kind];
+}
+
 struct resource *resources_put(struct resources *r, struct resource *made)
 {
     struct resource *old = find_named(r, made->folded);
 
     r->changes++;
-    made->ops = r->declared_ops[made->kind];
+    made->ops = ops_of(r, made);
     if (old != NULL) {
         leave_type(r, old);
         replace(old, made);

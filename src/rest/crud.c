@@ -59,7 +59,7 @@ static void add_info(struct call *call, size_t count, const char *verb)
     buf_add(&info, SPAN(" '"));
     buf_add(&info, call->resource->name);
     buf_add_char(&info, '\'');
-    response_add_header(call->response, SPAN("Svc-info"), buf_span(&info));
+    response_add_own_header(call->response, SPAN("Svc-info"), buf_span(&info));
 }
 
 /* Is there anything that is shown but once? */
@@ -107,9 +107,9 @@ void crud_answer_changed(struct call *call, int status, const char *verb, const 
     response->status = status;
     if (verb != NULL)
         add_info(call, count, verb);
-    if (!answers_itself(call) && request_header(call->request, SPAN("Prefer")).p != NULL &&
+    if (request_header(call->request, SPAN("Prefer")).p != NULL && !answers_itself(call) &&
         negotiate_prefers_minimal(request_header_all(call->request, SPAN("Prefer"), call->arena))) {
-        response_add_header(response, SPAN("Preference-Applied"), SPAN("return=minimal"));
+        response_add_own_header(response, SPAN("Preference-Applied"), SPAN("return=minimal"));
         return;
     }
     if (call->key != NULL && !has_made(call) &&
@@ -339,7 +339,7 @@ void crud_add_location(struct call *call, struct span json)
     buf_add(&link, call->resource->name);
     buf_add(&link, SPAN("/Id="));
     buf_add(&link, crud_id_of(json));
-    response_add_header(call->response, SPAN("Location"), buf_span(&link));
+    response_add_own_header(call->response, SPAN("Location"), buf_span(&link));
 }
 
 static void add_location_and_tag(struct call *call, const struct posted *posted)

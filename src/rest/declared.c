@@ -1,5 +1,5 @@
-/* What the resources that the application declares do their own way: entities tell the observer
- * when they are stored, binary resources answer with their bytes. */
+/* What the resources that the application declares do their own way: entities that raise events
+ * tell the observer when they are stored, binary resources answer with their bytes. */
 #include "rest/declared.h"
 
 #include "base/blob.h"

@@ -112,6 +112,7 @@ struct err *call_sign_in(struct call *call, struct span authorization, struct ac
 static struct err *enter(struct call *call, bool *out_answered)
 {
     const struct request *r = call->request;
+    struct span authorization;
 
     *out_answered = (call->method == METHOD_OPTIONS && cors_answer_everybody(call)) ||
                     (!r->is_local && probe_answer(call));
@@ -119,7 +120,9 @@ static struct err *enter(struct call *call, bool *out_answered)
         return NULL;
     if (r->from != NULL)
         return node_sign_in(call);
-    TRY(call_sign_in(call, request_header(r, SPAN("Authorization")), &call->key));
+    authorization = request_header(r, SPAN("Authorization"));
+    if (authorization.p != NULL || call->rest->access->required)
+        TRY(call_sign_in(call, authorization, &call->key));
     return call->key == NULL && !r->is_local ? browser_check(call) : NULL; /* a key is proof */
 }
 
@@ -318,12 +321,21 @@ static struct err *refuse_query(const struct call *call, struct err *e)
     return better;
 }
 
+static struct err *read_query(struct call *call)
+{
+    struct err *wrong;
+
+    TRY(uri_read_conditions(call->uri, call->arena));
+    wrong = resource_parse_query(call->resource, call->uri, call->arena, call->query);
+    return wrong == NULL ? NULL : refuse_query(call, wrong);
+}
+
 static struct err *evaluate(struct call *call)
 {
     struct rest *rest = call->rest;
     const struct request *r = call->request;
     struct span target = r->target;
-    struct err *found, *wrong;
+    struct err *found;
     bool answered = false;
 
     if (rest->cluster != NULL)
@@ -355,10 +367,9 @@ static struct err *evaluate(struct call *call)
     if (call->method == METHOD_OPTIONS)
         return cors_answer_options(call);
     if (call->uri->is_unread)
-        TRY(uri_read_conditions(call->uri, call->arena));
-    wrong = resource_parse_query(call->resource, call->uri, call->arena, call->query);
-    if (wrong != NULL)
-        return refuse_query(call, wrong);
+        TRY(read_query(call));
+    else
+        *call->query = (struct query){.shape = call->resource->shape, .is_plain = true};
     if (call->key != NULL && call->key->tenant.n > 0)
         tenant_confine(call);
     TRY(negotiate(call));

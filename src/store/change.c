@@ -4,6 +4,7 @@
 #include "store/change.h"
 
 #include "base/must.h"
+#include "journal/segment.h"
 #include "store/record.h"
 #include "store/turn_inner.h"
 
@@ -34,7 +35,7 @@ static void swap_with_spare(struct change *c)
 
 void change_done(struct change *c)
 {
-    c->count = 0;
+    c->count = c->journal_bytes = 0;
     if (c->bodies.p == NULL)
         return;
     buf_shrink(&c->bodies, SPARE_BYTES);
@@ -73,6 +74,7 @@ void change_end(struct change *c, unsigned kind, uint32_t serials)
     record->serials = c->is_move ? 0 : serials;
     record->n = c->bodies.n - record->offset;
     record->read = (struct json_value){NULL, NULL};
+    c->journal_bytes += segment_record_bytes(record->n);
     c->next_serial += record->serials;
     c->count++;
 }

@@ -215,18 +215,9 @@ void turn_free(struct turn *t)
     mem_free(t);
 }
 
-static size_t change_bytes(const struct change *c)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < c->count; i++)
-        bytes += segment_record_bytes(c->records[i].n);
-    return bytes;
-}
-
 /* Uses what is kept back. Leaves no less for cleaning than it found: where others have taken the
  * disk that may be too little. */
-static struct err *reserve_kept(struct turn *t, const struct change *c, size_t bytes)
+static struct err *reserve_kept(struct turn *t, const struct change *c)
 {
     uint64_t oldest = store_segment_bytes(t->store, journal_oldest_number(t->journal));
     struct journal_left left = {0, journal_moved_bytes(oldest)};
@@ -235,24 +226,24 @@ static struct err *reserve_kept(struct turn *t, const struct change *c, size_t b
         left.moves = 0;
     if (c->is_outcome)
         left.spare = kept_bytes(t, c->count) / 2;
-    return journal_reserve(t->journal, bytes, &left);
+    return journal_reserve(t->journal, c->journal_bytes, &left);
 }
 
 /* What may use the kept room asks as all others first: so it becomes known that the disk is full.
  */
-static struct err *reserve(struct turn *t, const struct change *c, size_t bytes)
+static struct err *reserve(struct turn *t, const struct change *c)
 {
     struct journal_left left;
     struct err *e;
 
     if (c->is_move)
-        return journal_reserve(t->journal, bytes, NULL);
+        return journal_reserve(t->journal, c->journal_bytes, NULL);
     left = must_leave(t, c->count);
-    e = journal_reserve(t->journal, bytes, &left);
+    e = journal_reserve(t->journal, c->journal_bytes, &left);
     if (e == NULL || !(c->frees_space || c->is_outcome))
         return e;
     err_free(e);
-    return reserve_kept(t, c, bytes);
+    return reserve_kept(t, c);
 }
 
 static void note_garbage(const struct applying *a)
@@ -267,9 +258,9 @@ static void note_garbage(const struct applying *a)
 struct err *turn_prepare(struct turn *t, const struct change *c, struct applying *out)
 {
     MUST(c->first_serial == journal_next_serial(t->journal));
-    out->bytes = change_bytes(c);
-    TRY(reserve(t, c, out->bytes));
+    TRY(reserve(t, c));
     out->turn = t;
+    out->bytes = c->journal_bytes;
     out->count = c->count;
     out->is_move = c->is_move;
     out->live_before = store_live_bytes(t->store);
@@ -328,7 +319,7 @@ struct err *turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)
     TRY(turn_prepare(t, c, &a));
     for (size_t i = 0; i < c->count; i++)
         a.records[i] = turn_record(c, i);
-    a.first = journal_append(t->journal, a.records, c->count, a.places);
+    a.first = journal_append(t->journal, a.records, c->count, a.bytes, a.places);
     if (t->log != NULL)
         turn_log_gather(t, c, a.first);
     budget_hold(); /* nobody sees a part of it */

@@ -197,7 +197,7 @@ static void take_bodies(struct turn *t, struct change *c)
 {
     t->held.bodies = c->bodies;
     buf_init(&c->bodies, BUF_NO_CAP);
-    c->count = 0;
+    c->count = c->journal_bytes = 0;
 }
 
 static void start(struct turn *t)

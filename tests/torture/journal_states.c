@@ -132,7 +132,7 @@ static void append(struct run *run)
     buf_printf(&run->line, "\n");
     MUST(journal_reserve(run->j, total, NULL) == NULL);
     say(buf_text(&run->line));
-    journal_append(run->j, records, count, places);
+    journal_append(run->j, records, count, total, places);
     note(run, places[0].segment, count);
 }
 

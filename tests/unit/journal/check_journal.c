@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/metric.h"
 #include "base/rng.h"
 
 #include <errno.h>
@@ -97,8 +98,9 @@ END_TEST
 static void append_copy(struct fixture *f, const char *body, struct journal_place *out_place)
 {
     const struct journal_record copy = {.kind = 1, .serials = 0, .body = span_str(body)};
+    size_t n = fx_bytes(1, copy.body.n);
 
-    ck_assert_uint_eq(journal_append(f->j, &copy, 1, out_place), journal_next_serial(f->j));
+    ck_assert_uint_eq(journal_append(f->j, &copy, 1, n, out_place), journal_next_serial(f->j));
 }
 
 /* Each is committed when it is asked for, and one that was appended later is not. */
@@ -591,30 +593,26 @@ START_TEST(closed_while_committing)
 }
 END_TEST
 
-static void count_timing(void *context, uint64_t ns)
-{
-    unsigned *count = context;
-
-    ck_assert_uint_gt(ns, 0);
-    ++*count;
-}
-
 START_TEST(statistics)
 {
     struct journal_stats stats;
     struct fixture f;
-    unsigned timings = 0;
+    struct histogram times = {.sum_ns = 0};
+    uint64_t timings = 0;
 
     set_up(&f, _i);
     fx_open(&f);
-    journal_on_timing(f.j, count_timing, &timings);
+    journal_time_commits(f.j, &times);
     fx_append(&f, 1, 100);
     fx_commit(&f);
     fx_append(&f, 1, 5000);
     fx_commit(&f);
     journal_stats(f.j, &stats);
     ck_assert_uint_eq(stats.commits, 2);
+    for (size_t i = 0; i < ARRAY_LEN(times.counts); i++)
+        timings += times.counts[i];
     ck_assert_uint_eq(timings, 2);
+    ck_assert_uint_gt(times.sum_ns, 0);
     ck_assert_uint_eq(stats.appended_bytes, 4096 + 8192);
     ck_assert_uint_eq(stats.segments, 1);
     ck_assert_uint_eq(stats.bytes, FX_SEGMENT_BYTES);

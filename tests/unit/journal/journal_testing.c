@@ -191,9 +191,9 @@ void fx_append_blindly(struct fixture *f, size_t count, size_t n)
         fx_add(&f->appended, &r);
         serial += r.serials;
     }
-    if ((f->drafts
-             ? draft(f->j, records, count, places)
-             : journal_append(f->j, records, count, places)) != f->appended.records[before].serial)
+    if ((f->drafts ? draft(f->j, records, count, places)
+                   : journal_append(f->j, records, count, fx_bytes(count, n), places)) !=
+        f->appended.records[before].serial)
         ck_abort_msg("wrong serial");
     for (size_t i = 0; i < count; i++)
         f->appended.records[before + i].place = places[i];

@@ -120,8 +120,7 @@ static void on_error(void *context)
 static void on_changing(void *context, struct resource *resource)
 {
     ck_assert_ptr_eq(context, &stored);
-    ck_span_eq(resource->name, "A.Person");
-    changing++;
+    changing += span_eq(resource->name, SPAN("A.Person"));
 }
 
 static struct err *on_changed(void *context, struct arena *a, uint64_t *out_serial)
@@ -140,19 +139,24 @@ START_TEST(who_observes_hears_of_each_change)
     rest.resources->observer = (struct resources_observer){&stored, on_changing, on_changed};
     stored = changing = changed = errors = 0;
     refuses = false;
-    declare("{\"Name\":\"A.Person\",\"Kind\":\"EntityResource\"}");
+    declare("[{\"Name\":\"A.Person\",\"Kind\":\"EntityResource\",\"Events\":{\"Inserted\":"
+            "\"A.Born\"}},{\"Name\":\"A.Born\",\"Kind\":\"EventResource\"},"
+            "{\"Name\":\"A.Thing\",\"Kind\":\"EntityResource\"}]");
     ck_assert_uint_eq(changing, 0); /* it is new */
     ck_assert_uint_eq(changed, 1);
     ck_assert_uint_eq(response.serial, 1000); /* what the answer waits for */
     ask("POST", "/A.Person", "[{},{}]");
     ck_assert_uint_eq(stored, 2);
+    ask("POST", "/A.Thing", "{}");
+    ck_assert_int_eq(response.status, 201);
+    ck_assert_uint_eq(stored, 2); /* nothing follows from it */
     refuses = true;
     ask("POST", "/A.Person", "{}");
     ck_assert_int_eq(response.error, ERR_CONFLICT);
     ck_assert_uint_eq(errors, 1);
     ask("REPORT", "/A.Person", NULL);
     ck_span_eq(buf_span(&response.body), "[{\"Count\":2}]");
-    ask("PATCH", "/Svc.Admin.Resource", "{\"Description\":\"x\"}");
+    ask("PATCH", "/Svc.Admin.Resource/Name=A.Person", "{\"Description\":\"x\"}");
     ck_assert_uint_eq(changing, 1);
     ask("DELETE", "/Svc.Admin.Resource/_/unsafe=true", NULL);
     ck_assert_uint_eq(changing, 2);
