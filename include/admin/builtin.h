@@ -6,6 +6,7 @@
 #include "resource/resource.h"
 #include "rest/call.h"
 
+struct hooks;
 struct service;
 
 #define BUILTIN_RESOURCES(X)                                                                       \
@@ -46,5 +47,8 @@ static inline struct service *service_of(const struct call *call)
 {
     return call->resource->context;
 }
+
+/* What its events, webhooks and deliveries need. */
+struct hooks *hooks_of(const struct call *call);
 
 #endif

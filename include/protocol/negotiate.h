@@ -15,6 +15,12 @@ struct negotiated {
     unsigned indent; /* of `application/json;indent=2`; 0: compact */
 };
 
+/* In which formats a request and its answer are written. */
+struct negotiation {
+    struct negotiated out;
+    enum format in;
+};
+
 /* `accept`: the field's value, several fields joined by commas; the absent span: anything.
  * q-values, wildcards and specificity as in RFC 9110 section 12.5.1; among equals the table's
  * order. Who prefers HTML, as browsers do, gets JSON with an indentation. ERR_NOT_ACCEPTABLE lists

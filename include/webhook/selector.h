@@ -5,7 +5,8 @@
 #ifndef WEBHOOK_SELECTOR_H
 #define WEBHOOK_SELECTOR_H
 
-#include "query/condition.h"
+#include "base/span.h"
+#include "query/conditions.h"
 
 struct access_key;
 struct resource;

@@ -2,11 +2,11 @@
  * (docs/specification.md, section 7). */
 #include "access/access.h"
 #include "admin/builtin.h"
-#include "admin/service.h"
 #include "base/budget.h"
 #include "hooks/event.h"
 #include "hooks/event_post.h"
 #include "hooks/forgotten.h"
+#include "hooks/hooks.h"
 #include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
@@ -128,12 +128,12 @@ static void turn_back(struct rendered *r)
 
 static void add_json(struct rendered *r, void *object, struct buf *b)
 {
-    event_add_json(service_of(r->call)->hooks.events, object, b);
+    event_add_json(hooks_of(r->call)->events, object, b);
 }
 
 static struct err *open_source(struct call *call)
 {
-    struct events *events = service_of(call)->hooks.events;
+    struct events *events = hooks_of(call)->events;
     const struct literal *tenant = conditions_equal_to(&call->query->conditions, SPAN("Tenant"));
     const struct literal *client = conditions_equal_to(&call->query->conditions, SPAN("ClientId"));
     const struct literal *resource =
@@ -168,7 +168,7 @@ static struct err *open_source(struct call *call)
 
 static struct events *events_of(const struct call *call)
 {
-    return service_of(call)->hooks.events;
+    return hooks_of(call)->events;
 }
 
 static struct span stream_name(const void *object)
@@ -195,7 +195,7 @@ static uint64_t stream_last(const struct call *call)
 
 static uint64_t stream_forgotten(const struct call *call)
 {
-    return forgotten_event(service_of(call)->hooks.forgotten);
+    return forgotten_event(hooks_of(call)->forgotten);
 }
 
 static void *stream_after(const struct call *call, uint64_t number)
@@ -258,13 +258,13 @@ static void forget(struct change *change, const void *object)
 
 static struct err *apply(struct call *call)
 {
-    forgotten_add(service_of(call)->hooks.forgotten, call->change);
+    forgotten_add(hooks_of(call)->forgotten, call->change);
     return call_apply(call);
 }
 
 static struct err *post(struct call *call)
 {
-    return event_post(&service_of(call)->hooks, call);
+    return event_post(hooks_of(call), call);
 }
 
 static const struct resource_ops ops = {

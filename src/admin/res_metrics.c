@@ -16,6 +16,7 @@
 #include "io/process.h"
 #include "io/tcp.h"
 #include "journal/journal.h"
+#include "journal/replica_stats.h"
 #include "protocol/schema.h"
 #include "query/shape.h"
 #include "rest/cluster_view.h"
@@ -163,7 +164,7 @@ static void collect_cluster(const struct rest *rest, struct cluster_metrics *m)
         view->refresh(view->context);
     *m = (struct cluster_metrics){.epoch = 0};
     collect_position(view, m);
-    collect_log(&view->stats, m);
+    collect_log(view->stats, m);
     m->passed_on = passages_sent(rest->passages);
     m->passing_on = passages_under_way(rest->passages);
     m->passage_waiting = passages_in_line(rest->passages);

@@ -18,6 +18,11 @@
 #include "store/store.h"
 #include "store/turn.h"
 
+struct hooks *hooks_of(const struct call *call)
+{
+    return &service_of(call)->hooks;
+}
+
 static struct err *index_builtin(const struct resource_definition *definition,
                                  struct resource *resource)
 {
@@ -79,7 +84,7 @@ static void make_rest(struct service *s, struct loop *loop, struct service_optio
                             .cors_origins = options->cors_origins,
                             .hosts = options->hosts,
                             .cloudevents_origins = options->cloudevents_origins,
-                            .mask = {options->secret_headers},
+                            .secret_headers = options->secret_headers,
                         });
     rest_set_access(&s->rest, &options->access);
     s->rest.is_ready = is_ready;

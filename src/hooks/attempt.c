@@ -3,6 +3,7 @@
  * process for a local destination), the outcome decides the delivery's next state, and one change
  * records it with an entry of Svc.Admin.WebhookLog. */
 #include "hooks/attempt.h"
+#include "access/mask.h"
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/fiber.h"
@@ -142,7 +143,7 @@ void attempt_abort(struct attempt *attempt, struct span why)
 /* A receiver may send back what it was sent. A mask can be longer than what it stands for. */
 static struct span kept_body(struct attempt *attempt, struct span body)
 {
-    const struct mask *m = &attempt->deliveries->hooks->rest->mask;
+    const struct mask *m = attempt->deliveries->hooks->rest->mask;
 
     body = mask_body(m, text_cut_bytes(body, KEPT_BODY_BYTES), NULL, &attempt->arena);
     return arena_copy(&attempt->arena, text_cut_bytes(body, KEPT_BODY_BYTES));

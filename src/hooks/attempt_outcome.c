@@ -1,5 +1,6 @@
 /* How an attempt ended, recorded in one change: the delivery's next state, what its lane remembers,
  * and the entry in the log. */
+#include "access/mask.h"
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/metric.h"
@@ -87,8 +88,7 @@ static void fill_entry(struct attempt *attempt)
     if (entry->error.n == 0 && attempt->answer.answered && !entry->is_success)
         entry->error = arena_printf(&attempt->arena, "answered %d %s", attempt->answer.status,
                                     status_reason(attempt->answer.status));
-    entry->error =
-        mask_text(&attempt->deliveries->hooks->rest->mask, entry->error, &attempt->arena);
+    entry->error = mask_text(attempt->deliveries->hooks->rest->mask, entry->error, &attempt->arena);
 }
 
 static enum metric_result result_of(const struct attempt *attempt)

@@ -2,6 +2,7 @@
  * settings. */
 #include "hooks/webhook_sent.h"
 
+#include "access/mask.h"
 #include "base/blob.h"
 #include "base/datetime.h"
 #include "base/text.h"
@@ -125,7 +126,7 @@ void webhook_sent(struct attempt *attempt)
 {
     struct webhook_log_entry *entry = &attempt->outcome;
     struct lane_settings *settings = attempt->settings;
-    const struct mask *m = &attempt->deliveries->hooks->rest->mask;
+    const struct mask *m = attempt->deliveries->hooks->rest->mask;
 
     if (attempt->header_count == 0)
         return;
@@ -272,7 +273,7 @@ static void add_payload(const struct sent *s, struct buf *b)
         return;
     }
     if (text_is_utf8(body)) {
-        add_body(&text, &s->hooks->rest->mask, body, s->arena);
+        add_body(&text, s->hooks->rest->mask, body, s->arena);
     } else {
         buf_add_str(&text, "base64:");
         text_add_base64(&text, span_sub(body, 0, MIN(body.n, WEBHOOK_LOG_BODY_BYTES)));

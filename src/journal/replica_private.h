@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "fetch/etcd.h"
 #include "journal/replica.h"
+#include "journal/replica_stats.h"
 
 enum {
     REPLICA_TOKEN_BYTES = 32,

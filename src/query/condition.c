@@ -1,7 +1,9 @@
 /* Conditions are parsed against the shape of the resource, so that a wrong name, operator or value
  * is an error before anything is looked at. All must hold; they are tested in the order given. */
 #include "query/condition.h"
+
 #include "base/budget.h"
+#include "query/conditions.h"
 #include "json/json.h"
 
 static bool has_order(enum value_type type)

@@ -6,8 +6,11 @@
 #include "access/secrets.h"
 #include "base/budget.h"
 #include "base/limits.h"
+#include "protocol/negotiate.h"
 #include "protocol/schema.h"
+#include "query/condition.h"
 #include "query/query.h"
+#include "query/source.h"
 #include "rest/call.h"
 #include "rest/crud_inner.h"
 #include "rest/metrics.h"
@@ -33,7 +36,7 @@ struct err *crud_body(struct call *call, struct json_doc *out_doc)
     if (span_trim(text).n == 0)
         return ERR(ERR_NO_DATA_SOURCE, "%.*s on '%.*s' needs a body, and there is none",
                    SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
-    if (call->in == FORMAT_NDJSON)
+    if (call->formats->in == FORMAT_NDJSON)
         return json_parse_lines(text, &bounds, call->arena, out_doc);
     return json_parse(text, &bounds, call->arena, out_doc);
 }
@@ -177,7 +180,7 @@ static bool changes_nothing(const struct call *call, const struct draft *draft,
                             const struct entity *old, struct span json, struct arena *a)
 {
     return call->method == METHOD_PATCH && span_eq(json, stored_text(call->resource, old, a)) &&
-           !secrets_are_written(&call->rest->mask, draft, a);
+           !secrets_are_written(call->rest->mask, draft, a);
 }
 
 /* Encodes a checked draft into the change. */
@@ -219,7 +222,7 @@ static struct err *decode_entity(struct call *call, struct json_value input,
     struct draft draft;
 
     if (resource->ops->holds_secrets != NULL) {
-        TRY(secrets_decode(&call->rest->mask, stored_shape(resource), input, old_text, mode, a,
+        TRY(secrets_decode(call->rest->mask, stored_shape(resource), input, old_text, mode, a,
                            &draft));
     } else {
         if (old != NULL)

@@ -1,5 +1,6 @@
 /* GET, HEAD and REPORT: from the resource's source through the query to the answer. */
 #include "access/access.h"
+#include "access/mask.h"
 #include "base/blob.h"
 #include "base/budget.h"
 #include "base/limits.h"
@@ -7,8 +8,11 @@
 #include "base/uuid.h"
 #include "protocol/formats.h"
 #include "protocol/schema.h"
+#include "query/literal.h"
 #include "query/meta.h"
+#include "query/path.h"
 #include "query/query.h"
+#include "query/source.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/crud_inner.h"
@@ -81,7 +85,7 @@ struct span crud_visible(const struct rest *rest, const struct resource *resourc
     if (resource->ops->holds_secrets == NULL)
         return json;
     buf_init_arena(&masked, a);
-    mask_add_value(&masked, &rest->mask, entity_parse(json, a), a);
+    mask_add_value(&masked, rest->mask, entity_parse(json, a), a);
     return buf_span(&masked);
 }
 
@@ -113,10 +117,8 @@ struct span crud_entity(const struct rest *rest, const struct resource *resource
 /* What a request that reads looks at instead of what is stored now; NULL: nothing. */
 static struct snapshot *snapshot_for(const struct call *call)
 {
-    struct evaluation *evaluation = call->evaluation;
-
-    if (evaluation != NULL)
-        return evaluation->has_snapshot ? &evaluation->snapshot : NULL;
+    if (call->evaluation != NULL)
+        return evaluation_snapshot(call->evaluation);
     return turn_before(call->rest->turn);
 }
 
@@ -463,13 +465,13 @@ void crud_write_list(struct call *call, const struct span *items, size_t count)
 {
     struct response *response = call->response;
 
-    if (call->out.format == FORMAT_CSV && !call->request->is_local) {
+    if (call->formats->out.format == FORMAT_CSV && !call->request->is_local) {
         write_sheet(call, items, count);
         return;
     }
-    response->content_type = format_media_types[call->out.format];
-    formats_add_list(&response->body, items, count, call->out.format, call->out.indent,
-                     call->arena);
+    response->content_type = format_media_types[call->formats->out.format];
+    formats_add_list(&response->body, items, count, call->formats->out.format,
+                     call->formats->out.indent, call->arena);
 }
 
 void crud_answer_count(struct call *call, size_t count)

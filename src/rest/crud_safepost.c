@@ -9,6 +9,7 @@
 #include "base/budget.h"
 #include "base/map.h"
 #include "base/must.h"
+#include "query/condition.h"
 #include "query/literal.h"
 #include "query/path.h"
 #include "query/query.h"

@@ -17,6 +17,7 @@
 #include "rest/evaluation.h"
 #include "rest/node.h"
 #include "rest/request.h"
+#include "rest/response.h"
 #include "rest/rest.h"
 #include "store/change.h"
 #include "store/collection.h"

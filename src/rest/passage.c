@@ -222,7 +222,7 @@ static struct span value_of(struct passage *p, const struct request_header *h)
     static const struct span authorization = SPAN_INIT("Authorization");
 
     return span_ieq(h->name, authorization)
-               ? mask_header_value(&p->rest->mask, h->name, h->value, &p->arena)
+               ? mask_header_value(p->rest->mask, h->name, h->value, &p->arena)
                : h->value;
 }
 

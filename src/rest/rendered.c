@@ -98,7 +98,7 @@ static void gather_all(struct rendered *r)
 
     g->r = r;
     r->gathered = g;
-    if (!e->holds_turn)
+    if (!evaluation_holds_turn(e))
         budget_hold();
     while (bytes < most && g->count < enough && budget_ask(OBJECT_UNITS)) {
         void *object = r->next(r);
@@ -112,7 +112,7 @@ static void gather_all(struct rendered *r)
     g->is_all |= g->count >= enough;
     if (bytes >= most)
         return;
-    if (e->holds_turn)
+    if (evaluation_holds_turn(e))
         evaluation_end_reading(e);
     else
         budget_release();
@@ -167,9 +167,7 @@ uint64_t rendered_version(const struct call *call, const struct query_item *item
 
 static bool is_beside_others(const struct call *call)
 {
-    const struct evaluation *e = call->evaluation;
-
-    return e != NULL && e->has_snapshot;
+    return call->evaluation != NULL && evaluation_snapshot(call->evaluation) != NULL;
 }
 
 struct rendered *rendered_open(struct call *call, void *(*next)(struct rendered *r),

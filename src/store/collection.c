@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "query/condition.h"
+#include "query/conditions.h"
 #include "query/literal.h"
 #include "store/change.h"
 #include "store/collection_inner.h"

@@ -2,6 +2,7 @@
  * matcher agrees with (tests/unit/match). So what is shown is what happens. */
 #include "webhook/explain.h"
 
+#include "query/condition.h"
 #include "resource/resource.h"
 #include "webhook/selector.h"
 #include "json/member.h"

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "match/scopes.h"
 #include "protocol/schema.h"
+#include "query/condition.h"
 #include "query/uri.h"
 #include "resource/resource.h"
 

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "match/matchers.h"
 #include "match/scopes.h"
+#include "query/uri.h"
 #include "resource/referrers.h"
 #include "resource/resource.h"
 #include "rest/metrics.h"
@@ -485,7 +486,7 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
         entity->attached = w;
     }
     take_out(ws, w);
-    w->holds_secrets = mask_may_find(&ws->rest->mask, entity_json(entity));
+    w->holds_secrets = mask_may_find(ws->rest->mask, entity_json(entity));
     err_free(attach(ws, w)); /* webhooks_settle says what is wrong */
     ws->lanes->changed(ws->lanes->context, w);
     budget_spend(ATTACH_UNITS);

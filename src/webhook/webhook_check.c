@@ -8,6 +8,8 @@
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
 #include "query/query.h"
+#include "query/shape.h"
+#include "query/uri.h"
 #include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/rest.h"
@@ -69,7 +71,7 @@ static struct span shown_member(const struct call *call, const struct entity *ol
     struct buf b;
 
     buf_init_arena(&b, call->arena);
-    mask_add_value(&b, &call->rest->mask, old_member(old, name, call->arena), call->arena);
+    mask_add_value(&b, call->rest->mask, old_member(old, name, call->arena), call->arena);
     return buf_span(&b);
 }
 

@@ -14,6 +14,7 @@
 #include "fuzzing.h"
 #include "http/server.h"
 #include "rest/evaluation.h"
+#include "rest/evaluation_state.h"
 #include "rest/metrics.h"
 #include "rest/request.h"
 #include "rest/response.h"

@@ -25,7 +25,8 @@
 #define NOW_NS (INT64_C(1800000000) * 1000000000)
 #define MASK_TEXT "*******"
 
-static struct rest rest;
+static struct mask mask;
+static struct rest rest = {.mask = &mask};
 static struct limits limits;
 static struct egress_rules egress;
 static const struct webhook_lanes lanes; /* none is attached */
@@ -68,7 +69,7 @@ static struct err *write_webhook(struct json_value input, struct span old, enum 
     struct draft draft;
     struct buf b;
 
-    TRY(secrets_decode(&rest.mask, &webhook_shape, input, old, mode, a, &draft));
+    TRY(secrets_decode(rest.mask, &webhook_shape, input, old, mode, a, &draft));
     TRY(webhook_check(&egress, &lanes, &call, &draft, entity_of(old, a)));
     buf_init(&b, BUF_NO_CAP);
     schema_encode(&b, &draft, &id, 1);
@@ -124,7 +125,7 @@ static struct span masked(struct span json, struct arena *a)
     struct buf b;
 
     buf_init(&b, BUF_NO_CAP);
-    mask_add_value(&b, &rest.mask, entity_parse(json, a), a);
+    mask_add_value(&b, rest.mask, entity_parse(json, a), a);
     return input_written(&b, a);
 }
 

@@ -105,7 +105,7 @@ static bool is_changing_many(const struct change *c)
     const struct evaluation *changing = the_world->many.evaluation;
 
     return c->count == WORLD_MANY && changing != NULL &&
-           changing == evaluation_running(&the_world->service->rest);
+           changing == the_world->service->rest.running;
 }
 
 struct err *__wrap_turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)

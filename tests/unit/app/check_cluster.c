@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "journal/cluster_file.h"
 #include "journal/journal.h"
+#include "journal/replica.h"
 #include "rest/cluster_view.h"
 #include "store/change.h"
 #include "store/turn.h"

@@ -1,7 +1,7 @@
 #include "testing.h"
 
 #include "match/matchers.h"
-#include "query/condition.h"
+#include "query/conditions.h"
 #include "json/json.h"
 
 static const struct conditions none = {NULL, 0};

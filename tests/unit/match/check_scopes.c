@@ -2,7 +2,7 @@
 
 #include "match/matchers.h"
 #include "match/scopes.h"
-#include "query/condition.h"
+#include "query/conditions.h"
 #include "query/shape.h"
 #include "query/uri.h"
 #include "json/json.h"
