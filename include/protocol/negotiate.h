@@ -3,7 +3,8 @@
 #ifndef PROTOCOL_NEGOTIATE_H
 #define PROTOCOL_NEGOTIATE_H
 
-#include "base/err.h"
+#include "base/macros.h"
+#include "base/span.h"
 
 enum format { FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV, FORMAT_COUNT };
 

@@ -34,6 +34,12 @@ struct err *conditions_parse(const struct uri_condition *conditions, size_t coun
 bool conditions_hold(const struct conditions *c, struct json_value entity, struct arena *a);
 /* The literal of the first `path = literal` condition on that property, or NULL. */
 const struct literal *conditions_equal_to(const struct conditions *c, struct span property);
+/* Its text, where it is a string. False: there is none, or it is none. */
+bool conditions_string(const struct conditions *c, struct span property, struct span *out_text);
+/* Does a path of theirs begin with this property, in its declared spelling? */
+bool conditions_begin_with(const struct conditions *c, struct span property);
+/* Those on exactly this path, in the arena. */
+struct conditions conditions_on(const struct conditions *c, struct span path, struct arena *a);
 /* The highest n of all conditions `property>n`, for numbers that are never negative; 0: none. */
 uint64_t conditions_above(const struct conditions *c, struct span property);
 /* Normal form, decoded-safe: keys in declared spelling, values percent-encoded, joined by '&';

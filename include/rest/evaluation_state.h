@@ -3,6 +3,7 @@
 #define REST_EVALUATION_STATE_H
 
 #include "base/budget.h"
+#include "io/loop.h"
 #include "io/timer.h"
 #include "rest/response.h"
 #include "store/snapshot.h"

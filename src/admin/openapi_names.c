@@ -6,6 +6,8 @@
 #include "base/buf.h"
 #include "base/digest.h"
 #include "openapi.h"
+#include "resource/resource.h"
+#include "rest/call.h"
 #include "rest/rest.h"
 
 #include <stdlib.h>

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "io/loop.h"
 #include "io/timer.h"
 #include "journal/journal_copy.h"
 #include "protocol/schema.h"

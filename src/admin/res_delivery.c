@@ -9,7 +9,6 @@
 #include "hooks/hooks.h"
 #include "hooks/lane.h"
 #include "protocol/schema.h"
-#include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
 #include "rest/crud.h"
@@ -21,7 +20,6 @@
 #include "store/entity.h"
 #include "store/turn.h"
 #include "webhook/webhook.h"
-#include "json/json.h"
 
 static const struct span written_states[] = {SPAN_INIT("Pending")};
 static const struct enumeration written_state_names = {"State", written_states,
@@ -128,13 +126,7 @@ static void add_json(struct rendered *r, void *object, struct buf *b)
 
 static struct conditions conditions_on_state(const struct call *call)
 {
-    const struct conditions *all = &call->query->conditions;
-    struct conditions found = {ARENA_ARRAY(call->arena, struct condition, all->count), 0};
-
-    for (size_t i = 0; i < all->count; i++)
-        if (span_ieq(all->items[i].path.text, SPAN("State")))
-            found.items[found.count++] = all->items[i];
-    return found;
+    return conditions_on(&call->query->conditions, SPAN("State"), call->arena);
 }
 
 /* One bit a state. */
@@ -169,18 +161,18 @@ static void open_lanes(struct call *call)
 {
     const struct deliveries *d = hooks_of(call)->deliveries;
     const struct conditions on_state = conditions_on_state(call);
-    const struct literal *tenant = conditions_equal_to(&call->query->conditions, SPAN("Tenant"));
-    bool is_given = tenant != NULL && tenant->kind == LITERAL_STRING;
     struct cursor *cursor = ARENA_NEW(call->arena, struct cursor);
+    struct span tenant;
+    bool is_given = conditions_string(&call->query->conditions, SPAN("Tenant"), &tenant);
     struct uuid id;
 
     cursor->one_lane = rendered_wanted_id(call, SPAN("WebhookId"), &id);
     if (cursor->one_lane) {
         cursor->lane = lane_find(d, &id);
-        if (cursor->lane != NULL && is_given && !span_eq(lane_tenant(cursor->lane), tenant->text))
+        if (cursor->lane != NULL && is_given && !span_eq(lane_tenant(cursor->lane), tenant))
             cursor->lane = NULL;
     } else if (is_given) {
-        cursor->webhooks = webhooks_of(call, tenant->text);
+        cursor->webhooks = webhooks_of(call, tenant);
         cursor->lane = next_lane(d, cursor);
     } else {
         cursor->lane = lane_first(d);

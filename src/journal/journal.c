@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "journal/place.h"
 
 #include <errno.h>
 #include <inttypes.h>

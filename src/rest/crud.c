@@ -7,20 +7,18 @@
 #include "base/budget.h"
 #include "base/limits.h"
 #include "protocol/negotiate.h"
-#include "protocol/schema.h"
-#include "query/condition.h"
 #include "query/query.h"
+#include "query/shape.h"
 #include "query/source.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/crud_inner.h"
+#include "rest/crud_safepost.h"
 #include "rest/metrics.h"
-#include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "rest/tenant.h"
 #include "store/change.h"
-#include "store/entity.h"
-#include "json/json.h"
 
 /* What an entity costs besides what asks itself: its reading, its checks, its record. */
 enum { ENTITY_UNITS = 1024 };
@@ -433,15 +431,6 @@ struct err *crud_patch(struct call *call)
     return apply(call);
 }
 
-/* However it is written: in quotes, or its length. */
-static bool names_id(const struct conditions *conditions)
-{
-    for (size_t i = 0; i < conditions->count; i++)
-        if (span_eq(conditions->items[i].path.steps[0].name, SPAN("Id")))
-            return true;
-    return false;
-}
-
 /* Else the same request again would insert another one. */
 static struct err *check_conditions_hold(const struct call *call, struct span json)
 {
@@ -469,7 +458,8 @@ struct err *crud_put(struct call *call)
     if (found.count > 1)
         return ERR(ERR_AMBIGUOUS_MATCH, "%zu entities of '%.*s' match, PUT replaces one",
                    found.count, SPAN_FMT(call->resource->name));
-    if (found.count == 0 && names_id(&call->query->conditions))
+    /* However it is written: in quotes, or its length. */
+    if (found.count == 0 && conditions_begin_with(&call->query->conditions, SPAN("Id")))
         return ERR(ERR_UNKNOWN_ENTITY,
                    "no entity of '%.*s' has this Id, and ids are given by the server",
                    SPAN_FMT(call->resource->name));

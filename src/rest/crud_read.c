@@ -5,23 +5,22 @@
 #include "base/budget.h"
 #include "base/limits.h"
 #include "base/must.h"
-#include "base/uuid.h"
+#include "json/json.h"
 #include "protocol/formats.h"
 #include "protocol/schema.h"
-#include "query/literal.h"
-#include "query/meta.h"
 #include "query/path.h"
 #include "query/query.h"
 #include "query/source.h"
+#include "query/uri.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/crud_inner.h"
 #include "rest/evaluation.h"
-#include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "rest/scan.h"
-#include "store/collection.h"
+#include "store/entity.h"
 #include "store/snapshot.h"
 #include "store/turn.h"
 
@@ -271,11 +270,12 @@ static void give_found(struct collection_source *s)
 /* `Id=` names one, or none. */
 static void note_single(struct collection_source *s)
 {
-    const struct literal *id = conditions_equal_to(&s->call->query->conditions, SPAN("Id"));
     struct entity *e = NULL;
     struct uuid uuid;
+    struct span id;
 
-    if (id->kind == LITERAL_STRING && uuid_parse_own(id->text, &uuid))
+    if (conditions_string(&s->call->query->conditions, SPAN("Id"), &id) &&
+        uuid_parse_own(id, &uuid))
         e = snapshot_find(s->snapshot, s->walk.collection, &uuid);
     s->found = ARENA_ARRAY(s->call->arena, struct entity *, 1);
     if (e != NULL)

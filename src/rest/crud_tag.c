@@ -6,11 +6,11 @@
  * about the entity, and holds with each of them. */
 #include "base/digest.h"
 #include "protocol/negotiate.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/crud_inner.h"
 #include "rest/rendered.h"
-#include "rest/request.h"
 #include "rest/response.h"
 #include "store/entity.h"
 

@@ -21,6 +21,7 @@
 #include "rest/rest.h"
 #include "store/change.h"
 #include "store/turn.h"
+#include "json/json.h"
 #include "json/member.h"
 
 enum {

@@ -10,7 +10,6 @@
 #include "access/mask.h"
 #include "base/blob.h"
 #include "base/clock.h"
-#include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/room.h"

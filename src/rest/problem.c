@@ -9,7 +9,6 @@
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/error_log.h"
-#include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "store/entity.h"

@@ -3,8 +3,6 @@
 #include "base/limits.h"
 #include "base/must.h"
 #include "base/uuid.h"
-#include "query/condition.h"
-#include "query/literal.h"
 #include "query/query.h"
 #include "resource/resource.h"
 #include "rest/call.h"
@@ -219,12 +217,13 @@ void rendered_turns_back(struct rendered *r, void (*turn)(struct rendered *r))
 
 bool rendered_wanted_id(const struct call *call, struct span property, struct uuid *out_id)
 {
-    const struct literal *literal = conditions_equal_to(&call->query->conditions, property);
+    const struct conditions *conditions = &call->query->conditions;
     struct uuid nil = {{0}};
+    struct span text;
 
-    if (literal == NULL)
+    if (conditions_equal_to(conditions, property) == NULL)
         return false;
-    if (literal->kind != LITERAL_STRING || !uuid_parse(literal->text, out_id))
+    if (!conditions_string(conditions, property, &text) || !uuid_parse(text, out_id))
         *out_id = nil;
     return true;
 }

@@ -2,6 +2,7 @@
 #include "rest/rest.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "access/account.h"
 #include "access/clients.h"
 #include "access/mask.h"

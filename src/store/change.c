@@ -4,6 +4,7 @@
 #include "store/change.h"
 
 #include "base/must.h"
+#include "store/change_record.h"
 #include "store/record.h"
 #include "store/turn_inner.h"
 

@@ -14,6 +14,7 @@
 #include "store/record.h"
 #include "store/snapshot.h"
 #include "store/store.h"
+#include "store/store_kind.h"
 #include "json/json.h"
 
 struct collection {

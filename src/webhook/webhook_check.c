@@ -1,5 +1,6 @@
 /* The checks at every write of a webhook. Each puts its member into normal form as well. */
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "access/mask.h"
 #include "base/clock.h"
 #include "base/datetime.h"

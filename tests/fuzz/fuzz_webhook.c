@@ -2,6 +2,7 @@
  * to lay over it. What is accepted can be read for an attempt, is its own normal form, and shows no
  * secret; what is shown, written back, changes nothing. */
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "access/secrets.h"
 #include "base/blob.h"
 #include "base/clock.h"
@@ -21,6 +22,7 @@
 #include "webhook/webhook_lanes.h"
 #include "webhook/webhook_settings.h"
 #include "zoo.h"
+#include "json/json.h"
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)
 #define MASK_TEXT "*******"

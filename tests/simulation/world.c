@@ -4,6 +4,7 @@
 #include "disk.h"
 #include "network.h"
 
+#include "access/access.h"
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/log.h"

@@ -2,6 +2,7 @@
 #include "asking.h"
 
 #include "base/clock.h"
+#include "base/uuid.h"
 #include "journal/replica_stats.h"
 #include "rest/cluster_view.h"
 #include "rest/handover.h"

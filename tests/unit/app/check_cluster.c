@@ -4,6 +4,7 @@
 #include "../journal/etcd_playing.h"
 #include "../testing.h"
 
+#include "access/access.h"
 #include "admin/service.h"
 #include "admin/service_options.h"
 #include "base/clock.h"

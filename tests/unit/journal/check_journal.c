@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "journal/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
