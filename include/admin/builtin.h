@@ -39,6 +39,9 @@ BUILTIN_RESOURCES(BUILTIN_AS_EXTERN)
 /* On a node of a cluster besides. */
 extern const struct resource_definition res_node;
 
+/* Adds all but the latter to the service's registry. */
+struct err *builtin_add_all(struct service *s) MUST_USE;
+
 /* For rest.answer_page. */
 void console_answer(struct call *call, struct span path);
 

@@ -5,11 +5,10 @@
 #include "base/budget.h"
 #include "base/limits.h"
 #include "base/must.h"
-#include "json/json.h"
 #include "protocol/formats.h"
 #include "protocol/schema.h"
-#include "query/path.h"
 #include "query/query.h"
+#include "query/shape.h"
 #include "query/source.h"
 #include "query/uri.h"
 #include "resource/resource.h"
@@ -23,6 +22,7 @@
 #include "store/entity.h"
 #include "store/snapshot.h"
 #include "store/turn.h"
+#include "json/json.h"
 
 #include <string.h>
 
