@@ -53,5 +53,7 @@ static inline struct service *service_of(const struct call *call)
 
 /* What its events, webhooks and deliveries need. */
 struct hooks *hooks_of(const struct call *call);
+/* The same for ops that get the context of their resource. */
+struct hooks *hooks_of_service(struct service *s);
 
 #endif

@@ -7,7 +7,12 @@
 
 struct hooks *hooks_of(const struct call *call)
 {
-    return &service_of(call)->hooks;
+    return hooks_of_service(service_of(call));
+}
+
+struct hooks *hooks_of_service(struct service *s)
+{
+    return &s->hooks;
 }
 
 static struct err *index_builtin(const struct resource_definition *definition,

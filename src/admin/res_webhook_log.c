@@ -64,7 +64,7 @@ static void limit(void *context, const struct access_key *key, struct buf *b, st
 {
     struct json_value entry = entity_parse(json, a);
 
-    if (may_read_bodies(context, key, entry, a)) {
+    if (may_read_bodies(hooks_of_service(context), key, entry, a)) {
         buf_add(b, json);
         return;
     }
