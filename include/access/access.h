@@ -7,13 +7,16 @@
 #define ACCESS_ACCESS_H
 
 #include "base/list.h"
-#include "base/map.h"
+#include "base/macros.h"
+#include "base/span.h"
 #include "base/uuid.h"
 #include "protocol/method.h"
 
+struct access; /* access_keys.h */
 struct account;
-struct accounts;
 struct api_key;
+struct arena;
+struct buf;
 struct err;
 struct json_value;
 struct shape;
@@ -45,14 +48,6 @@ struct access_key {
     struct api_key *stored;    /* its entity's; NULL: it is not listed */
     int64_t used_until_unix_s; /* no use before is noted anew */
     uint32_t refs;
-};
-
-struct access {
-    struct accounts *accounts; /* its keys refer to; NULL: it belongs to no service yet */
-    bool required;
-    struct map by_digest; /* struct access_key, by the first half of its digest */
-    struct map by_title;
-    struct list configured; /* those of the configuration, in its order */
 };
 
 /* 1 to ACCESS_TENANT_BYTES letters, digits, '_', '-' and '.'. */

@@ -11,14 +11,15 @@
 #ifndef ACCESS_CLIENTS_H
 #define ACCESS_CLIENTS_H
 
+#include "base/macros.h"
 #include "base/span.h"
-#include "io/loop.h"
 
 #include <netinet/in.h>
 
 #define CLIENTS_FAILED_MOST 32768u
 
 struct limits;
+struct loop;
 struct clients;
 struct client; /* one address */
 

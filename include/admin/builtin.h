@@ -6,6 +6,7 @@
 #include "resource/resource.h"
 #include "rest/call.h"
 
+struct hooks;
 struct service;
 
 #define BUILTIN_RESOURCES(X)                                                                       \
@@ -38,6 +39,9 @@ BUILTIN_RESOURCES(BUILTIN_AS_EXTERN)
 /* On a node of a cluster besides. */
 extern const struct resource_definition res_node;
 
+/* Adds all but the latter to the service's registry. */
+struct err *builtin_add_all(struct service *s) MUST_USE;
+
 /* For rest.answer_page. */
 void console_answer(struct call *call, struct span path);
 
@@ -46,5 +50,10 @@ static inline struct service *service_of(const struct call *call)
 {
     return call->resource->context;
 }
+
+/* What its events, webhooks and deliveries need. */
+struct hooks *hooks_of(const struct call *call);
+/* The same for ops that get the context of their resource. */
+struct hooks *hooks_of_service(struct service *s);
 
 #endif

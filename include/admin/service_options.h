@@ -2,7 +2,7 @@
 #ifndef ADMIN_SERVICE_OPTIONS_H
 #define ADMIN_SERVICE_OPTIONS_H
 
-#include "access/access.h"
+#include "access/access_keys.h"
 #include "base/limits.h"
 #include "fetch/egress.h"
 #include "fetch/fetch.h"

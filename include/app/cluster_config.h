@@ -4,6 +4,7 @@
 #define APP_CLUSTER_CONFIG_H
 
 #include "journal/journal.h"
+#include "journal/journal_options.h"
 #include "json/json.h"
 
 /* Name, default, least, most; the unit is in the name. */

@@ -3,6 +3,7 @@
 #ifndef APP_NOTIFY_H
 #define APP_NOTIFY_H
 
+#include "base/macros.h"
 #include "io/timer.h"
 
 #include <sys/socket.h>

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "fetch/egress.h"
 #include "fetch/fetch.h"
+#include "io/loop.h"
 #include "io/timer.h"
 
 struct etcd;

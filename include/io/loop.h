@@ -9,12 +9,13 @@
 #define IO_LOOP_H
 
 #include "base/err.h"
-#include "base/heap.h"
 #include "base/list.h"
 
 #include <uv.h>
 
 #define LOOP_SCRATCH_BYTES 65536u
+
+struct heap;
 
 struct loop {
     uv_loop_t uv;
@@ -22,7 +23,7 @@ struct loop {
     uv_idle_t busy;              /* active while the turn's end has work: the loop must not sleep */
     uv_timer_t alarm;            /* wakes the loop for the earliest of `timers` */
     uint64_t alarm_ms;           /* the deadline that the alarm is armed for */
-    struct heap timers;          /* struct timer */
+    struct heap *timers;         /* struct timer */
     uint64_t timers_started;     /* ever: the next one's serial */
     uint64_t turns;              /* that have ended, or are ending */
     uint64_t waits;              /* for events: while it stays the same, the loop has not slept */

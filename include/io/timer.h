@@ -5,7 +5,11 @@
 #ifndef IO_TIMER_H
 #define IO_TIMER_H
 
-#include "io/loop.h"
+#include "base/heap.h"
+
+#include <stdint.h>
+
+struct loop;
 
 struct timer {
     struct heap_node node;

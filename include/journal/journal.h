@@ -7,32 +7,16 @@
 #ifndef JOURNAL_JOURNAL_H
 #define JOURNAL_JOURNAL_H
 
-#include "io/disk.h"
-#include "journal/place.h"
-#include "journal/segment.h"
+#include "base/macros.h"
+#include "base/span.h"
 
+struct buf;
 struct histogram;
-
-#define JOURNAL_FSYNC_POLICIES(X)                                                                  \
-    X(JOURNAL_ALWAYS, "always")     /* committed = on stable storage */                            \
-    X(JOURNAL_EVERYSEC, "everysec") /* committed = written; on stable storage within a second */   \
-    X(JOURNAL_NO, "no")             /* committed = written; the kernel decides */
-
-enum journal_fsync {
-#define JOURNAL_AS_ENUM(symbol, text) symbol,
-    JOURNAL_FSYNC_POLICIES(JOURNAL_AS_ENUM)
-#undef JOURNAL_AS_ENUM
-};
-
-/* Size of a segment file when the options do not say. */
-#define JOURNAL_SEGMENT_BYTES 16777216
-
-struct journal_options {
-    const char *directory; /* made, mode 0700, when it does not exist */
-    enum journal_fsync fsync;
-    enum disk_engine engine;
-    uint64_t segment_bytes; /* multiple of 4096, at least 64 KiB; 0: JOURNAL_SEGMENT_BYTES */
-};
+struct journal;
+struct journal_options; /* journal_options.h */
+struct journal_place;
+struct loop;
+struct segment_record;
 
 struct journal_callbacks {
     /* Recovery, before journal_open returns: every record in order. An error refuses the journal.
@@ -46,8 +30,6 @@ struct journal_callbacks {
     void (*on_failed)(void *context, const char *what, int error_number);
     void *context;
 };
-
-struct journal;
 
 /* Locks the directory, recovers, and is ready to append. A torn tail of the last segment is cut
  * and logged. Errors ERR_STORAGE_FAILURE, naming file and offset: damage in the middle, a missing

@@ -18,13 +18,15 @@
 #ifndef JOURNAL_REPLICA_H
 #define JOURNAL_REPLICA_H
 
-#include "base/list.h"
-#include "base/metric.h"
+#include "base/macros.h"
+#include "base/span.h"
 #include "journal/replica_batch.h"
+#include "journal/replica_state.h"
 
 struct etcd;
 struct loop;
 struct replica;
+struct replica_stats;
 
 enum { REPLICA_SECRET_BYTES = 32 };
 
@@ -45,45 +47,6 @@ struct replica_options {
     uint64_t next;     /* of the journal; 1: it is empty */
     bool is_witness;   /* it never asks to lead */
 };
-
-#define REPLICA_ROLES(X)                                                                           \
-    X(REPLICA_OFF, "Off")                                                                          \
-    X(REPLICA_ENTERING, "Entering")                                                                \
-    X(REPLICA_FOLLOWING, "Follower")                                                               \
-    X(REPLICA_JOINING, "Joining")                                                                  \
-    X(REPLICA_CANDIDATE, "Candidate")                                                              \
-    X(REPLICA_TAKING_OVER, "TakingOver")                                                           \
-    X(REPLICA_LEADING, "Leader")                                                                   \
-    X(REPLICA_ENDING, "Ending")                                                                    \
-    X(REPLICA_REFUSED, "Refused")
-
-enum replica_role {
-#define REPLICA_AS_ENUM(symbol, text) symbol,
-    REPLICA_ROLES(REPLICA_AS_ENUM)
-#undef REPLICA_AS_ENUM
-        REPLICA_ROLE_COUNT
-};
-
-#define REPLICA_TROUBLES(X)                                                                        \
-    X(REPLICA_NO_TROUBLE, "none")                                                                  \
-    X(REPLICA_UNREACHABLE, "etcd is not reached")                                                  \
-    X(REPLICA_DENIED, "etcd denies access")                                                        \
-    X(REPLICA_FULL, "etcd is full")                                                                \
-    X(REPLICA_NAME_TAKEN, "the node's name is taken")                                              \
-    X(REPLICA_OTHER_HISTORY, "the journal has another history")                                    \
-    X(REPLICA_LOG_LOST, "the log in etcd is empty or older than the journal")                      \
-    X(REPLICA_DAMAGED, "the log in etcd is damaged")                                               \
-    X(REPLICA_MISUSED, "etcd does not take what it is asked")                                      \
-    X(REPLICA_OTHER_ETCD, "another etcd answers")
-
-enum replica_trouble {
-#define REPLICA_AS_ENUM(symbol, text) symbol,
-    REPLICA_TROUBLES(REPLICA_AS_ENUM)
-#undef REPLICA_AS_ENUM
-};
-
-const char *replica_role_text(enum replica_role role);
-const char *replica_trouble_text(enum replica_trouble trouble);
 
 struct replica_batch {
     uint64_t first; /* serial */
@@ -187,16 +150,6 @@ void replica_step_down(struct replica *r);
  * a lease, on_left. Nothing else is done from then on; nothing may be under way. */
 void replica_leave(struct replica *r, void (*on_left)(void *context), void *context);
 
-struct replica_stats {
-    uint64_t appended, appended_bytes; /* batches, of content */
-    uint64_t attempts;                 /* of transactions that append */
-    uint64_t read, read_bytes;         /* batches of others */
-    uint64_t trimmed, orphans;         /* runs that deleted; groups of parts without a mark */
-    uint64_t elected;
-    struct histogram append_time; /* from replica_append to the confirmation */
-    /* Of the log in etcd, as a leader saw it last when it looked at its length; else 0. */
-    uint64_t log_keys, log_bytes;
-};
 void replica_stats(const struct replica *r, struct replica_stats *out_stats);
 /* What is left of its lease; 0: nothing. */
 uint64_t replica_lease_ns(const struct replica *r);

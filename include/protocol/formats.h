@@ -4,6 +4,8 @@
 
 #include "protocol/negotiate.h"
 
+struct arena;
+struct buf;
 struct json_value;
 
 /* Entities as a JSON array: an object gets brackets around its text, an array stays byte for byte.

@@ -3,7 +3,8 @@
 #ifndef PROTOCOL_NEGOTIATE_H
 #define PROTOCOL_NEGOTIATE_H
 
-#include "base/err.h"
+#include "base/macros.h"
+#include "base/span.h"
 
 enum format { FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV, FORMAT_COUNT };
 
@@ -13,6 +14,12 @@ extern const struct span format_media_types[FORMAT_COUNT];
 struct negotiated {
     enum format format;
     unsigned indent; /* of `application/json;indent=2`; 0: compact */
+};
+
+/* In which formats a request and its answer are written. */
+struct negotiation {
+    struct negotiated out;
+    enum format in;
 };
 
 /* `accept`: the field's value, several fields joined by commas; the absent span: anything.

@@ -3,9 +3,14 @@
 #ifndef PROTOCOL_SCHEMA_H
 #define PROTOCOL_SCHEMA_H
 
-#include "base/uuid.h"
+#include "base/macros.h"
+#include "base/span.h"
 
+struct arena;
+struct buf;
 struct json_value;
+struct shape;
+struct uuid;
 
 /* An entity that is being made: one JSON text per property of the shape, in its order; for a
  * dynamic shape one text, the object without Id and ObjectNo. Texts are compact, numbers and

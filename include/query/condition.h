@@ -1,9 +1,9 @@
-/* Conditions: a path, an operator and a literal, joined by AND (docs/specification.md, section 2).
- */
+/* A condition: a path, an operator and a literal (docs/specification.md, section 2). */
 #ifndef QUERY_CONDITION_H
 #define QUERY_CONDITION_H
 
 #include "query/literal.h"
+#include "query/path.h"
 
 struct condition {
     struct path path;
@@ -11,28 +11,7 @@ struct condition {
     struct literal literal;
 };
 
-struct conditions {
-    struct condition *items;
-    size_t count;
-};
-
-/* Types every condition against the shape, which must outlive them. Errors as in path_parse and
- * literal_parse, and ERR_INVALID_CONDITION_OPERATOR for an order of booleans, objects or arrays of
- * declared type. A path may begin with a hidden property: whoever has none computes to add finds it
- * missing. Spans may point into `conditions`. */
-struct err *conditions_parse(const struct uri_condition *conditions, size_t count,
-                             const struct shape *shape, struct arena *a,
-                             struct conditions *out_conditions) MUST_USE;
 /* With `*` in its path: for any element; `!=` is the negation of `=` there too. */
 bool condition_holds(const struct condition *c, struct json_value entity, struct arena *a);
-/* True for no conditions. The arena is used for unescaping only. */
-bool conditions_hold(const struct conditions *c, struct json_value entity, struct arena *a);
-/* The literal of the first `path = literal` condition on that property, or NULL. */
-const struct literal *conditions_equal_to(const struct conditions *c, struct span property);
-/* The highest n of all conditions `property>n`, for numbers that are never negative; 0: none. */
-uint64_t conditions_above(const struct conditions *c, struct span property);
-/* Normal form, decoded-safe: keys in declared spelling, values percent-encoded, joined by '&';
- * nothing for no conditions. */
-void conditions_add_normal(struct buf *b, const struct conditions *c);
 
 #endif

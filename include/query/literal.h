@@ -3,8 +3,11 @@
 #ifndef QUERY_LITERAL_H
 #define QUERY_LITERAL_H
 
-#include "query/path.h"
+#include "base/datetime.h"
 #include "query/uri.h"
+
+struct path;
+struct value;
 
 enum literal_kind {
     LITERAL_NULL,

@@ -1,32 +1,21 @@
 /* Meta-conditions (docs/specification.md, section 3): one table of names, value types and setters.
- */
+ * What their lists consist of, meta_items.h says. */
 #ifndef QUERY_META_H
 #define QUERY_META_H
 
-#include "query/path.h"
+#include "base/macros.h"
+#include "base/span.h"
 
+struct arena;
+struct meta_order;
+struct meta_rename;
+struct meta_search;
+struct path;
+struct shape;
 struct uri_condition;
 
 /* Most items in one list of paths, and most of a kind in all. */
 #define META_ITEMS_MOST 100
-
-struct meta_order {
-    struct path path;
-    bool descending;
-};
-
-struct meta_rename {
-    struct path from;
-    struct span to;
-};
-
-struct meta_search {
-    struct span text;
-    bool has_property;
-    struct path property;
-    bool ignore_case;         /* CI, the default; CS: not */
-    struct meta_regex *regex; /* compiled by PCRE2; NULL: the text is looked for as it is */
-};
 
 struct meta {
     bool is_unsafe;
@@ -68,11 +57,6 @@ struct err *meta_parse(const struct uri_condition *metas, size_t count, bool eac
 void meta_done(struct meta *m);
 /* True when nothing but limit and offset decides which entities come, and nothing changes them. */
 bool meta_is_plain(const struct meta *m);
-
-/* True when the text matches. ERR_INVALID_META_SYNTAX: the expression takes too much work; a search
- * has one budget of work for all texts, which grows with what it has read. */
-struct err *meta_search_holds(const struct meta_search *s, struct span text,
-                              bool *out_holds) MUST_USE;
 
 /* For listings and the reference: name, value type, meaning. */
 struct meta_info {

@@ -4,7 +4,7 @@
 #ifndef QUERY_PATH_H
 #define QUERY_PATH_H
 
-#include "base/datetime.h"
+#include "base/macros.h"
 #include "query/shape.h"
 
 struct json_value;
@@ -98,18 +98,5 @@ void path_add_json(const struct path *path, struct json_value root, struct arena
 /* The same for any path: of one that has_any, the first `most` values in an array. */
 void path_add_found(const struct path *path, struct json_value root, size_t most, struct arena *a,
                     struct buf *b);
-
-/* Total order for sorting: null, false, true, numbers by value, strings, then arrays and objects by
- * text. Strings of a declared datetime: bytewise those that are none, then the others by instant;
- * all other strings bytewise. Instants and numbers of different spelling may be equal. A key is
- * what decides, worked out once for a value; its text is the value's. */
-struct value_key {
-    int rank;
-    struct span text;
-    struct instant instant;
-};
-
-struct value_key value_key(const struct value *value, enum value_type type);
-int value_key_cmp(const struct value_key *a, const struct value_key *b);
 
 #endif

@@ -6,9 +6,12 @@
 #ifndef QUERY_QUERY_H
 #define QUERY_QUERY_H
 
-#include "query/condition.h"
+#include "query/conditions.h"
 #include "query/meta.h"
-#include "query/source.h"
+
+struct query_item;
+struct query_source;
+struct uri;
 
 struct query {
     const struct shape *shape;

@@ -5,13 +5,16 @@
 #ifndef REST_API_KEY_H
 #define REST_API_KEY_H
 
-#include "access/access.h"
-#include "base/err.h"
-#include "io/loop.h"
+#include "base/macros.h"
+#include "base/span.h"
 
+struct access_key;
 struct api_keys;
+struct arena;
 struct entity;
 struct rest;
+struct shape;
+struct uuid;
 
 extern const struct span api_key_resource;
 /* What is shown; and what is stored: KeySha256, Account (the key on whose account it is) and

@@ -3,13 +3,16 @@
 #ifndef REST_CALL_H
 #define REST_CALL_H
 
+#include "base/macros.h"
+#include "base/span.h"
 #include "protocol/method.h"
-#include "protocol/negotiate.h"
 
 struct access_key;
 struct account;
 struct change;
 struct evaluation;
+struct negotiation;
+struct passage;
 struct query;
 struct query_source;
 struct request;
@@ -31,10 +34,9 @@ struct call {
     struct query *query;
     struct change *change;         /* begun by evaluation_begin_change */
     struct evaluation *evaluation; /* that it is a part of; NULL: it runs on the loop's stack */
-    struct negotiated out;
-    enum format in;
-    struct query_source *source; /* set by resource_ops.open */
-    void *own;                   /* the resource's, between its ops */
+    struct negotiation *formats;   /* JSON, unless the request says otherwise */
+    struct query_source *source;   /* set by resource_ops.open */
+    void *own;                     /* the resource's, between its ops */
     struct passage *passage; /* what it goes through first, in a cluster; then it has no answer */
     bool uri_is_split;
     bool is_node;               /* another node of the cluster asks for itself: see node.h */

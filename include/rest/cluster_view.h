@@ -6,13 +6,14 @@
 #define REST_CLUSTER_VIEW_H
 
 #include "base/span.h"
-#include "journal/replica.h"
+#include "journal/replica_state.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct enumeration;
 struct fetcher;
+struct replica_stats;
 
 /* A node that lives: its lease lasts, as etcd says. */
 struct cluster_node {
@@ -50,7 +51,7 @@ struct cluster_view {
     struct span trouble_why; /* in words, or empty */
     struct span stuck;       /* why what the log has is not taken, in words; empty: it is */
     struct span held_back;   /* which node keeps the leader from writing what; empty: none */
-    struct replica_stats stats;
+    const struct replica_stats *stats;
     /* Does it lead at this moment, by the clock? What it reads is the newest then. NULL: `leads`.
      */
     bool (*leads_now)(const void *context);

@@ -17,13 +17,11 @@
 #ifndef REST_EVALUATION_H
 #define REST_EVALUATION_H
 
-#include "base/budget.h"
-#include "base/list.h"
-#include "io/loop.h"
-#include "io/timer.h"
-#include "rest/response.h"
-#include "store/snapshot.h"
-#include "store/turn.h"
+#include "base/macros.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #define EVALUATIONS_MOST 16u
 #define EVALUATIONS_OF_ACCOUNT 8u
@@ -32,53 +30,16 @@
 
 struct account;
 struct call;
-struct fiber;
+struct evaluation;
+struct evaluations; /* those of a service */
+struct request;
+struct response;
 struct rest;
+struct snapshot;
 
-struct evaluation {
-    struct list_link link; /* in `queue` */
-    struct list *queue;    /* of its account, or of those that wait; NULL: it runs, or has ended */
-    struct rest *rest;
-    struct account *account;
-    const struct request *request;
-    struct response response;
-    struct fiber *fiber; /* NULL: it has not begun, or has ended */
-    struct budget budget;
-    struct snapshot snapshot; /* of one that changes: keeps what it has found until it is changed */
-    bool has_snapshot;        /* it reads only: by its method, or evaluation_only_asks */
-    bool holds_turn;          /* from evaluation_begin_change on */
-    bool waits;               /* until nobody holds the turn */
-    bool rests;               /* and until its account may hold it, if it is long */
-    bool is_long;             /* it takes more than a slice */
-    bool has_changed;         /* it is not to begin anew any more */
-    bool is_wanted;           /* others have waited for the turn that it holds */
-    unsigned held_slices;
-    uint64_t held_since_ns;   /* monotonic */
-    unsigned tries;           /* how often others who cannot wait have come before it */
-    uint64_t held_serial;     /* the journal's next one then: others change it who cannot wait */
-    uint64_t resources_since; /* resources.changes when it began */
-    void (*on_done)(void *context);
-    void *context;
-};
-
-/* Those of a service. */
-struct evaluations {
-    struct rest *rest;
-    struct list accounts; /* struct account that has any: the first has its turn next */
-    struct list waiting;  /* struct evaluation, until nobody holds the turn */
-    size_t count, begun;
-    struct account *next; /* evaluations_are_of */
-    struct evaluation *running;
-    struct evaluation *holder; /* has the turn, or is the last one that had; NULL: its account has
-                                * been told to rest */
-    uint64_t rests_until_ns;   /* monotonic: the latest of those of accounts */
-    uint64_t tried_ns;         /* evaluations_note_try, since the last slice */
-    struct timer rested;       /* somebody waits for the end of his rest */
-    struct loop_task task;
-    struct turn_line line;
-};
-
-void evaluations_init(struct evaluations *all, struct rest *rest);
+struct evaluations *evaluations_new(struct rest *rest);
+/* There is none left. NULL is allowed. */
+void evaluations_free(struct evaluations *all);
 size_t evaluations_count(const struct evaluations *all);
 /* A request took so much processor time on the loop's stack: the next slice is the shorter for it.
  */
@@ -94,8 +55,12 @@ struct response *evaluation_response(struct evaluation *e);
 /* Ends it, wherever it is; not from its own fiber. NULL is allowed. */
 void evaluation_free(struct evaluation *e);
 
-/* What the request that runs now is evaluated in; NULL: it runs on the loop's stack. */
-struct evaluation *evaluation_running(const struct rest *rest);
+/* Is it one of this request itself, not of one that the request is a part of? */
+bool evaluation_is_of(const struct evaluation *e, const struct request *request);
+/* What it sees in place of what is stored now; NULL: nothing, it is one that changes something. */
+struct snapshot *evaluation_snapshot(struct evaluation *e);
+/* Does nobody else change anything until it gives the turn back? */
+bool evaluation_holds_turn(const struct evaluation *e);
 /* Goes on when nobody else holds the turn; an evaluation that holds it gives it back. On the loop's
  * stack: begins anew on a fiber, or, if that is not possible, has what is being applied applied at
  * once. Errors of budget_check. */

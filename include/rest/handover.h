@@ -8,11 +8,11 @@
 #ifndef REST_HANDOVER_H
 #define REST_HANDOVER_H
 
-#include "base/err.h"
-#include "base/uuid.h"
+#include "base/macros.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
     HANDOVER_BYTES = 1048576,     /* that wait */
@@ -24,6 +24,8 @@ struct call;
 struct handover;
 struct request;
 struct rest;
+struct span;
+struct uuid;
 
 struct handover *handover_new(struct rest *rest);
 /* NULL is allowed. What waits is dropped. */

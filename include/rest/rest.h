@@ -5,7 +5,6 @@
 #ifndef REST_REST_H
 #define REST_REST_H
 
-#include "access/mask.h"
 #include "base/macros.h"
 #include "base/span.h"
 #include "protocol/method.h"
@@ -20,10 +19,12 @@ struct arena;
 struct call;
 struct clients;
 struct cluster_view;
+struct evaluation;
 struct evaluations;
 struct handover;
 struct limits;
 struct loop;
+struct mask;
 struct metrics;
 struct passages;
 struct resource;
@@ -60,7 +61,7 @@ struct rest_options {
     const char **cors_origins;        /* NULL-terminated; NULL: none */
     const char **hosts;               /* see struct rest */
     const char **cloudevents_origins; /* likewise */
-    struct mask mask;
+    const char **secret_headers;      /* Limits.SecretHeaders, likewise */
 };
 
 struct rest {
@@ -76,6 +77,8 @@ struct rest {
     struct clients *clients;
     struct resources *resources;
     struct evaluations *evaluations;
+    struct evaluation *running; /* what the request that runs now is evaluated in; NULL: it runs on
+                                 * the loop's stack */
     struct streams *streams;
     struct passages *passages;
     struct handover *handover;    /* of a follower's own records */
@@ -94,7 +97,7 @@ struct rest {
      * (`path`: below the base path) with files that hold no data and need no key. NULL: there are
      * none. */
     void (*answer_page)(struct call *call, struct span path);
-    struct mask mask;              /* what is secret */
+    struct mask *mask;             /* what is secret */
     struct rest_observer observer; /* members may be NULL */
 };
 

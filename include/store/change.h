@@ -8,17 +8,11 @@
 #define STORE_CHANGE_H
 
 #include "base/buf.h"
-#include "json/json.h"
 
+struct change_record; /* change_record.h */
+struct json_value;
 struct turn;
 struct uuid;
-
-struct change_record {
-    unsigned kind;
-    uint32_t serials;
-    size_t offset, n;       /* of the body in `bodies` */
-    struct json_value read; /* change_entity_read */
-};
 
 struct change {
     struct turn *turn;

@@ -9,13 +9,11 @@
 #ifndef STORE_TURN_H
 #define STORE_TURN_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/buf.h"
+#include "base/list.h"
 #include "base/macros.h"
 
-#include "base/list.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 struct change;
 struct snapshot;

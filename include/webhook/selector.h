@@ -6,6 +6,7 @@
 #define WEBHOOK_SELECTOR_H
 
 #include "base/err.h"
+#include "base/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,6 +3,7 @@
 #include "access/access.h"
 
 #include "access/access_inner.h"
+#include "access/access_keys.h"
 #include "access/account.h"
 #include "base/clock.h"
 #include "base/digest.h"

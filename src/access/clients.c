@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "io/ip.h"
+#include "io/loop.h"
 
 #include <string.h>
 

@@ -4,10 +4,12 @@
 #ifndef ADMIN_OPENAPI_H
 #define ADMIN_OPENAPI_H
 
-#include "resource/resource.h"
-#include "rest/call.h"
+#include "base/span.h"
+#include "protocol/method.h"
 
 struct buf;
+struct call;
+struct resource;
 
 struct openapi {
     struct call *call;

@@ -2,6 +2,8 @@
  * same values, and all that the server adds, in the order of the table of properties. */
 #include "openapi.h"
 #include "query/shape.h"
+#include "resource/resource.h"
+#include "rest/call.h"
 #include "rest/rest.h"
 #include "store/entity.h"
 #include "json/json.h"

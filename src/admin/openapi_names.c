@@ -3,8 +3,11 @@
  * `Shop.OrderPlaced`), or nothing at all (`_._`). Generators pass over one of these, or write it
  * over the other. So names of that kind are marked, by a hash of the whole name: it stays as it is
  * when others come and go. */
+#include "base/buf.h"
 #include "base/digest.h"
 #include "openapi.h"
+#include "resource/resource.h"
+#include "rest/call.h"
 #include "rest/rest.h"
 
 #include <stdlib.h>

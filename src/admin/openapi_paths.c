@@ -4,6 +4,8 @@
 #include "openapi.h"
 #include "query/meta.h"
 #include "query/shape.h"
+#include "resource/resource.h"
+#include "rest/call.h"
 #include "json/json.h"
 
 #include <stdlib.h>

@@ -5,6 +5,8 @@
 #include "base/err.h"
 #include "openapi.h"
 #include "query/shape.h"
+#include "resource/resource.h"
+#include "rest/call.h"
 #include "rest/rest.h"
 #include "json/json.h"
 

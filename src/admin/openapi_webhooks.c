@@ -1,6 +1,7 @@
 /* What webhooks send: a `webhooks` entry an event resource. */
 #include "openapi.h"
 #include "query/shape.h"
+#include "resource/resource.h"
 #include "webhook/webhook_settings.h"
 #include "json/json.h"
 

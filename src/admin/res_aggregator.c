@@ -7,8 +7,10 @@
 #include "admin/builtin.h"
 #include "admin/service.h"
 #include "base/budget.h"
+#include "protocol/negotiate.h"
 #include "protocol/schema.h"
 #include "query/query.h"
+#include "query/source.h"
 #include "query/uri.h"
 #include "rest/crud.h"
 #include "rest/request.h"
@@ -285,7 +287,7 @@ static struct err *read_template(struct call *call, struct json_doc *out_doc)
     if (call->request->nesting > 0)
         return ERR(ERR_INFINITE_LOOP, "'%.*s' is asked by itself", SPAN_FMT(call->resource->name));
     TRY(negotiate_content_type(request_header(call->request, SPAN("Content-Type")), false,
-                               &call->in));
+                               &call->formats->in));
     TRY(crud_body(call, out_doc));
     return json_check_unique(json_root(out_doc), false, call->arena);
 }

@@ -3,6 +3,7 @@
  * shown in the answer to the request that made it, and nowhere else: what is stored is its digest.
  *
  * What becomes of them is in rest/api_key.h. */
+#include "access/access.h"
 #include "access/mask.h"
 #include "admin/builtin.h"
 #include "base/clock.h"

@@ -2,7 +2,6 @@
  * section 7). */
 #include "access/access.h"
 #include "admin/builtin.h"
-#include "protocol/method.h"
 #include "query/shape.h"
 #include "resource/declaration.h"
 #include "rest/rendered.h"

@@ -8,9 +8,10 @@
  * and to nodes of the same cluster, not to what the service asks of itself. */
 #include "access/access.h"
 #include "admin/builtin.h"
-#include "admin/service.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "io/loop.h"
 #include "io/timer.h"
 #include "journal/journal_copy.h"
 #include "protocol/schema.h"
@@ -18,6 +19,7 @@
 #include "rest/metrics.h"
 #include "rest/request.h"
 #include "rest/response.h"
+#include "rest/rest.h"
 #include "store/turn.h"
 
 #include <inttypes.h>
@@ -26,7 +28,7 @@ enum { RETRY_AFTER_S = 30, READ_AGAIN_MS = 2 };
 
 struct backup {
     struct download download; /* first */
-    struct service *service;
+    struct rest *rest;
     struct journal_copy *copy;
     const struct download_sink *sink; /* NULL: not started */
     void *context;
@@ -41,14 +43,14 @@ struct backup {
 
 static void backup_free(struct backup *b)
 {
-    struct service *s = b->service;
+    struct rest *rest = b->rest;
 
-    timer_stop(s->rest.loop, &b->again);
-    timer_stop(s->rest.loop, &b->pace);
-    loop_unpost(s->rest.loop, &b->pump);
+    timer_stop(rest->loop, &b->again);
+    timer_stop(rest->loop, &b->pace);
+    loop_unpost(rest->loop, &b->pump);
     journal_copy_close(b->copy);
     buf_done(&b->part);
-    s->metrics->backups--;
+    rest->metrics->backups--;
     mem_free(b);
 }
 
@@ -73,7 +75,7 @@ static void fail(struct backup *b, struct err *e)
 
 static void go_on(struct backup *b)
 {
-    loop_post(b->service->rest.loop, &b->pump);
+    loop_post(b->rest->loop, &b->pump);
 }
 
 /* The sink may close the backup: it is called last. */
@@ -96,7 +98,7 @@ static void on_pump(struct loop_task *task)
     if (e != NULL)
         fail(b, e);
     else if (!is_there)
-        timer_start(b->service->rest.loop, &b->again, READ_AGAIN_MS);
+        timer_start(b->rest->loop, &b->again, READ_AGAIN_MS);
     else if (b->part.n == 0)
         end(b, true);
     else
@@ -110,25 +112,25 @@ static void on_again(struct timer *timer)
 
 static void await_pace(struct backup *b)
 {
-    const struct limits *limits = &b->service->limits;
+    const struct limits *limits = b->rest->limits;
 
     b->paced = b->sent;
     if (limits->backup_bytes_per_second > 0)
-        timer_start(b->service->rest.loop, &b->pace, (uint64_t)limits->backup_pace_seconds * 1000);
+        timer_start(b->rest->loop, &b->pace, (uint64_t)limits->backup_pace_seconds * 1000);
 }
 
 /* It is not the client's fault that there is nothing to take. */
 static void on_pace(struct timer *timer)
 {
     struct backup *b = CONTAINER_OF(timer, struct backup, pace);
-    const struct limits *limits = &b->service->limits;
+    const struct limits *limits = b->rest->limits;
     uint64_t least = (uint64_t)(limits->backup_bytes_per_second * limits->backup_pace_seconds);
 
     if (b->sent - b->paced >= least || b->sink->is_free(b->context)) {
         await_pace(b);
         return;
     }
-    b->service->metrics->limit_hits[METRIC_BACKUP_PACE]++;
+    b->rest->metrics->limit_hits[METRIC_BACKUP_PACE]++;
     fail(b, ERR(ERR_OVERLOADED,
                 "its client took %" PRIu64 " bytes in %" PRId64
                 " s (BackupPaceSeconds), less than BackupBytesPerSecond (%" PRId64 ") allows",
@@ -141,7 +143,7 @@ static void on_lost(void *context, enum journal_copy_loss loss)
     struct backup *b = context;
 
     if (loss == JOURNAL_COPY_HELD_TOO_MUCH)
-        b->service->metrics->limit_hits[METRIC_BACKUP_HELD_BYTES]++;
+        b->rest->metrics->limit_hits[METRIC_BACKUP_HELD_BYTES]++;
     b->is_lost = true;
     if (b->sink != NULL)
         go_on(b);
@@ -197,39 +199,39 @@ static struct err *check_key(const struct call *call)
                "a backup holds what belongs to every tenant: a key with a tenant cannot have it");
 }
 
-static struct err *check_room(struct service *s)
+static struct err *check_room(struct rest *rest)
 {
     struct err *e;
 
-    if (s->metrics->backups < (uint64_t)s->limits.backups)
+    if (rest->metrics->backups < (uint64_t)rest->limits->backups)
         return NULL;
-    s->metrics->limit_hits[METRIC_BACKUPS]++;
-    e = ERR(ERR_OVERLOADED, "the limit Backups (%" PRId64 ") is reached", s->limits.backups);
+    rest->metrics->limit_hits[METRIC_BACKUPS]++;
+    e = ERR(ERR_OVERLOADED, "the limit Backups (%" PRId64 ") is reached", rest->limits->backups);
     err_set_retry_after(e, RETRY_AFTER_S);
     return e;
 }
 
-static struct err *backup_new(struct service *s, struct backup **out_backup)
+static struct err *backup_new(struct rest *rest, struct backup **out_backup)
 {
     struct backup *b = NEW(struct backup);
     const struct journal_copy_options options = {
-        .held_bytes = (uint64_t)s->limits.backup_held_bytes,
+        .held_bytes = (uint64_t)rest->limits->backup_held_bytes,
         .on_lost = on_lost,
         .context = b,
     };
-    struct err *e = journal_copy_open(turn_journal(s->turn), &options, &b->copy);
+    struct err *e = journal_copy_open(turn_journal(rest->turn), &options, &b->copy);
 
     if (e != NULL) {
         mem_free(b);
         return e;
     }
     b->download.ops = &download_ops;
-    b->service = s;
+    b->rest = rest;
     b->pump.run = on_pump;
     timer_init(&b->again, on_again);
     timer_init(&b->pace, on_pace);
     buf_init(&b->part, JOURNAL_COPY_PART_BYTES);
-    s->metrics->backups++;
+    rest->metrics->backups++;
     *out_backup = b;
     return NULL;
 }
@@ -248,13 +250,13 @@ static void add_headers(struct call *call, uint64_t serial)
 
 static struct err *get(struct call *call)
 {
-    struct service *s = service_of(call);
+    struct rest *rest = call->rest;
     struct response *response = call->response;
     struct backup *b;
 
     TRY(check_key(call));
-    TRY(check_room(s));
-    TRY(backup_new(s, &b));
+    TRY(check_room(rest));
+    TRY(backup_new(rest, &b));
     add_headers(call, journal_copy_serial(b->copy));
     response->later_bytes = journal_copy_bytes(b->copy);
     if (call->method == METHOD_HEAD) {

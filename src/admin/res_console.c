@@ -3,11 +3,10 @@
  * key, as all others do. What the page may do is said with each file. */
 #include "admin/builtin.h"
 #include "admin/console_files.h"
-#include "admin/service.h"
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
-#include "rest/request.h"
 #include "rest/response.h"
+#include "rest/rest.h"
 
 #include <string.h>
 

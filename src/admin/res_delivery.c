@@ -2,14 +2,13 @@
  * section 8).
  */
 #include "admin/builtin.h"
-#include "admin/service.h"
 #include "base/budget.h"
 #include "base/sm.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
+#include "hooks/hooks.h"
 #include "hooks/lane.h"
 #include "protocol/schema.h"
-#include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
 #include "rest/crud.h"
@@ -19,8 +18,10 @@
 #include "rest/tenant.h"
 #include "store/collection.h"
 #include "store/entity.h"
+#include "store/turn.h"
 #include "webhook/webhook.h"
 #include "json/json.h"
+#include "json/member.h"
 
 static const struct span written_states[] = {SPAN_INIT("Pending")};
 static const struct enumeration written_state_names = {"State", written_states,
@@ -80,7 +81,7 @@ static struct lane *next_lane(const struct deliveries *d, struct cursor *at)
  * found out. */
 static void *next_in_lanes(struct rendered *r)
 {
-    const struct deliveries *d = service_of(r->call)->hooks.deliveries;
+    const struct deliveries *d = hooks_of(r->call)->deliveries;
     struct cursor *at = r->cursor;
 
     while (at->lane != NULL && budget_ask(LOOK_UNITS)) {
@@ -102,7 +103,7 @@ struct event_cursor {
 /* Deliveries have the numbers behind their event's. */
 static void *next_of_event(struct rendered *r)
 {
-    const struct deliveries *d = service_of(r->call)->hooks.deliveries;
+    const struct deliveries *d = hooks_of(r->call)->deliveries;
     struct event_cursor *at = r->cursor;
 
     while (at->place < at->event->webhooks && budget_ask(LOOK_UNITS)) {
@@ -127,13 +128,7 @@ static void add_json(struct rendered *r, void *object, struct buf *b)
 
 static struct conditions conditions_on_state(const struct call *call)
 {
-    const struct conditions *all = &call->query->conditions;
-    struct conditions found = {ARENA_ARRAY(call->arena, struct condition, all->count), 0};
-
-    for (size_t i = 0; i < all->count; i++)
-        if (span_ieq(all->items[i].path.text, SPAN("State")))
-            found.items[found.count++] = all->items[i];
-    return found;
+    return conditions_on(&call->query->conditions, SPAN("State"), call->arena);
 }
 
 /* One bit a state. */
@@ -166,20 +161,20 @@ static struct collection_walk *webhooks_of(struct call *call, struct span tenant
 
 static void open_lanes(struct call *call)
 {
-    const struct deliveries *d = service_of(call)->hooks.deliveries;
+    const struct deliveries *d = hooks_of(call)->deliveries;
     const struct conditions on_state = conditions_on_state(call);
-    const struct literal *tenant = conditions_equal_to(&call->query->conditions, SPAN("Tenant"));
-    bool is_given = tenant != NULL && tenant->kind == LITERAL_STRING;
     struct cursor *cursor = ARENA_NEW(call->arena, struct cursor);
+    struct span tenant;
+    bool is_given = conditions_string(&call->query->conditions, SPAN("Tenant"), &tenant);
     struct uuid id;
 
     cursor->one_lane = rendered_wanted_id(call, SPAN("WebhookId"), &id);
     if (cursor->one_lane) {
         cursor->lane = lane_find(d, &id);
-        if (cursor->lane != NULL && is_given && !span_eq(lane_tenant(cursor->lane), tenant->text))
+        if (cursor->lane != NULL && is_given && !span_eq(lane_tenant(cursor->lane), tenant))
             cursor->lane = NULL;
     } else if (is_given) {
-        cursor->webhooks = webhooks_of(call, tenant->text);
+        cursor->webhooks = webhooks_of(call, tenant);
         cursor->lane = next_lane(d, cursor);
     } else {
         cursor->lane = lane_first(d);
@@ -198,7 +193,7 @@ static void open_event(struct call *call, const struct event *event)
 
 static struct err *open_source(struct call *call)
 {
-    const struct deliveries *d = service_of(call)->hooks.deliveries;
+    const struct deliveries *d = hooks_of(call)->deliveries;
     const struct event *event = NULL;
     struct uuid id;
 
@@ -209,7 +204,7 @@ static struct err *open_source(struct call *call)
         return NULL;
     }
     if (rendered_wanted_id(call, SPAN("EventId"), &id))
-        event = events_find(service_of(call)->hooks.events, &id);
+        event = events_find(hooks_of(call)->events, &id);
     if (event != NULL)
         open_event(call, event);
     else
@@ -219,7 +214,7 @@ static struct err *open_source(struct call *call)
 
 static bool count(struct call *call, size_t *out_count)
 {
-    const struct deliveries *d = service_of(call)->hooks.deliveries;
+    const struct deliveries *d = hooks_of(call)->deliveries;
     const struct conditions on_state = conditions_on_state(call);
     unsigned states;
     size_t found = 0;
@@ -274,7 +269,7 @@ static struct err *resend_all(struct call *call, const struct query_result *foun
             return ERR(ERR_CONFLICT, "delivery %llu is in flight: its attempt has to end first",
                        (unsigned long long)delivery->object_no);
         if (delivery_has_ended(delivery))
-            TRY(delivery_check_resend(service_of(call)->hooks.deliveries, delivery, call->change));
+            TRY(delivery_check_resend(hooks_of(call)->deliveries, delivery, call->change));
         resent = delivery_resend(call->change, delivery);
         out_texts[i] = text_of(&resent, call->arena);
         *out_version = resent.version;

@@ -2,8 +2,10 @@
  * (docs/specification.md, section 7). */
 #include "admin/builtin.h"
 #include "protocol/negotiate.h"
+#include "query/condition.h"
 #include "query/literal.h"
 #include "query/query.h"
+#include "query/source.h"
 #include "query/uri.h"
 #include "rest/crud.h"
 #include "rest/request.h"
@@ -62,7 +64,7 @@ static struct err *body_object(struct call *call, struct json_value *out_object)
     struct json_value root;
 
     TRY(negotiate_content_type(request_header(call->request, SPAN("Content-Type")), false,
-                               &call->in));
+                               &call->formats->in));
     TRY(crud_body(call, doc));
     root = json_root(doc);
     if (call->request->is_local && json_type(root) == JSON_ARRAY && json_count(root) == 1)

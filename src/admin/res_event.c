@@ -2,16 +2,15 @@
  * (docs/specification.md, section 7). */
 #include "access/access.h"
 #include "admin/builtin.h"
-#include "admin/service.h"
 #include "base/budget.h"
 #include "hooks/event.h"
 #include "hooks/event_post.h"
 #include "hooks/forgotten.h"
+#include "hooks/hooks.h"
 #include "hooks/payload.h"
 #include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
-#include "rest/call.h"
 #include "rest/evaluation.h"
 #include "rest/rendered.h"
 #include "rest/rest.h"
@@ -129,16 +128,13 @@ static void turn_back(struct rendered *r)
 
 static void add_json(struct rendered *r, void *object, struct buf *b)
 {
-    event_add_json(service_of(r->call)->hooks.events, object, b);
+    event_add_json(hooks_of(r->call)->events, object, b);
 }
 
 static struct err *open_source(struct call *call)
 {
-    struct events *events = service_of(call)->hooks.events;
-    const struct literal *tenant = conditions_equal_to(&call->query->conditions, SPAN("Tenant"));
-    const struct literal *client = conditions_equal_to(&call->query->conditions, SPAN("ClientId"));
-    const struct literal *resource =
-        conditions_equal_to(&call->query->conditions, SPAN("Resource"));
+    struct events *events = hooks_of(call)->events;
+    const struct conditions *conditions = &call->query->conditions;
     struct cursor *at = ARENA_NEW(call->arena, struct cursor);
     struct rendered *r;
     struct uuid id;
@@ -150,13 +146,10 @@ static struct err *open_source(struct call *call)
     at->is_single = rendered_wanted_id(call, SPAN("Id"), &id);
     if (at->is_single)
         at->event = events_find(events, &id);
-    else if (client != NULL && client->kind == LITERAL_STRING)
-        at->client_id = client->text;
-    else if (tenant != NULL && tenant->kind == LITERAL_STRING)
-        at->tenant = tenant->text;
-    if (resource != NULL && resource->kind == LITERAL_STRING)
-        at->only = resource->text;
-    at->above = conditions_above(&call->query->conditions, SPAN("ObjectNo"));
+    else if (!conditions_string(conditions, SPAN("ClientId"), &at->client_id))
+        conditions_string(conditions, SPAN("Tenant"), &at->tenant);
+    conditions_string(conditions, SPAN("Resource"), &at->only);
+    at->above = conditions_above(conditions, SPAN("ObjectNo"));
     r = rendered_open(call, next_readable, add_json);
     r->cursor = at;
     rendered_by_object_no(r);
@@ -169,7 +162,7 @@ static struct err *open_source(struct call *call)
 
 static struct events *events_of(const struct call *call)
 {
-    return service_of(call)->hooks.events;
+    return hooks_of(call)->events;
 }
 
 static struct span stream_name(const void *object)
@@ -196,7 +189,7 @@ static uint64_t stream_last(const struct call *call)
 
 static uint64_t stream_forgotten(const struct call *call)
 {
-    return forgotten_event(service_of(call)->hooks.forgotten);
+    return forgotten_event(hooks_of(call)->forgotten);
 }
 
 static void *stream_after(const struct call *call, uint64_t number)
@@ -213,15 +206,14 @@ static void *stream_next(const struct call *call, const void *object)
 static bool is_wanted(const struct call *call, const void *object)
 {
     const struct conditions *conditions = &call->query->conditions;
-    const struct literal *resource = conditions_equal_to(conditions, SPAN("Resource"));
-    const struct literal *tenant = conditions_equal_to(conditions, SPAN("Tenant"));
     const struct event *event = object;
+    struct span tenant, resource;
 
-    if (tenant != NULL && tenant->kind == LITERAL_STRING && tenant->text.n > 0 &&
-        !span_eq(tenant->text, event_tenant_name(event)))
+    if (conditions_string(conditions, SPAN("Tenant"), &tenant) && tenant.n > 0 &&
+        !span_eq(tenant, event_tenant_name(event)))
         return false;
-    if (resource != NULL && resource->kind == LITERAL_STRING &&
-        !span_eq(resource->text, event->resource))
+    if (conditions_string(conditions, SPAN("Resource"), &resource) &&
+        !span_eq(resource, event->resource))
         return false;
     return access_reads_all(call->key) || access_allows(call->key, event->resource, METHOD_GET);
 }
@@ -259,13 +251,13 @@ static void forget(struct change *change, const void *object)
 
 static struct err *apply(struct call *call)
 {
-    forgotten_add(service_of(call)->hooks.forgotten, call->change);
+    forgotten_add(hooks_of(call)->forgotten, call->change);
     return call_apply(call);
 }
 
 static struct err *post(struct call *call)
 {
-    return event_post(&service_of(call)->hooks, call);
+    return event_post(hooks_of(call), call);
 }
 
 static const struct resource_ops ops = {

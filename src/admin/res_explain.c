@@ -6,17 +6,19 @@
 
 #include "access/access.h"
 #include "admin/builtin.h"
-#include "admin/service.h"
 #include "base/blob.h"
 #include "base/limits.h"
 #include "hooks/event.h"
 #include "hooks/event_post.h"
+#include "hooks/hooks.h"
 #include "protocol/cloudevents.h"
 #include "protocol/formats.h"
 #include "protocol/schema.h"
 #include "query/query.h"
+#include "query/shape.h"
 #include "rest/crud.h"
 #include "rest/response.h"
+#include "rest/rest.h"
 #include "store/entity.h"
 #include "webhook/selector.h"
 #include "webhook/webhook.h"
@@ -132,7 +134,7 @@ static struct err *find_webhook(const struct question *q, const struct webhook *
     static const struct span owner = SPAN_INIT("Svc.Admin.Webhook");
     const struct call *call = q->call;
     struct span id = text_of(q, WEBHOOK);
-    const struct webhooks *webhooks = service_of(call)->hooks.webhooks;
+    const struct webhooks *webhooks = hooks_of(call)->webhooks;
     struct uuid uuid;
 
     if (!access_allows(call->key, owner, METHOD_GET))
@@ -186,8 +188,7 @@ static struct err *find_event(const struct question *q, struct event **out_event
     const struct call *call = q->call;
     struct span id = text_of(q, EVENT);
     struct uuid uuid;
-    struct event *event =
-        uuid_parse(id, &uuid) ? events_find(service_of(call)->hooks.events, &uuid) : NULL;
+    struct event *event = uuid_parse(id, &uuid) ? events_find(hooks_of(call)->events, &uuid) : NULL;
 
     /* One that the key may not read is not there. */
     if (event == NULL || !access_allows(call->key, event->resource, METHOD_GET) ||
@@ -200,7 +201,7 @@ static struct err *find_event(const struct question *q, struct event **out_event
 static struct err *read_kept(struct question *q)
 {
     struct call *call = q->call;
-    struct events *events = service_of(call)->hooks.events;
+    struct events *events = hooks_of(call)->events;
     struct event *event;
     struct blob *payload;
 
@@ -259,9 +260,9 @@ static void answer(struct question *q)
             items[count++] = all[j].json;
     }
     response->status = 200;
-    response->content_type = format_media_types[call->out.format];
-    formats_add_list(&response->body, items, count, call->out.format, call->out.indent,
-                     call->arena);
+    response->content_type = format_media_types[call->formats->out.format];
+    formats_add_list(&response->body, items, count, call->formats->out.format,
+                     call->formats->out.indent, call->arena);
 }
 
 /* What the webhook is not given, whatever it selects. */

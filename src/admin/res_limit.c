@@ -2,10 +2,10 @@
  * read by (docs/specification.md, section 8). They are of this process: a change of the
  * configuration shows when it has been restarted. */
 #include "admin/builtin.h"
-#include "admin/service.h"
 #include "base/limits.h"
 #include "query/shape.h"
 #include "rest/rendered.h"
+#include "rest/rest.h"
 #include "json/json.h"
 
 #include <stddef.h>
@@ -45,9 +45,9 @@ static void *next(struct rendered *r)
     return at->next == ARRAY_LEN(table) ? NULL : (void *)(uintptr_t)&table[at->next++];
 }
 
-static int64_t value_of(const struct service *s, const struct limit *limit)
+static int64_t value_of(const struct limits *limits, const struct limit *limit)
 {
-    return *(const int64_t *)((const char *)&s->limits + limit->offset);
+    return *(const int64_t *)((const char *)limits + limit->offset);
 }
 
 static void add_json(struct rendered *r, void *object, struct buf *b)
@@ -57,7 +57,7 @@ static void add_json(struct rendered *r, void *object, struct buf *b)
     buf_add_str(b, "{\"Name\":");
     json_add_string(b, limit->name);
     json_add_name(b, SPAN("Value"));
-    buf_add_i64(b, value_of(service_of(r->call), limit));
+    buf_add_i64(b, value_of(r->call->rest->limits, limit));
     json_add_name(b, SPAN("Unit"));
     json_add_string(b, limit->unit);
     json_add_name(b, SPAN("Default"));

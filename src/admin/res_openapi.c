@@ -2,6 +2,7 @@
  * 10). It is made for each answer from the registry and the tables of properties: there is nothing
  * that could be older than a declaration. A large one gives way to others, as a listing does. */
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "admin/builtin.h"
 #include "base/budget.h"
 #include "base/digest.h"

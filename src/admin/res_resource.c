@@ -9,6 +9,7 @@
 #include "store/change.h"
 #include "store/collection.h"
 #include "store/entity.h"
+#include "json/json.h"
 
 static struct span member_of(struct json_value json, struct span name, struct arena *a)
 {

@@ -3,7 +3,7 @@
  * webhook_check.c.
  */
 #include "admin/builtin.h"
-#include "admin/service.h"
+#include "hooks/hooks.h"
 #include "hooks/lane.h"
 #include "query/query.h"
 #include "resource/resource.h"
@@ -18,12 +18,12 @@ static void add_hidden(const struct call *call, const struct entity *entity,
                        const struct property *property, struct buf *b)
 {
     (void)property;
-    lane_add_status(&service_of(call)->hooks, entity->attached, b);
+    lane_add_status(hooks_of(call), entity->attached, b);
 }
 
 static struct err *check(struct call *call, struct draft *draft, const struct entity *old)
 {
-    const struct hooks *hooks = &service_of(call)->hooks;
+    const struct hooks *hooks = hooks_of(call);
 
     TRY(webhook_check(hooks->egress, hooks->lanes, call, draft, old));
     TRY(webhook_check_cloud(hooks->cloudevents_source, hooks->cloudevents_origin, call, draft));
@@ -47,8 +47,8 @@ static bool holds_secrets(const struct entity *entity)
 /* What pages for people ask first. */
 static bool count(struct call *call, size_t *out_count)
 {
-    if (!lanes_count_states(&service_of(call)->hooks, call->resource->collection,
-                            &call->query->conditions, call->arena, out_count))
+    if (!lanes_count_states(hooks_of(call), call->resource->collection, &call->query->conditions,
+                            call->arena, out_count))
         return false;
     call_shows(call, collection_version(call->resource->collection));
     return true;

@@ -3,10 +3,10 @@
  * are kept as long. Where the delivery was deleted, only to who may GET everything. */
 #include "access/access.h"
 #include "admin/builtin.h"
-#include "admin/service.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/forgotten.h"
+#include "hooks/hooks.h"
 #include "hooks/webhook_sent.h"
 #include "query/shape.h"
 #include "rest/crud.h"
@@ -16,14 +16,14 @@
 #include "webhook/webhook_log.h"
 #include "json/json.h"
 
-static bool may_read_bodies(const struct service *s, const struct access_key *key,
+static bool may_read_bodies(const struct hooks *hooks, const struct access_key *key,
                             struct json_value entry, struct arena *a)
 {
     const struct delivery *delivery = NULL;
     struct uuid id;
 
     if (uuid_parse(json_string(json_member(entry, SPAN("DeliveryId")), a), &id))
-        delivery = delivery_find(s->hooks.deliveries, &id);
+        delivery = delivery_find(hooks->deliveries, &id);
     return delivery != NULL && access_allows(key, delivery->event->resource, METHOD_GET);
 }
 
@@ -40,7 +40,7 @@ static bool may_read_body(const struct call *call, const struct entity *e)
     if (access_reads_all(call->key))
         return true;
     arena_init(&a);
-    may = may_read_bodies(service_of(call), call->key, entity_parse(entity_json(e), &a), &a);
+    may = may_read_bodies(hooks_of(call), call->key, entity_parse(entity_json(e), &a), &a);
     arena_done(&a);
     return may;
 }
@@ -49,7 +49,7 @@ static bool may_read_body(const struct call *call, const struct entity *e)
 static void add_hidden(const struct call *call, const struct entity *e, const struct property *p,
                        struct buf *b)
 {
-    struct hooks *hooks = &service_of(call)->hooks;
+    struct hooks *hooks = hooks_of(call);
 
     if (span_eq(p->name, SPAN("RequestHeaders")))
         webhook_sent_add_headers(hooks, e, b);
@@ -64,7 +64,7 @@ static void limit(void *context, const struct access_key *key, struct buf *b, st
 {
     struct json_value entry = entity_parse(json, a);
 
-    if (may_read_bodies(context, key, entry, a)) {
+    if (may_read_bodies(hooks_of_service(context), key, entry, a)) {
         buf_add(b, json);
         return;
     }
@@ -81,7 +81,7 @@ static void limit(void *context, const struct access_key *key, struct buf *b, st
 
 static struct err *apply(struct call *call)
 {
-    forgotten_add(service_of(call)->hooks.forgotten, call->change);
+    forgotten_add(hooks_of(call)->forgotten, call->change);
     return call_apply(call);
 }
 
@@ -112,7 +112,7 @@ static uint64_t stream_last(const struct call *call)
 
 static uint64_t stream_forgotten(const struct call *call)
 {
-    return forgotten_entry(service_of(call)->hooks.forgotten);
+    return forgotten_entry(hooks_of(call)->forgotten);
 }
 
 static void *stream_after(const struct call *call, uint64_t number)

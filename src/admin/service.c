@@ -1,51 +1,18 @@
-/* The set-up list and its exact reverse. Everything is made over an empty store; the replay then
- * goes through the same code as live changes. */
+/* What the service does as a whole once it is made, and the exact reverse of its set-up. */
 #include "admin/service.h"
-
-#include "admin/service_options.h"
 
 #include "admin/builtin.h"
 #include "base/mem.h"
+#include "fetch/egress.h"
+#include "fetch/fetch.h"
+#include "fetch/resolve.h"
 #include "hooks/delivery.h"
 #include "journal/journal.h"
-#include "query/shape.h"
-#include "resource/declaration.h"
 #include "rest/api_key.h"
-#include "rest/cluster_view.h"
 #include "rest/metrics.h"
 #include "rest/stream.h"
-#include "store/collection.h"
 #include "store/store.h"
 #include "store/turn.h"
-
-static struct err *index_builtin(const struct resource_definition *definition,
-                                 struct resource *resource)
-{
-    enum { MOST = 8 };
-    struct span indexed[MOST];
-    size_t count = 0;
-
-    if (resource->collection == NULL)
-        return NULL;
-    for (size_t i = 0; i < definition->shape->count && count < MOST; i++)
-        if ((definition->shape->properties[i].flags & PROPERTY_INDEXED) != 0)
-            indexed[count++] = definition->shape->properties[i].name;
-    return collection_set_indexes(resource->collection, definition->shape, indexed, count);
-}
-
-static struct err *add_builtins(struct service *s)
-{
-    static const struct resource_definition *const definitions[] = {
-#define BUILTIN_AS_POINTER(definition) &definition,
-        BUILTIN_RESOURCES(BUILTIN_AS_POINTER)
-#undef BUILTIN_AS_POINTER
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(definitions); i++)
-        TRY(index_builtin(definitions[i],
-                          resources_add_builtin(s->rest.resources, definitions[i], s)));
-    return NULL;
-}
 
 static void on_journal_failed(void *context, const char *why)
 {
@@ -58,84 +25,6 @@ static void on_journal_failed(void *context, const char *why)
         s->on_failed(s->on_failed_context);
 }
 
-/* What is read and deleted is served from a full disk too. */
-static bool is_ready(const void *context)
-{
-    const struct service *s = context;
-
-    return !s->is_draining && s->failed == NULL &&
-           (s->rest.cluster == NULL || s->rest.cluster->is_ready);
-}
-
-static void make_rest(struct service *s, struct loop *loop, struct service_options *options)
-{
-    rest_init(&s->rest, &(struct rest_options){
-                            .loop = loop,
-                            .store = s->store,
-                            .turn = s->turn,
-                            .limits = &s->limits,
-                            .metrics = s->metrics,
-                            .base_path = span_str(options->base_path),
-                            .cors_origins = options->cors_origins,
-                            .hosts = options->hosts,
-                            .cloudevents_origins = options->cloudevents_origins,
-                            .mask = {options->secret_headers},
-                        });
-    rest_set_access(&s->rest, &options->access);
-    s->rest.is_ready = is_ready;
-    s->rest.ready_context = s;
-    s->rest.answer_page = console_answer;
-}
-
-static struct err *make_hooks(struct service *s, const struct service_options *options)
-{
-    struct loop *loop = s->rest.loop;
-
-    TRY(resolver_new(loop, &options->resolve, &s->resolver));
-    TRY(fetcher_new(loop, s->resolver, s->egress, &options->fetch, &s->fetcher));
-    hooks_init(&s->hooks, &(struct hooks_options){
-                              .rest = &s->rest,
-                              .fetcher = s->fetcher,
-                              .egress = s->egress,
-                              .retention = &s->retention,
-                              .in_flight_most = options->delivery_in_flight,
-                              .connections_per_host = options->connections_per_host,
-                              .body_bytes_most = options->body_bytes_in_flight,
-                              .prompt_ms = options->prompt_ms,
-                              .cloudevents_source = span_str(options->cloudevents_source),
-                          });
-    return NULL;
-}
-
-struct err *service_new(struct loop *loop, struct service_options *options,
-                        struct service **out_service)
-{
-    struct service *s = NEW(struct service);
-    struct err *e;
-
-    s->limits = options->limits;
-    s->retention = options->retention;
-    s->egress = NEW(struct egress_rules);
-    *s->egress = options->egress;
-    egress_init(&options->egress);
-    s->metrics = NEW(struct metrics);
-    metrics_init(s->metrics);
-    s->store = store_new();
-    s->turn = turn_new(loop, s->store);
-    turn_on_failed(s->turn, on_journal_failed, s);
-    make_rest(s, loop, options);
-    TRY_GOTO(e, make_hooks(s, options), failed);
-    TRY_GOTO(e, add_builtins(s), failed);
-    hooks_observe(&s->hooks);
-    declarations_observe(s->rest.resources);
-    *out_service = s;
-    return NULL;
-
-failed:
-    service_free(s);
-    return e;
-}
-
 void service_join_cluster(struct service *s)
 {
     resources_add_builtin(s->rest.resources, &res_node, s);
@@ -143,6 +32,7 @@ void service_join_cluster(struct service *s)
 
 struct err *service_replay(struct service *s, const struct turn_options *options)
 {
+    turn_on_failed(s->turn, on_journal_failed, s);
     TRY(turn_open(s->turn, options));
     journal_time_commits(turn_journal(s->turn), &s->metrics->journal_sync);
     return NULL;

@@ -26,6 +26,7 @@
 #include "journal/join.h"
 #include "journal/journal.h"
 #include "journal/replica.h"
+#include "journal/replica_stats.h"
 #include "protocol/node_headers.h"
 #include "resource/declaration.h"
 #include "resource/resource.h"
@@ -60,7 +61,8 @@ struct cluster {
     struct join *join; /* NULL: nothing has to be copied */
     const char *base_path;
     struct cluster_view view;
-    struct arena nodes; /* of view.nodes */
+    struct arena nodes;         /* of view.nodes */
+    struct replica_stats stats; /* view.stats */
     struct uuid id;
     uint8_t secret[REPLICA_SECRET_BYTES];
     bool has_id;    /* the journal belongs to a cluster */
@@ -190,7 +192,7 @@ static void refresh(void *context)
     c->view.epoch = replica_epoch(c->replica);
     c->view.lease_ns = replica_lease_ns(c->replica);
     c->view.lag_ns = replica_lag_ms(c->replica) * NS_PER_MS;
-    replica_stats(c->replica, &c->view.stats);
+    replica_stats(c->replica, &c->stats);
 }
 
 static void step_down(void *context)
@@ -541,6 +543,7 @@ struct err *cluster_new(struct loop *loop, const struct cluster_options *options
         .url = span_str(c->config->url),
         .redirects = c->config->redirects,
         .commit_ms = (unsigned)c->config->commit_seconds * MS_PER_S,
+        .stats = &c->stats,
         .leads_now = cluster_may_deliver,
         .refresh = refresh,
         .step_down = step_down,

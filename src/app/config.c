@@ -4,6 +4,7 @@
 #include "app/config.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "io/disk.h"

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/span.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,6 +2,7 @@
 #include "app/rights.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "base/log.h"
 #include "resource/key_rights.h"
 

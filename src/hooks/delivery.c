@@ -17,6 +17,7 @@
 #include "store/change.h"
 #include "store/record.h"
 #include "store/store.h"
+#include "store/store_kind.h"
 #include "json/member.h"
 
 #include <string.h>

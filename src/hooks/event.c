@@ -24,6 +24,7 @@
 #include "store/change.h"
 #include "store/record.h"
 #include "store/store.h"
+#include "store/store_kind.h"
 #include "webhook/selector.h"
 #include "json/member.h"
 

@@ -133,7 +133,7 @@ static struct err *entities_of(struct call *call, const struct resource *resourc
             text = span_sub(text, 3, text.n);
         return parse_json(call, text, out_entities);
     }
-    TRY(negotiate_content_type(data->type, true, &call->in));
+    TRY(negotiate_content_type(data->type, true, &call->formats->in));
     if (data->bytes.p != call->request->body.p)
         return ERR(ERR_UNSUPPORTED_CONTENT,
                    "datacontenttype '%.*s' is not JSON, and '%.*s' carries entities",
@@ -291,7 +291,7 @@ struct err *event_cloud_post(struct posting *p, enum cloudevents_mode mode,
     if (mode == CLOUDEVENTS_BINARY)
         return post_binary(p, texts);
     TRY(check_charset(type, p->call->arena));
-    p->call->in = FORMAT_JSON;
+    p->call->formats->in = FORMAT_JSON;
     TRY(crud_body(p->call, &doc));
     if (mode == CLOUDEVENTS_BATCH)
         return post_batch(p, json_root(&doc), texts);

@@ -151,7 +151,7 @@ static struct err *draft_of_description(struct call *call, struct json_value inp
 static struct err *negotiate_in(struct call *call)
 {
     return negotiate_content_type(request_header(call->request, SPAN("Content-Type")), true,
-                                  &call->in);
+                                  &call->formats->in);
 }
 
 /* The event whose payload is the body. */

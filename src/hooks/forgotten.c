@@ -7,6 +7,7 @@
 #include "base/must.h"
 #include "hooks/hooks.h"
 #include "store/change.h"
+#include "store/change_record.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/record.h"

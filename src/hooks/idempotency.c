@@ -2,7 +2,7 @@
 
 #include "access/access.h"
 #include "base/digest.h"
-#include "query/condition.h"
+#include "query/literal.h"
 #include "query/query.h"
 #include "rest/call.h"
 #include "rest/request.h"

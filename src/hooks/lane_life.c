@@ -9,6 +9,7 @@
 #include "hooks/lane_inner.h"
 #include "hooks/lane_settings.h"
 #include "hooks/share.h"
+#include "io/loop.h"
 #include "store/change.h"
 #include "store/store.h"
 #include "webhook/sign.h"

@@ -12,6 +12,7 @@
 #include "hooks/hooks.h"
 #include "hooks/lane_inner.h"
 #include "hooks/share.h"
+#include "io/loop.h"
 #include "journal/journal.h"
 #include "store/store.h"
 #include "store/turn.h"

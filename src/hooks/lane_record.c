@@ -12,6 +12,7 @@
 #include "store/entity.h"
 #include "store/record.h"
 #include "store/store.h"
+#include "store/store_kind.h"
 #include "webhook/retry.h"
 #include "webhook/selector.h"
 #include "webhook/webhook.h"

@@ -9,6 +9,7 @@
 #include "hooks/lane.h"
 #include "io/loop.h"
 #include "query/condition.h"
+#include "query/conditions.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "webhook/webhook.h"

@@ -13,6 +13,7 @@
 #include "journal/journal.h"
 #include "store/record.h"
 #include "store/store.h"
+#include "store/store_kind.h"
 #include "store/turn.h"
 #include "store/turn_wait.h"
 

@@ -2,6 +2,7 @@
  * settings. */
 #include "hooks/webhook_sent.h"
 
+#include "access/mask.h"
 #include "base/blob.h"
 #include "base/datetime.h"
 #include "base/text.h"
@@ -118,7 +119,7 @@ static struct span special(const struct attempt *attempt, const struct mask *m, 
 /* A mask can be longer than what it stands for. */
 struct span webhook_sent_keep_answer(struct attempt *attempt, struct span body)
 {
-    const struct mask *m = &attempt->deliveries->hooks->rest->mask;
+    const struct mask *m = attempt->deliveries->hooks->rest->mask;
 
     body = mask_body(m, text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES), NULL, &attempt->arena);
     return arena_copy(&attempt->arena, text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES));
@@ -126,7 +127,7 @@ struct span webhook_sent_keep_answer(struct attempt *attempt, struct span body)
 
 struct span webhook_sent_keep_error(struct attempt *attempt, struct span error)
 {
-    return mask_text(&attempt->deliveries->hooks->rest->mask, error, &attempt->arena);
+    return mask_text(attempt->deliveries->hooks->rest->mask, error, &attempt->arena);
 }
 
 /* Most have at most a signature, of which no character needs an escape. */
@@ -140,7 +141,7 @@ void webhook_sent(struct attempt *attempt)
 {
     struct webhook_log_entry *entry = &attempt->outcome;
     struct lane_settings *settings = attempt->settings;
-    const struct mask *m = &attempt->deliveries->hooks->rest->mask;
+    const struct mask *m = attempt->deliveries->hooks->rest->mask;
 
     if (attempt->header_count == 0)
         return;
@@ -287,7 +288,7 @@ static void add_payload(const struct sent *s, struct buf *b)
         return;
     }
     if (text_is_utf8(body)) {
-        add_body(&text, &s->hooks->rest->mask, body, s->arena);
+        add_body(&text, s->hooks->rest->mask, body, s->arena);
     } else {
         buf_add_str(&text, "base64:");
         text_add_base64(&text, span_sub(body, 0, MIN(body.n, WEBHOOK_LOG_BODY_BYTES)));

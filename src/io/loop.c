@@ -89,7 +89,7 @@ void loop_done(struct loop *loop)
         return;
     MUST(list_empty(&loop->hooks));
     MUST(list_empty(&loop->tasks));
-    MUST(heap_first(&loop->timers) == NULL);
+    MUST(heap_first(loop->timers) == NULL);
     uv_close((uv_handle_t *)&loop->turn_end, NULL);
     uv_close((uv_handle_t *)&loop->busy, NULL);
     uv_close((uv_handle_t *)&loop->alarm, NULL);
@@ -98,7 +98,8 @@ void loop_done(struct loop *loop)
     if (status != 0)
         uv_walk(&loop->uv, log_left_handle, NULL);
     MUST(status == 0);
-    heap_done(&loop->timers);
+    heap_done(loop->timers);
+    mem_free(loop->timers);
     mem_free(loop->scratch);
     loop->uv.data = NULL;
 }

@@ -2,7 +2,9 @@
  * end, so that their place in the turn is fixed and a test's clock moves them. */
 #include "io/timer.h"
 
+#include "base/mem.h"
 #include "base/must.h"
+#include "io/loop.h"
 
 static bool fires_before(const struct heap_node *a, const struct heap_node *b)
 {
@@ -16,7 +18,7 @@ static bool fires_before(const struct heap_node *a, const struct heap_node *b)
 
 static struct timer *earliest(const struct loop *loop)
 {
-    struct heap_node *first = heap_first(&loop->timers);
+    struct heap_node *first = heap_first(loop->timers);
 
     return first == NULL ? NULL : CONTAINER_OF(first, struct timer, node);
 }
@@ -46,7 +48,8 @@ static void arm(struct loop *loop)
 
 void timer_attach(struct loop *loop)
 {
-    heap_init(&loop->timers, fires_before);
+    loop->timers = NEW(struct heap);
+    heap_init(loop->timers, fires_before);
 }
 
 bool timer_any_due(const struct loop *loop)
@@ -67,7 +70,7 @@ void timer_fire_due(struct loop *loop)
     now_ms = loop_now_ms(loop);
     while ((timer = earliest(loop)) != NULL && timer->deadline_ms <= now_ms &&
            timer->serial < started) {
-        heap_remove(&loop->timers, &timer->node);
+        heap_remove(loop->timers, &timer->node);
         timer->on_time(timer);
     }
     arm(loop);
@@ -86,9 +89,9 @@ void timer_start(struct loop *loop, struct timer *timer, uint64_t delay_ms)
     timer->deadline_ms = now_ms + MIN(delay_ms, UINT64_MAX - now_ms);
     timer->serial = loop->timers_started++;
     if (timer_running(timer))
-        heap_update(&loop->timers, &timer->node);
+        heap_update(loop->timers, &timer->node);
     else
-        heap_add(&loop->timers, &timer->node);
+        heap_add(loop->timers, &timer->node);
     arm(loop);
 }
 
@@ -96,7 +99,7 @@ void timer_stop(struct loop *loop, struct timer *timer)
 {
     if (!timer_running(timer))
         return;
-    heap_remove(&loop->timers, &timer->node);
+    heap_remove(loop->timers, &timer->node);
     arm(loop);
 }
 

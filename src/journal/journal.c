@@ -25,6 +25,7 @@
 #include "base/mem.h"
 #include "base/metric.h"
 #include "base/must.h"
+#include "journal/place.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -8,6 +8,7 @@
 #include "io/timer.h"
 #include "journal/journal.h"
 #include "journal/journal_files.h"
+#include "journal/journal_options.h"
 
 #include <sys/types.h>
 

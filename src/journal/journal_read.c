@@ -3,6 +3,7 @@
 #include "journal_private.h"
 
 #include "base/fault.h"
+#include "journal/place.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "journal/place.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,7 +14,9 @@
 
 #include "base/arena.h"
 #include "fetch/etcd.h"
+#include "io/loop.h"
 #include "journal/replica.h"
+#include "journal/replica_stats.h"
 
 enum {
     REPLICA_TOKEN_BYTES = 32,

@@ -22,7 +22,7 @@
 #include "base/budget.h"
 #include "base/mem.h"
 #include "base/must.h"
-#include "query/condition.h"
+#include "query/conditions.h"
 #include "json/json.h"
 
 #define VAIN_PER_MOVE 16

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "query/condition.h"
+#include "query/conditions.h"
 
 #include <string.h>
 

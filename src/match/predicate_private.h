@@ -9,6 +9,7 @@
 #include "match/interval.h"
 #include "match/predicate.h"
 #include "query/literal.h"
+#include "query/path.h"
 #include "json/json.h"
 
 #define LITERAL_KINDS (LITERAL_DATETIME + 1)

@@ -5,6 +5,7 @@
  * keeps the weight of the most specific range that fits it; the heaviest wins. */
 #include "protocol/negotiate.h"
 
+#include "base/err.h"
 #include "base/text.h"
 
 #include <limits.h>

@@ -1,7 +1,9 @@
 /* Conditions are parsed against the shape of the resource, so that a wrong name, operator or value
  * is an error before anything is looked at. All must hold; they are tested in the order given. */
 #include "query/condition.h"
+
 #include "base/budget.h"
+#include "query/conditions.h"
 #include "json/json.h"
 
 static bool has_order(enum value_type type)
@@ -72,6 +74,34 @@ const struct literal *conditions_equal_to(const struct conditions *c, struct spa
             return &item->literal;
     }
     return NULL;
+}
+
+bool conditions_string(const struct conditions *c, struct span property, struct span *out_text)
+{
+    const struct literal *literal = conditions_equal_to(c, property);
+
+    if (literal == NULL || literal->kind != LITERAL_STRING)
+        return false;
+    *out_text = literal->text;
+    return true;
+}
+
+bool conditions_begin_with(const struct conditions *c, struct span property)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (span_eq(c->items[i].path.steps[0].name, property))
+            return true;
+    return false;
+}
+
+struct conditions conditions_on(const struct conditions *c, struct span path, struct arena *a)
+{
+    struct conditions found = {ARENA_ARRAY(a, struct condition, c->count), 0};
+
+    for (size_t i = 0; i < c->count; i++)
+        if (span_ieq(c->items[i].path.text, path))
+            found.items[found.count++] = c->items[i];
+    return found;
 }
 
 uint64_t conditions_above(const struct conditions *c, struct span property)

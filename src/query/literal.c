@@ -3,6 +3,7 @@
  * other; `!=` is satisfied by what `=` is not. */
 #include "query/literal.h"
 
+#include "query/path.h"
 #include "json/decimal.h"
 
 /* ---- parsing ---- */

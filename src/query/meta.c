@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "meta_search.h"
+#include "query/meta_items.h"
 #include "query/uri.h"
 
 enum pass { PASS_ADD, PASS_RENAME, PASS_REST, PASSES };

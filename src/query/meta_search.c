@@ -10,6 +10,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "query/meta_items.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>

@@ -2,7 +2,10 @@
 #ifndef QUERY_META_SEARCH_H
 #define QUERY_META_SEARCH_H
 
-#include "query/meta.h"
+#include "base/macros.h"
+#include "base/span.h"
+
+struct meta_search;
 
 /* What a search's value says: text[,property][,CS or CI]. */
 struct meta_search_form {

@@ -9,6 +9,8 @@
 #include "base/budget.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "query/condition.h"
+#include "query/meta_items.h"
 #include "json/json.h"
 
 /* Entities of the store: what came in was held to tighter limits. */

@@ -5,6 +5,7 @@
 
 #include "base/budget.h"
 #include "base/mem.h"
+#include "query/meta_items.h"
 #include "query/path.h"
 #include "query/query_parts.h"
 #include "json/json.h"

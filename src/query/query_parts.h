@@ -4,6 +4,8 @@
 
 #include "base/map.h"
 #include "query/query.h"
+#include "query/source.h"
+#include "query/value_key.h"
 
 struct json_doc;
 

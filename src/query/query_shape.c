@@ -1,5 +1,6 @@
 /* Builds an entity's text after add, rename and select. Names and values are copied as written; a
  * member that add makes takes the place of one that has its name, one that rename makes may not. */
+#include "query/meta_items.h"
 #include "query_parts.h"
 #include "json/json.h"
 

@@ -10,6 +10,7 @@
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/store.h"
+#include "json/json.h"
 
 #define TEXT(s) SPAN_INIT(s)
 

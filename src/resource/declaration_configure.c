@@ -12,6 +12,7 @@
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/turn.h"
+#include "json/json.h"
 
 /* A binary resource's File, read. */
 struct loaded_file {

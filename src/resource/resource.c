@@ -12,6 +12,8 @@
 #include "base/text.h"
 #include "match/matchers.h"
 #include "query/query.h"
+#include "query/shape.h"
+#include "query/uri.h"
 #include "resource/referrers.h"
 #include "store/store.h"
 

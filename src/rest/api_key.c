@@ -3,9 +3,10 @@
  * other keys, some a turn: a request never waits for it. */
 #include "rest/api_key.h"
 
+#include "access/access.h"
+#include "access/access_keys.h"
 #include "base/clock.h"
 #include "base/datetime.h"
-#include "base/heap.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -20,6 +21,7 @@
 #include "store/entity.h"
 #include "store/store.h"
 #include "store/turn.h"
+#include "json/json.h"
 #include "json/member.h"
 
 enum {

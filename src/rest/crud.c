@@ -6,18 +6,19 @@
 #include "access/secrets.h"
 #include "base/budget.h"
 #include "base/limits.h"
-#include "protocol/schema.h"
+#include "protocol/negotiate.h"
 #include "query/query.h"
+#include "query/shape.h"
+#include "query/source.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/crud_inner.h"
+#include "rest/crud_safepost.h"
 #include "rest/metrics.h"
-#include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "rest/tenant.h"
 #include "store/change.h"
-#include "store/entity.h"
-#include "json/json.h"
 
 /* What an entity costs besides what asks itself: its reading, its checks, its record. */
 enum { ENTITY_UNITS = 1024 };
@@ -33,7 +34,7 @@ struct err *crud_body(struct call *call, struct json_doc *out_doc)
     if (span_trim(text).n == 0)
         return ERR(ERR_NO_DATA_SOURCE, "%.*s on '%.*s' needs a body, and there is none",
                    SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
-    if (call->in == FORMAT_NDJSON)
+    if (call->formats->in == FORMAT_NDJSON)
         return json_parse_lines(text, &bounds, call->arena, out_doc);
     return json_parse(text, &bounds, call->arena, out_doc);
 }
@@ -177,7 +178,7 @@ static bool changes_nothing(const struct call *call, const struct draft *draft,
                             const struct entity *old, struct span json, struct arena *a)
 {
     return call->method == METHOD_PATCH && span_eq(json, stored_text(call->resource, old, a)) &&
-           !secrets_are_written(&call->rest->mask, draft, a);
+           !secrets_are_written(call->rest->mask, draft, a);
 }
 
 /* Encodes a checked draft into the change. */
@@ -219,7 +220,7 @@ static struct err *decode_entity(struct call *call, struct json_value input,
     struct draft draft;
 
     if (resource->ops->holds_secrets != NULL) {
-        TRY(secrets_decode(&call->rest->mask, stored_shape(resource), input, old_text, mode, a,
+        TRY(secrets_decode(call->rest->mask, stored_shape(resource), input, old_text, mode, a,
                            &draft));
     } else {
         if (old != NULL)
@@ -430,15 +431,6 @@ struct err *crud_patch(struct call *call)
     return apply(call);
 }
 
-/* However it is written: in quotes, or its length. */
-static bool names_id(const struct conditions *conditions)
-{
-    for (size_t i = 0; i < conditions->count; i++)
-        if (span_eq(conditions->items[i].path.steps[0].name, SPAN("Id")))
-            return true;
-    return false;
-}
-
 /* Else the same request again would insert another one. */
 static struct err *check_conditions_hold(const struct call *call, struct span json)
 {
@@ -466,7 +458,8 @@ struct err *crud_put(struct call *call)
     if (found.count > 1)
         return ERR(ERR_AMBIGUOUS_MATCH, "%zu entities of '%.*s' match, PUT replaces one",
                    found.count, SPAN_FMT(call->resource->name));
-    if (found.count == 0 && names_id(&call->query->conditions))
+    /* However it is written: in quotes, or its length. */
+    if (found.count == 0 && conditions_begin_with(&call->query->conditions, SPAN("Id")))
         return ERR(ERR_UNKNOWN_ENTITY,
                    "no entity of '%.*s' has this Id, and ids are given by the server",
                    SPAN_FMT(call->resource->name));

@@ -1,7 +1,8 @@
 /* Where the next page is: Svc-pager and Link (docs/specification.md, section 3). */
-#include "query/meta.h"
 #include "query/query.h"
+#include "query/source.h"
 #include "query/uri.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/crud_inner.h"

@@ -1,25 +1,28 @@
 /* GET, HEAD and REPORT: from the resource's source through the query to the answer. */
 #include "access/access.h"
+#include "access/mask.h"
 #include "base/blob.h"
 #include "base/budget.h"
 #include "base/limits.h"
 #include "base/must.h"
-#include "base/uuid.h"
 #include "protocol/formats.h"
 #include "protocol/schema.h"
-#include "query/meta.h"
 #include "query/query.h"
+#include "query/shape.h"
+#include "query/source.h"
+#include "query/uri.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/crud_inner.h"
 #include "rest/evaluation.h"
-#include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "rest/scan.h"
-#include "store/collection.h"
+#include "store/entity.h"
 #include "store/snapshot.h"
 #include "store/turn.h"
+#include "json/json.h"
 
 #include <string.h>
 
@@ -81,7 +84,7 @@ struct span crud_visible(const struct rest *rest, const struct resource *resourc
     if (resource->ops->holds_secrets == NULL)
         return json;
     buf_init_arena(&masked, a);
-    mask_add_value(&masked, &rest->mask, entity_parse(json, a), a);
+    mask_add_value(&masked, rest->mask, entity_parse(json, a), a);
     return buf_span(&masked);
 }
 
@@ -113,10 +116,8 @@ struct span crud_entity(const struct rest *rest, const struct resource *resource
 /* What a request that reads looks at instead of what is stored now; NULL: nothing. */
 static struct snapshot *snapshot_for(const struct call *call)
 {
-    struct evaluation *evaluation = call->evaluation;
-
-    if (evaluation != NULL)
-        return evaluation->has_snapshot ? &evaluation->snapshot : NULL;
+    if (call->evaluation != NULL)
+        return evaluation_snapshot(call->evaluation);
     return turn_before(call->rest->turn);
 }
 
@@ -269,11 +270,12 @@ static void give_found(struct collection_source *s)
 /* `Id=` names one, or none. */
 static void note_single(struct collection_source *s)
 {
-    const struct literal *id = conditions_equal_to(&s->call->query->conditions, SPAN("Id"));
     struct entity *e = NULL;
     struct uuid uuid;
+    struct span id;
 
-    if (id->kind == LITERAL_STRING && uuid_parse_own(id->text, &uuid))
+    if (conditions_string(&s->call->query->conditions, SPAN("Id"), &id) &&
+        uuid_parse_own(id, &uuid))
         e = snapshot_find(s->snapshot, s->walk.collection, &uuid);
     s->found = ARENA_ARRAY(s->call->arena, struct entity *, 1);
     if (e != NULL)
@@ -463,13 +465,13 @@ void crud_write_list(struct call *call, const struct span *items, size_t count)
 {
     struct response *response = call->response;
 
-    if (call->out.format == FORMAT_CSV && !call->request->is_local) {
+    if (call->formats->out.format == FORMAT_CSV && !call->request->is_local) {
         write_sheet(call, items, count);
         return;
     }
-    response->content_type = format_media_types[call->out.format];
-    formats_add_list(&response->body, items, count, call->out.format, call->out.indent,
-                     call->arena);
+    response->content_type = format_media_types[call->formats->out.format];
+    formats_add_list(&response->body, items, count, call->formats->out.format,
+                     call->formats->out.indent, call->arena);
 }
 
 void crud_answer_count(struct call *call, size_t count)

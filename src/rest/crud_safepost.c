@@ -5,14 +5,17 @@
  * of all other matches are found in one pass over the collection. The inputs of a request count one
  * after the other: the second of a key updates what the first wrote, which is not in the store yet.
  */
+#include "rest/crud_safepost.h"
 #include "base/blob.h"
 #include "base/budget.h"
 #include "base/map.h"
 #include "base/must.h"
+#include "query/condition.h"
 #include "query/literal.h"
 #include "query/path.h"
 #include "query/query.h"
 #include "query/uri.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/crud_inner.h"
 #include "rest/tenant.h"

@@ -5,11 +5,12 @@
  * stands how it is shown, so that a cache does not take one form for another; a precondition asks
  * about the entity, and holds with each of them. */
 #include "base/digest.h"
+#include "protocol/negotiate.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/crud_inner.h"
 #include "rest/rendered.h"
-#include "rest/request.h"
 #include "rest/response.h"
 #include "store/entity.h"
 
@@ -99,8 +100,8 @@ static struct span add_tag(const struct call *call, struct core core)
 {
     static const enum how how_of[FORMAT_COUNT] = {
         [FORMAT_JSON] = HOW_COMPACT, [FORMAT_NDJSON] = HOW_LINES, [FORMAT_CSV] = HOW_CSV};
-    bool is_indented = call->out.format == FORMAT_JSON && call->out.indent > 0;
-    struct span added = tag(core, is_indented ? HOW_INDENTED : how_of[call->out.format]);
+    bool is_indented = call->formats->out.format == FORMAT_JSON && call->formats->out.indent > 0;
+    struct span added = tag(core, is_indented ? HOW_INDENTED : how_of[call->formats->out.format]);
 
     response_add_own_header(call->response, SPAN("ETag"), added);
     return added;

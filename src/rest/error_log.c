@@ -21,6 +21,7 @@
 #include "rest/rest.h"
 #include "store/change.h"
 #include "store/turn.h"
+#include "json/json.h"
 #include "json/member.h"
 
 enum {
@@ -139,7 +140,7 @@ static bool names_secret(const struct mask *m, struct span path)
 static struct uri_condition *masked_conditions(const struct call *call,
                                                const struct uri_condition *conditions, size_t count)
 {
-    const struct mask *m = &call->rest->mask;
+    const struct mask *m = call->rest->mask;
     struct uri_condition *masked = ARENA_ARRAY(call->arena, struct uri_condition, count);
 
     for (size_t i = 0; i < count; i++) {
@@ -157,7 +158,7 @@ static struct uri_condition *masked_conditions(const struct call *call,
 static struct span masked_target(const struct call *call, struct span target)
 {
     struct span decoded = uri_decoded(target, call->arena);
-    struct span masked = mask_text(&call->rest->mask, decoded, call->arena);
+    struct span masked = mask_text(call->rest->mask, decoded, call->arena);
 
     return masked.p == decoded.p ? target : masked;
 }
@@ -173,7 +174,7 @@ static void write_uri(struct texts *t, const struct call *call)
     masked.conditions = masked_conditions(call, masked.conditions, masked.condition_count);
     masked.metas = masked_conditions(call, masked.metas, masked.meta_count);
     if (call->uri_is_split)
-        uri_add_normal(uri, &masked, mask_text(&call->rest->mask, name, call->arena), true);
+        uri_add_normal(uri, &masked, mask_text(call->rest->mask, name, call->arena), true);
     else
         buf_add(uri, call->request->target);
     end(t, TEXT_URI);
@@ -193,7 +194,7 @@ static void write_headers(struct texts *t, const struct call *call)
             buf_add_str(all, " | ");
         buf_add(all, h->name);
         buf_add_str(all, ": ");
-        buf_add(all, mask_header_value(&call->rest->mask, h->name, h->value, call->arena));
+        buf_add(all, mask_header_value(call->rest->mask, h->name, h->value, call->arena));
     }
     end(t, TEXT_HEADERS);
 }
@@ -203,7 +204,7 @@ static struct span visible_body(const struct call *call)
     const struct limits *limits = call->rest->limits;
     const struct json_limits bounds = {(uint32_t)limits->json_depth, (uint32_t)limits->json_nodes};
 
-    return mask_body(&call->rest->mask, call->request->body, &bounds, call->arena);
+    return mask_body(call->rest->mask, call->request->body, &bounds, call->arena);
 }
 
 static void write_body(struct texts *t, const struct call *call)
@@ -231,7 +232,7 @@ static void texts_write(struct texts *t, const struct call *call, const struct e
     *t = (struct texts){
         .of = {[TEXT_RESOURCE] =
                    call->error_resource.p == NULL ? SPAN("<unknown>") : call->error_resource,
-               [TEXT_ACTION] = mask_text(&call->rest->mask, call->request->method, call->arena),
+               [TEXT_ACTION] = mask_text(call->rest->mask, call->request->method, call->arena),
                [TEXT_CODE] = err_info(err_code(e))->name,
                [TEXT_MESSAGE] = message},
     };

@@ -17,6 +17,7 @@
 #include "protocol/method.h"
 #include "resource/resource.h"
 #include "rest/call.h"
+#include "rest/evaluation_state.h"
 #include "rest/metrics.h"
 #include "rest/rest.h"
 #include "store/change.h"
@@ -217,12 +218,12 @@ static uint64_t slice_ns(const struct evaluation *e)
 static void run_slice(struct evaluation *e)
 {
     struct evaluations *all = e->rest->evaluations;
-    struct evaluation *outer = all->running;
+    struct evaluation *outer = all->rest->running;
     struct budget_now outer_budget = budget_now;
 
     e->rest->metrics->scan_slices++;
     e->budget.slice_ns = slice_ns(e);
-    all->running = e;
+    all->rest->running = e;
     look_for_others(e);
     look_at_length(e);
     look_at_room(e);
@@ -234,7 +235,7 @@ static void run_slice(struct evaluation *e)
     }
     budget_leave(&e->budget);
     budget_now = outer_budget;
-    all->running = outer;
+    all->rest->running = outer;
 }
 
 /* ---- turns ---- */
@@ -382,12 +383,20 @@ static void on_rested(struct timer *timer)
     look_at_waiting(CONTAINER_OF(timer, struct evaluations, rested));
 }
 
-void evaluations_init(struct evaluations *all, struct rest *rest)
+struct evaluations *evaluations_new(struct rest *rest)
 {
+    struct evaluations *all = NEW(struct evaluations);
+
     *all = (struct evaluations){.rest = rest, .task.run = on_turn, .line.on_free = on_free};
     list_init(&all->accounts);
     list_init(&all->waiting);
     timer_init(&all->rested, on_rested);
+    return all;
+}
+
+void evaluations_free(struct evaluations *all)
+{
+    mem_free(all);
 }
 
 size_t evaluations_count(const struct evaluations *all)
@@ -443,7 +452,7 @@ void evaluation_free(struct evaluation *e)
     if (e == NULL)
         return;
     all = e->rest->evaluations;
-    MUST(all->running != e);
+    MUST(all->rest->running != e);
     if (e->queue != NULL) {
         take_out(e);
         all->count--;
@@ -467,9 +476,19 @@ void evaluation_free(struct evaluation *e)
 
 /* ---- what a request asks ---- */
 
-struct evaluation *evaluation_running(const struct rest *rest)
+bool evaluation_is_of(const struct evaluation *e, const struct request *request)
 {
-    return rest->evaluations->running;
+    return e->request == request;
+}
+
+struct snapshot *evaluation_snapshot(struct evaluation *e)
+{
+    return e->has_snapshot ? &e->snapshot : NULL;
+}
+
+bool evaluation_holds_turn(const struct evaluation *e)
+{
+    return e->holds_turn;
 }
 
 void evaluation_check_resources(struct evaluation *e)
@@ -495,7 +514,7 @@ static struct err *wait_on_loop(struct rest *rest)
 
 struct err *evaluation_wait_turn(struct rest *rest)
 {
-    struct evaluation *e = evaluation_running(rest);
+    struct evaluation *e = rest->running;
 
     if (!turn_is_held(rest->turn))
         return NULL;
@@ -522,7 +541,7 @@ static struct err *wait_and_hold(struct evaluation *e)
 
 struct err *evaluation_only_asks(struct rest *rest)
 {
-    struct evaluation *e = evaluation_running(rest);
+    struct evaluation *e = rest->running;
 
     if (e == NULL || e->has_snapshot || e->holds_turn)
         return NULL;
@@ -533,7 +552,7 @@ struct err *evaluation_only_asks(struct rest *rest)
 
 struct err *evaluation_begin_reading(struct rest *rest)
 {
-    struct evaluation *e = evaluation_running(rest);
+    struct evaluation *e = rest->running;
 
     if (e == NULL)
         return turn_is_applying(rest->turn) ? wait_on_loop(rest) : NULL;

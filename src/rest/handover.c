@@ -3,7 +3,6 @@
 #include "rest/handover.h"
 
 #include "base/blob.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -16,7 +15,7 @@
 #include "rest/error_log.h"
 #include "rest/evaluation.h"
 #include "rest/node.h"
-#include "rest/request.h"
+#include "rest/response.h"
 #include "rest/rest.h"
 #include "store/change.h"
 #include "store/collection.h"

@@ -3,6 +3,7 @@
 #include "rest/node.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "access/clients.h"
 #include "base/clock.h"
 #include "io/ip.h"

@@ -10,12 +10,12 @@
 #include "access/mask.h"
 #include "base/blob.h"
 #include "base/clock.h"
-#include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/room.h"
 #include "fetch/fetch.h"
 #include "io/ip.h"
+#include "io/loop.h"
 #include "io/timer.h"
 #include "journal/journal.h"
 #include "protocol/node_headers.h"
@@ -222,7 +222,7 @@ static struct span value_of(struct passage *p, const struct request_header *h)
     static const struct span authorization = SPAN_INIT("Authorization");
 
     return span_ieq(h->name, authorization)
-               ? mask_header_value(&p->rest->mask, h->name, h->value, &p->arena)
+               ? mask_header_value(p->rest->mask, h->name, h->value, &p->arena)
                : h->value;
 }
 

@@ -4,11 +4,11 @@
 
 #include "access/mask.h"
 #include "journal/journal.h"
+#include "protocol/negotiate.h"
 #include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/crud.h"
 #include "rest/error_log.h"
-#include "rest/request.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "store/entity.h"
@@ -76,7 +76,7 @@ static struct span message_of(const struct call *call, const struct err *e)
 {
     return err_code(e) == ERR_NOT_SIGNED_IN
                ? err_message(e)
-               : mask_message(&call->rest->mask, err_message(e), call->arena);
+               : mask_message(call->rest->mask, err_message(e), call->arena);
 }
 
 bool problem_is_stored(const struct call *call, const struct err *e)

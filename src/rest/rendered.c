@@ -3,8 +3,6 @@
 #include "base/limits.h"
 #include "base/must.h"
 #include "base/uuid.h"
-#include "query/condition.h"
-#include "query/literal.h"
 #include "query/query.h"
 #include "resource/resource.h"
 #include "rest/call.h"
@@ -98,7 +96,7 @@ static void gather_all(struct rendered *r)
 
     g->r = r;
     r->gathered = g;
-    if (!e->holds_turn)
+    if (!evaluation_holds_turn(e))
         budget_hold();
     while (bytes < most && g->count < enough && budget_ask(OBJECT_UNITS)) {
         void *object = r->next(r);
@@ -112,7 +110,7 @@ static void gather_all(struct rendered *r)
     g->is_all |= g->count >= enough;
     if (bytes >= most)
         return;
-    if (e->holds_turn)
+    if (evaluation_holds_turn(e))
         evaluation_end_reading(e);
     else
         budget_release();
@@ -167,9 +165,7 @@ uint64_t rendered_version(const struct call *call, const struct query_item *item
 
 static bool is_beside_others(const struct call *call)
 {
-    const struct evaluation *e = call->evaluation;
-
-    return e != NULL && e->has_snapshot;
+    return call->evaluation != NULL && evaluation_snapshot(call->evaluation) != NULL;
 }
 
 struct rendered *rendered_open(struct call *call, void *(*next)(struct rendered *r),
@@ -221,12 +217,13 @@ void rendered_turns_back(struct rendered *r, void (*turn)(struct rendered *r))
 
 bool rendered_wanted_id(const struct call *call, struct span property, struct uuid *out_id)
 {
-    const struct literal *literal = conditions_equal_to(&call->query->conditions, property);
+    const struct conditions *conditions = &call->query->conditions;
     struct uuid nil = {{0}};
+    struct span text;
 
-    if (literal == NULL)
+    if (conditions_equal_to(conditions, property) == NULL)
         return false;
-    if (literal->kind != LITERAL_STRING || !uuid_parse(literal->text, out_id))
+    if (!conditions_string(conditions, property, &text) || !uuid_parse(text, out_id))
         *out_id = nil;
     return true;
 }

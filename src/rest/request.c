@@ -4,13 +4,16 @@
 #include "rest/request.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "access/account.h"
 #include "access/clients.h"
 #include "base/budget.h"
 #include "base/clock.h"
-#include "base/limits.h"
 #include "base/room.h"
+#include "io/loop.h"
+#include "protocol/negotiate.h"
 #include "query/query.h"
+#include "query/uri.h"
 #include "resource/resource.h"
 #include "rest/api_key.h"
 #include "rest/browser.h"
@@ -54,12 +57,6 @@ static void use_key(struct call *call)
         api_key_note_use(rest->api_keys, call->key);
 }
 
-/* An evaluation of the request itself, not of one that it is a part of. */
-static bool is_own(const struct evaluation *e, const struct call *call)
-{
-    return e->request == call->request;
-}
-
 /* Those that the service makes itself are a part of what somebody asked for, or have limits of
  * their own; one that gave way has been counted. */
 static struct err *check_rate(const struct call *call)
@@ -69,7 +66,8 @@ static struct err *check_rate(const struct call *call)
     unsigned wait_s;
     struct err *e;
 
-    if (call->request->is_local || (call->evaluation != NULL && is_own(call->evaluation, call)))
+    if (call->request->is_local ||
+        (call->evaluation != NULL && evaluation_is_of(call->evaluation, call->request)))
         return NULL;
     wait_s = account_take_request(call->account, most, loop_now_ms(rest->loop));
     if (wait_s == 0)
@@ -183,7 +181,7 @@ static struct err *negotiate_answer(struct call *call)
         call->is_stream = negotiate_prefers_stream(accept);
     if (call->resource->kind == KIND_BINARY || call->is_stream)
         return NULL;
-    return negotiate_accept(accept, &call->out);
+    return negotiate_accept(accept, &call->formats->out);
 }
 
 /* What is not said is JSON, both ways. */
@@ -202,8 +200,9 @@ static struct err *negotiate(struct call *call)
     if ((METHODS_BRING & METHOD_BIT(call->method)) == 0 || call->resource->ops->reads_raw_body)
         return NULL;
     field = request_header(r, SPAN("Content-Type"));
-    return field.p == NULL ? NULL
-                           : negotiate_content_type(field, call->method == METHOD_POST, &call->in);
+    return field.p == NULL
+               ? NULL
+               : negotiate_content_type(field, call->method == METHOD_POST, &call->formats->in);
 }
 
 /* What can be spared goes before a request is refused. That is a change; the request's own has not
@@ -418,7 +417,7 @@ static struct err *evaluate_and_check(struct call *call)
     struct err *e = evaluate(call), *stopped;
 
     budget_now.current->holds = holds;
-    if (call->evaluation != NULL && is_own(call->evaluation, call))
+    if (call->evaluation != NULL && evaluation_is_of(call->evaluation, call->request))
         evaluation_check_resources(call->evaluation);
     stopped = budget_check();
     if (stopped == NULL)
@@ -515,6 +514,7 @@ void request_run(struct rest *rest, const struct request *request, struct respon
     struct uri uri = {.is_plain = false};
     struct query query = {.shape = NULL};
     struct change change = {.turn = NULL};
+    struct negotiation formats = {.in = FORMAT_JSON};
     struct call call = {
         .rest = rest,
         .request = request,
@@ -525,7 +525,8 @@ void request_run(struct rest *rest, const struct request *request, struct respon
         .uri = &uri,
         .query = &query,
         .change = &change,
-        .evaluation = rest->evaluations->running,
+        .formats = &formats,
+        .evaluation = rest->running,
     };
     struct err *e;
 

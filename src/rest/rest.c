@@ -2,8 +2,10 @@
 #include "rest/rest.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "access/account.h"
 #include "access/clients.h"
+#include "access/mask.h"
 #include "base/fiber.h"
 #include "base/mem.h"
 #include "resource/resource.h"
@@ -27,20 +29,20 @@ void rest_init(struct rest *rest, const struct rest_options *options)
         .accounts = accounts_new(),
         .clients = clients_new(options->loop, options->limits),
         .resources = NEW(struct resources),
-        .evaluations = NEW(struct evaluations),
         .base_path = options->base_path,
         .cors_origins = options->cors_origins,
         .cloudevents_origins = options->cloudevents_origins,
         .hosts = options->hosts,
-        .mask = options->mask,
+        .mask = NEW(struct mask),
     };
+    rest->mask->header_names = options->secret_headers;
     access_init(rest->access);
     rest->access->accounts = rest->accounts;
     rest->everybody = account_ref(rest->accounts, span_of(NULL, 0), span_of(NULL, 0));
     resources_init(rest->resources, rest->store, rest->turn);
     rest->resources->declared_ops[KIND_ENTITY] = &declared_entity_ops;
     rest->resources->declared_ops[KIND_BINARY] = &declared_binary_ops;
-    evaluations_init(rest->evaluations, rest);
+    rest->evaluations = evaluations_new(rest);
     rest->api_keys = api_keys_new(rest);
     rest->streams = streams_new(rest);
     rest->passages = passages_new(rest);
@@ -58,10 +60,11 @@ void rest_done(struct rest *rest)
     access_done(rest->access);
     account_unref(rest->accounts, rest->everybody);
     accounts_free(rest->accounts);
-    mem_free(rest->evaluations);
+    evaluations_free(rest->evaluations);
     fiber_forget_stacks();
     mem_free(rest->resources);
     mem_free(rest->access);
+    mem_free(rest->mask);
 }
 
 void rest_set_access(struct rest *rest, struct access *access)

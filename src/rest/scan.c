@@ -20,11 +20,14 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "query/query.h"
+#include "query/source.h"
+#include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/crud_inner.h"
 #include "rest/evaluation.h"
 #include "rest/rest.h"
 #include "store/collection.h"
+#include "store/entity.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -215,12 +218,13 @@ static void list_found(const struct scan *s, struct scan_result *result)
 }
 
 /* One that is named is as one that is late. */
-static void look_for_one(struct scan *s, const struct literal *id)
+static void look_for_one(struct scan *s)
 {
     struct uuid *only = ARENA_NEW(s->call->arena, struct uuid);
     const struct entity *e = NULL;
+    struct span id;
 
-    if (id->kind == LITERAL_STRING && uuid_parse_own(id->text, only))
+    if (conditions_string(&s->call->query->conditions, SPAN("Id"), &id) && uuid_parse_own(id, only))
         e = collection_find(s->collection, only);
     s->only = only;
     s->walk.next = NULL;
@@ -230,8 +234,6 @@ static void look_for_one(struct scan *s, const struct literal *id)
 
 static void init(struct scan *s, struct call *call, bool objects_only)
 {
-    const struct literal *id = conditions_equal_to(&call->query->conditions, SPAN("Id"));
-
     *s = (struct scan){.call = call, .collection = call->resource->collection};
     s->source.render = crud_renders(call) ? render : NULL;
     s->source.hidden = call->resource->ops->hidden != NULL ? hidden : NULL;
@@ -241,8 +243,8 @@ static void init(struct scan *s, struct call *call, bool objects_only)
     s->turns = budget_turns();
     collection_keep_walk(s->collection, &call->query->conditions, &s->walk);
     s->newest = s->begun_at = collection_visit_newer(s->collection, UINT64_MAX, NULL, NULL);
-    if (id != NULL)
-        look_for_one(s, id);
+    if (conditions_equal_to(&call->query->conditions, SPAN("Id")) != NULL)
+        look_for_one(s);
 }
 
 static void done(struct scan *s)

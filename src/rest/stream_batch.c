@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "query/source.h"
 #include "rest/metrics.h"
 #include "rest/stream_inner.h"
 #include "store/turn.h"

@@ -5,6 +5,7 @@
 
 #include "access/account.h"
 #include "base/budget.h"
+#include "io/loop.h"
 #include "io/timer.h"
 #include "query/query.h"
 #include "resource/resource.h"

@@ -7,6 +7,7 @@
 #include "rest/stream_inner.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "base/mem.h"
 #include "base/room.h"
 #include "query/uri.h"

@@ -5,6 +5,7 @@
 
 #include "base/must.h"
 #include "journal/segment.h"
+#include "store/change_record.h"
 #include "store/record.h"
 #include "store/turn_inner.h"
 

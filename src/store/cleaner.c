@@ -10,6 +10,7 @@
 #include "journal/journal.h"
 #include "store/change.h"
 #include "store/store.h"
+#include "store/stored.h"
 #include "store/turn.h"
 
 #define DEFAULT_SLICE_BYTES JOURNAL_MOVE_BYTES

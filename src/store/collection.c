@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "query/condition.h"
+#include "query/conditions.h"
 #include "query/literal.h"
 #include "store/change.h"
 #include "store/collection_inner.h"
@@ -13,6 +14,7 @@
 #include "store/record.h"
 #include "store/snapshot.h"
 #include "store/store.h"
+#include "store/store_kind.h"
 #include "json/json.h"
 
 struct collection {

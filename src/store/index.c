@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "query/condition.h"
+#include "query/conditions.h"
 #include "query/literal.h"
 #include "query/path.h"
 #include "query/shape.h"

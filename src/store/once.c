@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "store/change.h"
 #include "store/store.h"
+#include "store/store_kind.h"
 
 #include <string.h>
 

@@ -14,6 +14,7 @@
 #include "store/entity.h"
 #include "store/record.h"
 #include "store/snapshot.h"
+#include "store/store_kind.h"
 
 #include <string.h>
 

@@ -14,9 +14,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "journal/journal_options.h"
 #include "journal/segment.h"
 #include "store/change.h"
+#include "store/change_record.h"
 #include "store/store.h"
+#include "store/store_kind.h"
 #include "store/turn_inner.h"
 #include "store/turn_wait.h"
 

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "store/change.h"
+#include "store/change_record.h"
 #include "store/record.h"
 #include "store/turn_batch.h"
 #include "store/turn_log_inner.h"

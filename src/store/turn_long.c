@@ -7,6 +7,7 @@
 #include "base/fiber.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "journal/place.h"
 #include "store/change.h"
 #include "store/turn_inner.h"
 

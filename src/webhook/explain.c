@@ -3,6 +3,7 @@
 #include "webhook/explain.h"
 
 #include "query/condition.h"
+#include "query/conditions.h"
 #include "resource/resource.h"
 #include "webhook/selector.h"
 #include "json/member.h"

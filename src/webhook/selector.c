@@ -8,6 +8,7 @@
 #include "match/scopes.h"
 #include "protocol/schema.h"
 #include "query/condition.h"
+#include "query/conditions.h"
 #include "query/uri.h"
 #include "resource/resource.h"
 

@@ -2,10 +2,14 @@
  * settings. The collection's observer keeps it, live and after a replay alike. */
 #include "webhook/webhook.h"
 
+#include "access/mask.h"
 #include "base/budget.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "match/scopes.h"
+#include "query/uri.h"
+#include "resource/referrers.h"
+#include "resource/resource.h"
 #include "rest/metrics.h"
 #include "rest/rest.h"
 #include "store/change.h"
@@ -264,7 +268,7 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
         entity->attached = w;
     }
     take_out(ws, w);
-    w->holds_secrets = mask_may_find(&ws->rest->mask, entity_json(entity));
+    w->holds_secrets = mask_may_find(ws->rest->mask, entity_json(entity));
     err_free(attach(ws, w)); /* webhooks_settle says what is wrong */
     ws->lanes->changed(ws->lanes->context, w);
     budget_spend(ATTACH_UNITS);

@@ -1,6 +1,7 @@
 /* Targets on this server: the service itself will be asked for them, so that they must make sense
  * when the webhook is written. */
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "base/limits.h"
 #include "query/query.h"
 #include "query/uri.h"

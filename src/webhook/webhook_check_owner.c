@@ -1,5 +1,6 @@
 /* Who answers for what a webhook sends, its owner, and who has written its secrets. */
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "protocol/schema.h"
 #include "resource/resource.h"
 #include "rest/call.h"

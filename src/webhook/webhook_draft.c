@@ -40,7 +40,7 @@ struct span webhook_shown_member(const struct call *call, const struct entity *o
     struct buf b;
 
     buf_init_arena(&b, call->arena);
-    mask_add_value(&b, &call->rest->mask, webhook_old_member(old, name, call->arena), call->arena);
+    mask_add_value(&b, call->rest->mask, webhook_old_member(old, name, call->arena), call->arena);
     return buf_span(&b);
 }
 

@@ -3,6 +3,7 @@
 #include "webhook/webhook_owner.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"

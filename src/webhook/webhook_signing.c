@@ -271,7 +271,7 @@ void webhook_add_answer(struct call *call, struct span json, struct buf *b)
         return;
     }
     buf_init_arena(&masked, a);
-    mask_add_value(&masked, &call->rest->mask, webhook, a);
+    mask_add_value(&masked, call->rest->mask, webhook, a);
     json_add_merged(b, entity_parse(buf_span(&masked), a), entity_parse(buf_span(&patch), a), false,
                     a);
 }

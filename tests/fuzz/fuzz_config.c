@@ -2,6 +2,7 @@
  * is accepted is within its limits, and means the same when it is written out with other blanks, or
  * with more comments. */
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "app/config.h"
 #include "fuzzing.h"
 

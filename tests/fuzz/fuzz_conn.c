@@ -6,6 +6,7 @@
  * answers that gets them whole. No answer leaves before what it says is committed, all that was
  * asked for is answered, and everything ends. */
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "access/clients.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -14,6 +15,7 @@
 #include "fuzzing.h"
 #include "http/server.h"
 #include "rest/evaluation.h"
+#include "rest/evaluation_state.h"
 #include "rest/metrics.h"
 #include "rest/request.h"
 #include "rest/response.h"

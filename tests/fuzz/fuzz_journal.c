@@ -9,6 +9,7 @@
 #include "store/entity.h"
 #include "store/record.h"
 #include "store/store.h"
+#include "store/store_kind.h"
 #include "store/stored.h"
 
 #include <fcntl.h>

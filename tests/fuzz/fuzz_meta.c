@@ -3,7 +3,11 @@
  * parts: the page is a piece of the whole, which is in order, distinct, and holds what it should.
  */
 #include "fuzzing.h"
+#include "query/meta_items.h"
 #include "query/query.h"
+#include "query/source.h"
+#include "query/uri.h"
+#include "query/value_key.h"
 #include "shapes.h"
 #include "json/json.h"
 

@@ -18,6 +18,8 @@
 #include "fuzzing.h"
 #include "io/loop.h"
 #include "journal/journal.h"
+#include "journal/journal_options.h"
+#include "journal/place.h"
 #include "journal/segment.h"
 #include "resource/declaration.h"
 #include "rest/request.h"
@@ -26,6 +28,7 @@
 #include "store/store.h"
 #include "store/turn.h"
 #include "zoo.h"
+#include "json/json.h"
 
 #include <netinet/in.h>
 

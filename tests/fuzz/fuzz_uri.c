@@ -2,6 +2,7 @@
  * it is understood again, and its own normal form is itself. */
 #include "fuzzing.h"
 #include "query/query.h"
+#include "query/uri.h"
 #include "shapes.h"
 
 enum { CONDITIONS_MOST = 16 };

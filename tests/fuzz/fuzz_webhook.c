@@ -2,6 +2,7 @@
  * to lay over it. What is accepted can be read for an attempt, is its own normal form, and shows no
  * secret; what is shown, written back, changes nothing. */
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "access/secrets.h"
 #include "base/blob.h"
 #include "base/clock.h"
@@ -22,11 +23,13 @@
 #include "webhook/webhook_settings.h"
 #include "webhook/webhook_write.h"
 #include "zoo.h"
+#include "json/json.h"
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)
 #define MASK_TEXT "*******"
 
-static struct rest rest;
+static struct mask mask;
+static struct rest rest = {.mask = &mask};
 static struct limits limits;
 static struct egress_rules egress;
 static const struct webhook_lanes lanes; /* none is attached */
@@ -69,7 +72,7 @@ static struct err *write_webhook(struct json_value input, struct span old, enum 
     struct draft draft;
     struct buf b;
 
-    TRY(secrets_decode(&rest.mask, &webhook_shape, input, old, mode, a, &draft));
+    TRY(secrets_decode(rest.mask, &webhook_shape, input, old, mode, a, &draft));
     TRY(webhook_check(&egress, &lanes, &call, &draft, entity_of(old, a)));
     buf_init(&b, BUF_NO_CAP);
     schema_encode(&b, &draft, &id, 1);
@@ -125,7 +128,7 @@ static struct span masked(struct span json, struct arena *a)
     struct buf b;
 
     buf_init(&b, BUF_NO_CAP);
-    mask_add_value(&b, &rest.mask, entity_parse(json, a), a);
+    mask_add_value(&b, rest.mask, entity_parse(json, a), a);
     return input_written(&b, a);
 }
 

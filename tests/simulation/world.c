@@ -3,7 +3,9 @@
 #include "digest.h"
 #include "disk.h"
 #include "network.h"
+#include "json/json.h"
 
+#include "access/access.h"
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -105,7 +107,7 @@ static bool is_changing_many(const struct change *c)
     const struct evaluation *changing = the_world->many.evaluation;
 
     return c->count == WORLD_MANY && changing != NULL &&
-           changing == evaluation_running(&the_world->service->rest);
+           changing == the_world->service->rest.running;
 }
 
 struct err *__wrap_turn_apply(struct turn *t, struct change *c, uint64_t *out_serial)

@@ -12,6 +12,7 @@
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "journal/journal.h"
+#include "journal/journal_options.h"
 #include "protocol/schema.h"
 #include "query/query.h"
 #include "resource/declaration.h"

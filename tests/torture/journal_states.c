@@ -14,6 +14,9 @@
 #include "base/rng.h"
 #include "io/loop.h"
 #include "journal/journal.h"
+#include "journal/journal_options.h"
+#include "journal/place.h"
+#include "journal/segment.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,13 +1,16 @@
 #include "asking.h"
 
+#include "access/access.h"
 #include "admin/service_options.h"
 #include "base/digest.h"
 #include "base/text.h"
 #include "journal/journal.h"
+#include "journal/journal_options.h"
 #include "resource/declaration.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/store.h"
+#include "store/store_kind.h"
 #include "store/turn.h"
 #include "json/json.h"
 

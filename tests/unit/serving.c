@@ -1,5 +1,7 @@
 #include "serving.h"
 
+#include "journal/journal_options.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "match/scopes.h"
 #include "query/condition.h"
+#include "query/conditions.h"
 #include "query/shape.h"
 #include "query/uri.h"
 #include "json/json.h"

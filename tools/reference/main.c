@@ -2,6 +2,7 @@
  * works by: the properties of the built-in resources, and the error codes. `svc-reference` writes
  * all of it to standard output; the documents' test compares. */
 #include "admin/builtin.h"
+#include "base/err.h"
 #include "query/shape.h"
 
 #include <stdio.h>

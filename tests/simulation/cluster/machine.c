@@ -10,6 +10,7 @@
 #include "simulated.h"
 #include "visit.h"
 
+#include "access/access.h"
 #include "admin/service.h"
 #include "admin/service_options.h"
 #include "base/budget.h"
@@ -521,7 +522,7 @@ void machine_fail_job(struct machine *m)
 
 static uint64_t next_timer_ns(const struct machine *m)
 {
-    const struct heap_node *first = heap_first(&m->loop.timers);
+    const struct heap_node *first = heap_first(m->loop.timers);
     uint64_t at_ns;
 
     if (first == NULL)

@@ -7,6 +7,7 @@
 #include "network.h"
 
 #include "app/cluster.h"
+#include "journal/replica_state.h"
 #include "rest/response.h"
 #include "store/store.h"
 

@@ -1,6 +1,7 @@
 #include "testing.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "access/account.h"
 #include "base/clock.h"
 #include "base/digest.h"

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/rng.h"
 #include "io/ip.h"
+#include "io/loop.h"
 
 #include <string.h>
 

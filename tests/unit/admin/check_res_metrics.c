@@ -2,6 +2,8 @@
 #include "asking.h"
 
 #include "base/clock.h"
+#include "base/uuid.h"
+#include "journal/replica_stats.h"
 #include "rest/cluster_view.h"
 #include "rest/handover.h"
 #include "rest/metrics.h"
@@ -241,6 +243,13 @@ START_TEST(a_node_tells_where_it_stands)
         {.name = SPAN("a"), .role = REPLICA_LEADING},
         {.name = SPAN("b"), .role = REPLICA_FOLLOWING, .is_self = true},
     };
+    struct replica_stats stats = {.appended = 3,
+                                  .appended_bytes = 300,
+                                  .attempts = 4,
+                                  .read = 5,
+                                  .read_bytes = 500,
+                                  .log_keys = 6,
+                                  .log_bytes = 600};
     struct cluster_view view = {
         .nodes = nodes,
         .node_count = 2,
@@ -251,17 +260,11 @@ START_TEST(a_node_tells_where_it_stands)
         .lag_ns = 1500000000,
         .trouble = REPLICA_FULL,
         .stuck = SPAN("x"),
-        .stats = {.appended = 3,
-                  .appended_bytes = 300,
-                  .attempts = 4,
-                  .read = 5,
-                  .read_bytes = 500,
-                  .log_keys = 6,
-                  .log_bytes = 600},
+        .stats = &stats,
     };
 
     ck_assert(span_find(text(), SPAN("svc_cluster_")) == SIZE_MAX);
-    histogram_add(&view.stats.append_time, 3000000);
+    histogram_add(&stats.append_time, 3000000);
     asking.service->rest.cluster = &view;
     ck_metric("svc_cluster_role{role=\"Follower\"}", "1");
     ck_metric("svc_cluster_role{role=\"Leader\"}", "0");

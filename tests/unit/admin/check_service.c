@@ -2,12 +2,14 @@
  * behind. */
 #include "testing.h"
 
+#include "access/access.h"
 #include "admin/service.h"
 #include "admin/service_options.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "hooks/delivery.h"
 #include "journal/journal.h"
+#include "journal/journal_options.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "store/store.h"

@@ -4,11 +4,13 @@
 #include "../journal/etcd_playing.h"
 #include "../testing.h"
 
+#include "access/access.h"
 #include "admin/service.h"
 #include "admin/service_options.h"
 #include "base/clock.h"
 #include "journal/cluster_file.h"
 #include "journal/journal.h"
+#include "journal/replica.h"
 #include "rest/cluster_view.h"
 #include "store/change.h"
 #include "store/turn.h"

@@ -3,6 +3,7 @@
 #define RECEIVER_H
 
 #include "base/buf.h"
+#include "io/loop.h"
 #include "io/timer.h"
 
 enum { RECEIVER_CONNS = 1200 };

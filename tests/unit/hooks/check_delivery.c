@@ -1,6 +1,8 @@
 /* What deliveries take of a turn of the loop, and what a journal cannot say of them. */
 #include "serving.h"
 
+#include "store/store_kind.h"
+
 enum { BATCHES = 8, MESSAGES_A_BATCH = 5000, WEBHOOKS = 8 };
 
 static void post(const char *target, struct span body)

@@ -13,6 +13,7 @@
 #include "resource/resource.h"
 #include "rest/metrics.h"
 #include "store/change.h"
+#include "store/change_record.h"
 #include "store/collection.h"
 #include "store/record.h"
 #include "store/store.h"

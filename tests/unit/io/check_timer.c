@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "io/loop.h"
 #include "io/timer.h"
 
 #include <string.h>

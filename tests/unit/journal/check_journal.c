@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "base/rng.h"
+#include "journal/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>

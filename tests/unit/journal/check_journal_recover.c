@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "journal/segment.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "io/loop.h"
+#include "journal/replica_stats.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 #include "etcd_playing.h"
 
+#include "io/loop.h"
 #include "testing.h"
 
 #include "base/clock.h"

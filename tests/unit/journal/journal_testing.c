@@ -1,5 +1,6 @@
 #include "journal_testing.h"
 
+#include "journal/segment.h"
 #include "testing.h"
 
 #include "base/rng.h"

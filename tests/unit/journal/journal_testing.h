@@ -5,6 +5,8 @@
 #define JOURNAL_TESTING_H
 
 #include "journal/journal.h"
+#include "journal/journal_options.h"
+#include "journal/place.h"
 
 #define FX_SEGMENT_BYTES (64u << 10)
 

@@ -3,6 +3,8 @@
 
 #include "base/rng.h"
 #include "match/matcher.h"
+#include "query/shape.h"
+#include "query/uri.h"
 
 #include <stdlib.h>
 #include <string.h>

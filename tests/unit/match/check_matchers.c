@@ -2,7 +2,7 @@
 
 #include "match/matcher.h"
 #include "match/matchers.h"
-#include "query/condition.h"
+#include "query/conditions.h"
 #include "json/json.h"
 
 static const struct conditions none = {NULL, 0};

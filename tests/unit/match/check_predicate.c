@@ -4,6 +4,7 @@
 #include "base/span.h"
 #include "match/predicate.h"
 #include "query/condition.h"
+#include "query/conditions.h"
 #include "query/shape.h"
 #include "query/uri.h"
 #include "json/decimal.h"

@@ -3,7 +3,7 @@
 #include "match/matcher.h"
 #include "match/matchers.h"
 #include "match/scopes.h"
-#include "query/condition.h"
+#include "query/conditions.h"
 #include "query/shape.h"
 #include "query/uri.h"
 #include "json/json.h"

@@ -3,7 +3,7 @@
 #ifndef NAIVE_MATCH_H
 #define NAIVE_MATCH_H
 
-#include "query/condition.h"
+#include "query/conditions.h"
 #include "json/json.h"
 
 bool naive_match(const struct conditions *c, struct json_value payload, struct arena *a);

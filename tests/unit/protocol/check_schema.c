@@ -1,5 +1,6 @@
 #include "testing.h"
 
+#include "base/uuid.h"
 #include "protocol/schema.h"
 #include "query/shape.h"
 #include "json/json.h"

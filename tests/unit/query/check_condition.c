@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "query/condition.h"
+#include "query/conditions.h"
 
 static struct arena arena;
 

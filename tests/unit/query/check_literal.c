@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "query/literal.h"
+#include "query/path.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
 
 #include "base/budget.h"
 #include "query/meta.h"
+#include "query/meta_items.h"
 #include "query/uri.h"
 
 #include <string.h>

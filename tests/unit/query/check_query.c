@@ -4,7 +4,11 @@
 #include "testing.h"
 
 #include "base/rng.h"
+#include "query/path.h"
 #include "query/query.h"
+#include "query/source.h"
+#include "query/uri.h"
+#include "query/value_key.h"
 
 #include <string.h>
 

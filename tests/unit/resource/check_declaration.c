@@ -2,7 +2,7 @@
 #include "asking.h"
 
 #include "base/uuid.h"
-#include "query/condition.h"
+#include "query/conditions.h"
 #include "query/uri.h"
 #include "resource/declaration.h"
 #include "resource/resource.h"

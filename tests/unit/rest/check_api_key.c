@@ -1,12 +1,14 @@
 #include "asking.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "access/account.h"
 #include "base/clock.h"
 #include "rest/api_key.h"
 #include "rest/rest.h"
 #include "store/collection.h"
 #include "store/entity.h"
+#include "json/json.h"
 
 #define ADMIN "Authorization: apikey admin"
 #define START_S 1800000000 /* at the beginning of an hour */

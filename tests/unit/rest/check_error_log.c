@@ -2,6 +2,7 @@
 #include "asking.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "access/mask.h"
 #include "base/clock.h"
 #include "base/fault.h"

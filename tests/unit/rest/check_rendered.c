@@ -8,7 +8,7 @@
 #include "query/uri.h"
 #include "resource/resource.h"
 #include "rest/call.h"
-#include "rest/evaluation.h"
+#include "rest/evaluation_state.h"
 #include "rest/rendered.h"
 #include "rest/rest.h"
 
@@ -25,8 +25,7 @@ static unsigned texts; /* written so far */
 static struct arena arena;
 static struct query query;
 static struct call call;
-static struct evaluations evaluations; /* nothing gives way */
-static struct rest rest = {.evaluations = &evaluations};
+static struct rest rest; /* nothing gives way */
 
 static uint64_t version(const void *object)
 {
@@ -122,12 +121,12 @@ START_TEST(beside_others_each_is_given_once)
     struct limits limits = {.answer_bytes = _i == 0 ? 1 << 20 : 1};
     struct query_result result;
 
-    evaluations.running = &beside;
+    rest.running = &beside;
     rest.limits = &limits;
     parse("/x");
     rendered_open(&call, next_in_a_circle, add_json);
     ck_ok(query_run(&query, call.source, false, &arena, &result));
-    evaluations.running = NULL;
+    rest.running = NULL;
     ck_assert_uint_eq(result.count, COUNT);
     for (size_t i = 0; i < COUNT; i++) {
         ck_span_is(result.items[i].json,

@@ -3,11 +3,13 @@
 #include "testing.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "access/account.h"
 #include "admin/builtin.h"
 #include "base/limits.h"
 #include "io/loop.h"
 #include "journal/journal.h"
+#include "journal/journal_options.h"
 #include "resource/declaration.h"
 #include "resource/resource.h"
 #include "rest/metrics.h"

@@ -4,9 +4,9 @@
 
 #include "access/access.h"
 #include "protocol/schema.h"
-#include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
+#include "query/uri.h"
 #include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/tenant.h"

@@ -8,6 +8,7 @@
 #include "base/uuid.h"
 #include "journal/journal.h"
 #include "store/change.h"
+#include "store/change_record.h"
 #include "store/record.h"
 #include "store/store.h"
 #include "store/turn.h"

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/rng.h"
 #include "journal/journal.h"
-#include "query/condition.h"
+#include "query/conditions.h"
 #include "query/shape.h"
 #include "query/uri.h"
 #include "store/change.h"

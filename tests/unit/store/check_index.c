@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/rng.h"
 #include "query/condition.h"
+#include "query/conditions.h"
 #include "query/shape.h"
 #include "query/uri.h"
 #include "store/entity.h"

@@ -5,7 +5,7 @@
 
 #include "base/rng.h"
 #include "journal/journal.h"
-#include "query/condition.h"
+#include "query/conditions.h"
 #include "store/snapshot.h"
 
 #include <string.h>

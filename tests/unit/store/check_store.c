@@ -9,6 +9,8 @@
 #include "store/collection.h"
 #include "store/record.h"
 #include "store/store.h"
+#include "store/store_kind.h"
+#include "store/stored.h"
 
 #include <stdio.h>
 

@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include "base/rng.h"
+#include "io/disk.h"
 #include "store/turn_wait.h"
 
 #include <dirent.h>

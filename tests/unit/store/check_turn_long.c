@@ -6,7 +6,7 @@
 
 #include "base/budget.h"
 #include "base/fiber.h"
-#include "query/condition.h"
+#include "query/conditions.h"
 #include "store/snapshot.h"
 
 #include <sys/syscall.h>

@@ -1,5 +1,6 @@
 #include "store_testing.h"
 
+#include "journal/journal_options.h"
 #include "testing.h"
 
 #include <dirent.h>

@@ -2,6 +2,7 @@
 #ifndef STORE_TESTING_H
 #define STORE_TESTING_H
 
+#include "io/loop.h"
 #include "journal/journal.h"
 #include "store/change.h"
 #include "store/collection.h"

@@ -1,6 +1,7 @@
 #include "testing.h"
 
 #include "access/access.h"
+#include "access/access_keys.h"
 #include "resource/resource.h"
 #include "webhook/webhook.h"
 #include "webhook/webhook_owner.h"

@@ -1,0 +1,102 @@
+/* Metrics of events, webhooks and deliveries: how many there are, how old, how much they hold, and
+ * the webhooks that fail most. */
+#include "admin/metrics_text.h"
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "base/uuid.h"
+#include "hooks/delivery.h"
+#include "hooks/event.h"
+#include "hooks/hooks.h"
+#include "hooks/lane.h"
+#include "hooks/payload.h"
+#include "hooks/retention.h"
+#include "query/shape.h"
+#include "rest/metrics.h"
+#include "webhook/worst.h"
+
+_Static_assert((int)METRIC_DELIVERY_STATE_COUNT == (int)DELIVERY_STATE_COUNT, "one each");
+_Static_assert((int)METRIC_OUTCOME_COUNT == DELIVERY_STATE_COUNT - DELIVERY_DELIVERED, "one each");
+
+static void collect_deliveries(const struct hooks *hooks, struct metrics *m)
+{
+    const struct delivery *oldest = deliveries_oldest_pending(hooks->deliveries);
+    int64_t age_ns = oldest == NULL ? 0 : clock_unix_ns() - oldest->event->time_unix_ns;
+
+    m->deliveries_pending = deliveries_pending(hooks->deliveries);
+    for (unsigned i = 0; i < DELIVERY_STATE_COUNT; i++)
+        m->deliveries_kept[i] = deliveries_count(hooks->deliveries, i);
+    m->oldest_ns = (uint64_t)MAX(age_ns, 0);
+    m->events_kept = events_count(hooks->events);
+}
+
+static void collect_ledger(const struct hooks *hooks, struct metrics *m)
+{
+    m->ledger[METRIC_BODIES] = deliveries_body_bytes(hooks->deliveries);
+    m->ledger[METRIC_PAYLOADS] = payloads_bytes(events_payloads(hooks->events));
+    m->ledger[METRIC_ERROR_LOG] = retention_error_bytes(hooks->retention);
+    m->ledger[METRIC_ATTEMPT_LOG] = retention_log_bytes(hooks->retention);
+    m->ledger[METRIC_EVENTS] = events_bytes(hooks->events);
+}
+
+void metrics_hooks_collect(const struct hooks *hooks, struct metrics *m)
+{
+    collect_deliveries(hooks, m);
+    collect_ledger(hooks, m);
+}
+
+/* ---- forms ---- */
+
+void metrics_text_by_outcome(const struct metrics_text *t)
+{
+    metrics_text_by_names(t, &delivery_state_names.values[DELIVERY_DELIVERED],
+                          METRIC_OUTCOME_COUNT);
+}
+
+void metrics_text_by_state(const struct metrics_text *t)
+{
+    metrics_text_by_names(t, delivery_state_names.values, DELIVERY_STATE_COUNT);
+}
+
+static void add_by_webhook(const struct metrics_text *t,
+                           uint64_t (*value)(struct worst_entry *entry))
+{
+    const struct worst *worst = t->hooks->worst;
+
+    for (size_t i = 0; i < worst->count; i++) {
+        char id[UUID_TEXT_BYTES + 1];
+
+        uuid_text(lane_webhook_id(lane_of_worst(worst->entries[i])), id);
+        metrics_text_labelled(t, span_str(id), value(worst->entries[i]));
+    }
+}
+
+static uint64_t attempts_of(struct worst_entry *entry)
+{
+    return entry->attempts;
+}
+
+static uint64_t failures_of(struct worst_entry *entry)
+{
+    return entry->failures;
+}
+
+static uint64_t pending_of(struct worst_entry *entry)
+{
+    return lane_unended(lane_of_worst(entry));
+}
+
+void metrics_text_worst_attempts(const struct metrics_text *t)
+{
+    add_by_webhook(t, attempts_of);
+}
+
+void metrics_text_worst_failures(const struct metrics_text *t)
+{
+    add_by_webhook(t, failures_of);
+}
+
+void metrics_text_worst_pending(const struct metrics_text *t)
+{
+    add_by_webhook(t, pending_of);
+}
