@@ -57,6 +57,8 @@ bool access_is_tenant(struct span text);
 bool access_is_name(struct span text);
 
 void access_init(struct access *access); /* nothing required, no keys */
+/* Must whoever asks have a key? */
+bool access_requires_key(const struct access *access);
 void access_done(struct access *access);
 size_t access_count(const struct access *access);
 

@@ -36,6 +36,11 @@ void access_init(struct access *access)
     list_init(&access->configured);
 }
 
+bool access_requires_key(const struct access *access)
+{
+    return access->required;
+}
+
 static struct access_key *of_link(struct list_link *link)
 {
     return CONTAINER_OF(link, struct access_key, configured);

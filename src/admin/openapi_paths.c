@@ -3,7 +3,6 @@
  * something. */
 #include "openapi.h"
 #include "query/meta.h"
-#include "query/shape.h"
 #include "resource/resource.h"
 #include "rest/call.h"
 #include "json/json.h"

@@ -9,7 +9,6 @@
 #include "base/budget.h"
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
-#include "query/query.h"
 #include "query/source.h"
 #include "query/uri.h"
 #include "rest/crud.h"

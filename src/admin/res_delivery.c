@@ -21,7 +21,6 @@
 #include "store/turn.h"
 #include "webhook/webhook.h"
 #include "json/json.h"
-#include "json/member.h"
 
 static const struct span written_states[] = {SPAN_INIT("Pending")};
 static const struct enumeration written_state_names = {"State", written_states,

@@ -8,12 +8,10 @@
 #include "hooks/forgotten.h"
 #include "hooks/hooks.h"
 #include "hooks/payload.h"
-#include "query/condition.h"
 #include "query/query.h"
 #include "query/shape.h"
 #include "rest/evaluation.h"
 #include "rest/rendered.h"
-#include "rest/rest.h"
 #include "rest/stream.h"
 
 static const struct property properties[] = {

@@ -6,11 +6,9 @@
 
 #include "access/clients.h"
 #include "base/mem.h"
-#include "hooks/payload.h"
 #include "io/process.h"
 #include "journal/journal.h"
 #include "protocol/schema.h"
-#include "query/shape.h"
 #include "rest/evaluation.h"
 #include "rest/metrics.h"
 #include "rest/response.h"
@@ -19,7 +17,6 @@
 #include "store/collection.h"
 #include "store/store.h"
 #include "store/turn.h"
-#include "webhook/worst.h"
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 

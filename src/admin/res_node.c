@@ -6,7 +6,6 @@
  * first, and says 202. */
 #include "admin/builtin.h"
 #include "base/budget.h"
-#include "journal/replica.h"
 #include "protocol/schema.h"
 #include "query/query.h"
 #include "query/shape.h"

@@ -2,7 +2,6 @@
  * 10). It is made for each answer from the registry and the tables of properties: there is nothing
  * that could be older than a declaration. A large one gives way to others, as a listing does. */
 #include "access/access.h"
-#include "access/access_keys.h"
 #include "admin/builtin.h"
 #include "base/budget.h"
 #include "base/digest.h"
@@ -134,7 +133,7 @@ static void add_head(struct openapi *d)
                    "\",\"description\":" ABOUT "},\"servers\":[{\"url\":");
     json_add_string(b, d->call->rest->base_path);
     buf_add_str(b, "}],\"security\":[{\"apikey\":[]},{\"bearer\":[]},{\"basic\":[]}");
-    buf_add_str(b, d->call->rest->access->required ? "]" : ",{}]");
+    buf_add_str(b, access_requires_key(d->call->rest->access) ? "]" : ",{}]");
 }
 
 static void add_tags(struct openapi *d)

@@ -3,7 +3,6 @@
  * process for a local destination), the outcome decides the delivery's next state, and one change
  * records it with an entry of Svc.Admin.WebhookLog. */
 #include "hooks/attempt.h"
-#include "access/mask.h"
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/log.h"

@@ -1,6 +1,5 @@
 /* How an attempt ended, recorded in one change: the delivery's next state, what its lane remembers,
  * and the entry in the log. */
-#include "access/mask.h"
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/metric.h"

@@ -15,7 +15,6 @@
 #include "rest/evaluation.h"
 #include "rest/request.h"
 #include "rest/response.h"
-#include "rest/rest.h"
 #include "webhook/sign.h"
 
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "hooks/notice.h"
 
 #include "base/log.h"
-#include "hooks/event.h"
 #include "hooks/event_raise.h"
 #include "hooks/hooks.h"
 #include "query/shape.h"

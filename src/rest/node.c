@@ -3,7 +3,6 @@
 #include "rest/node.h"
 
 #include "access/access.h"
-#include "access/access_keys.h"
 #include "access/clients.h"
 #include "base/clock.h"
 #include "io/ip.h"
@@ -109,7 +108,7 @@ struct err *node_sign_in(struct call *call)
     call->is_node = is_own(call);
     if (call->is_node)
         return NULL;
-    if (identity.p == NULL && !access->required)
+    if (identity.p == NULL && !access_requires_key(access))
         return NULL;
     call->key = identity.p == NULL ? NULL : access_find_identical(access, identity);
     if (call->key != NULL && !access_has_expired(call->key))

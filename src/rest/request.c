@@ -4,7 +4,6 @@
 #include "rest/request.h"
 
 #include "access/access.h"
-#include "access/access_keys.h"
 #include "access/account.h"
 #include "access/clients.h"
 #include "base/budget.h"
@@ -119,7 +118,7 @@ static struct err *enter(struct call *call, bool *out_answered)
     if (r->from != NULL)
         return node_sign_in(call);
     authorization = request_header(r, SPAN("Authorization"));
-    if (authorization.p != NULL || call->rest->access->required)
+    if (authorization.p != NULL || access_requires_key(call->rest->access))
         TRY(call_sign_in(call, authorization, &call->key));
     return call->key == NULL && !r->is_local ? browser_check(call) : NULL; /* a key is proof */
 }

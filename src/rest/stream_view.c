@@ -7,7 +7,6 @@
 #include "rest/stream_inner.h"
 
 #include "access/access.h"
-#include "access/access_keys.h"
 #include "base/mem.h"
 #include "base/room.h"
 #include "query/uri.h"
@@ -87,7 +86,7 @@ bool stream_view_is_allowed(const struct stream_view *v)
     const struct access_key *key = v->call.key;
 
     if (key == NULL)
-        return !access->required;
+        return !access_requires_key(access);
     return access_find(access, key->tenant, key->name) == key && !access_has_expired(key);
 }
 

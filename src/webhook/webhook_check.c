@@ -1,17 +1,12 @@
 /* The checks at every write of a webhook, in their order. Each puts its member into normal form as
  * well. */
 #include "access/access.h"
-#include "access/access_keys.h"
-#include "access/mask.h"
 #include "base/clock.h"
 #include "base/datetime.h"
 #include "fetch/fetch_url.h"
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
-#include "query/query.h"
 #include "query/shape.h"
-#include "query/uri.h"
-#include "resource/resource.h"
 #include "rest/call.h"
 #include "store/change.h"
 #include "store/entity.h"

@@ -1,7 +1,6 @@
 /* Targets on this server: the service itself will be asked for them, so that they must make sense
  * when the webhook is written. */
 #include "access/access.h"
-#include "access/access_keys.h"
 #include "base/limits.h"
 #include "query/query.h"
 #include "query/uri.h"
@@ -19,7 +18,7 @@ static struct err *check_rights(struct call *call, struct json_value headers,
     struct span authorization = {NULL, 0};
     struct access_key *key;
 
-    if (!call->rest->access->required)
+    if (!access_requires_key(call->rest->access))
         return NULL;
     if (json_type(value) == JSON_STRING)
         authorization = json_string(value, call->arena);

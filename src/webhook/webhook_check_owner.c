@@ -1,6 +1,5 @@
 /* Who answers for what a webhook sends, its owner, and who has written its secrets. */
 #include "access/access.h"
-#include "access/access_keys.h"
 #include "protocol/schema.h"
 #include "resource/resource.h"
 #include "rest/call.h"
@@ -61,7 +60,7 @@ static bool is_answered_for(const struct call *call, const struct draft *draft,
     const struct access_key *key;
     struct err *e = NULL;
 
-    if (!access->required || selection->count == 0)
+    if (!access_requires_key(access) || selection->count == 0)
         return true;
     if (owner.name.n == 0)
         return false;
@@ -145,7 +144,7 @@ static bool is_owner(const struct call *call, const struct entity *old)
     const struct access *access = call->rest->access;
 
     if (owner.name.n == 0)
-        return !access->required;
+        return !access_requires_key(access);
     return webhook_owner_is(&owner, access, call->key);
 }
 

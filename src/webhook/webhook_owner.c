@@ -3,7 +3,6 @@
 #include "webhook/webhook_owner.h"
 
 #include "access/access.h"
-#include "access/access_keys.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/must.h"
@@ -111,7 +110,7 @@ struct err *webhook_owner_key(const struct webhook_owner *owner, const struct ac
 {
     const struct access_key *key = NULL;
 
-    if (access->required && owner->name.n > 0) {
+    if (access_requires_key(access) && owner->name.n > 0) {
         key = find_key(owner, access);
         if (key == NULL)
             return ERR(ERR_NOT_AUTHORIZED, "Owner: there is no API key '%.*s' any more",
