@@ -23,6 +23,9 @@ PATIENCE = int(os.environ.get("SVCD_PATIENCE", "1"))
 DEADLINE_S = 300 * PATIENCE  # only what fails takes as long
 # The sanitizer keeps freed memory aside, by default more than tests of the server's memory allow it.
 SMALL_QUARANTINE = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=4"}
+# One at a time: until its own packages are built, each of several at once would build them all.
+GO = ["flock", os.path.dirname(SHOP), "go"]
+GO_ENV = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": ""}
 FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
 
 
@@ -37,13 +40,14 @@ def load_config(path):
 
 
 def wait_until(condition, what, seconds=DEADLINE_S):
-    """Waits for a condition that the server brings about; fails with `what` when it does not."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    """Waits for a condition that the server brings about; fails with `what` when it does not. It is looked at less often
+    the longer it takes: a request a look would take more of the processors than what is waited for."""
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < seconds:
         result = condition()
         if result:
             return result
-        time.sleep(0.01)
+        time.sleep(min(0.01 + waited / 10, 0.2))
     raise AssertionError(f"not within {seconds} s: {what}")
 
 

@@ -372,9 +372,8 @@ class Receivers(harness.ServerCase):
         if shutil.which("go") is None:
             self.skipTest("go is not installed (package golang-go)")
         binary = os.path.join(self.server.directory, "receiver")
-        result = subprocess.run(["go", "build", "-o", binary, self.example("receiver.go")], text=True,
-                                env=dict(os.environ, CGO_ENABLED="0", GOTOOLCHAIN="local", GOFLAGS=""),
-                                capture_output=True, timeout=600, check=False)
+        result = subprocess.run([*harness.GO, "build", "-o", binary, self.example("receiver.go")], text=True,
+                                env=dict(os.environ, **harness.GO_ENV), capture_output=True, timeout=600, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.check(binary)
 

@@ -18,6 +18,7 @@ CONFIG = {"ApiKeys": [{"Name": "application", "KeySha256": hashlib.sha256(KEY.en
           "Resources": [{"Name": "Shop.OrderPlaced", "Kind": "EventResource"},
                         {"Name": "Shop.OrderPaid", "Kind": "EventResource"}]}
 binaries = tempfile.TemporaryDirectory(prefix="svc-examples-")
+building = threading.Lock()
 
 
 unittest.addModuleCleanup(binaries.cleanup)
@@ -26,9 +27,10 @@ unittest.addModuleCleanup(binaries.cleanup)
 def go(name):
     """The program, built once."""
     path = os.path.join(binaries.name, name)
-    if not os.path.exists(path):
-        subprocess.run(["go", "build", "-o", path, os.path.join(EXAMPLES, name + ".go")], check=True, timeout=600,
-                       env=dict(os.environ, CGO_ENABLED="0", GOTOOLCHAIN="local", GOFLAGS=""))
+    with building:
+        if not os.path.exists(path):
+            subprocess.run([*harness.GO, "build", "-o", path, os.path.join(EXAMPLES, name + ".go")], check=True,
+                           timeout=600, env=dict(os.environ, **harness.GO_ENV))
     return [path]
 
 

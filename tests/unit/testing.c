@@ -2,18 +2,33 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/macros.h"
 #include "base/rng.h"
 
 #include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static size_t blocks_before;
+static bool has_passed[1 << 12]; /* by place, which two of a test seldom share */
+
+void testing_passed(const char *file, int line)
+{
+    bool *here = &has_passed[((uintptr_t)file + (uintptr_t)line) % ARRAY_LEN(has_passed)];
+
+    if (*here)
+        return;
+    *here = true;
+    _mark_point(file, line);
+}
 
 static void set_up(void)
 {
+    memset(has_passed, 0, sizeof(has_passed));
     rng_seed(1);
     hash_set_key(1, 2);
     blocks_before = mem_blocks();

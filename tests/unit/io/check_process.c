@@ -33,12 +33,14 @@ END_TEST
 
 START_TEST(descriptors_are_limited)
 {
-    struct rlimit limit;
+    struct rlimit before, limit;
 
-    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    limit = before;
     limit.rlim_cur = 77;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_uint_eq(process_descriptors_most(), 77);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 END_TEST
 

@@ -245,6 +245,7 @@ START_TEST(who_waits_for_all_waits_for_moves)
     struct turn_wait wait = {.on_committed = on_committed}, other = wait;
     uint64_t last;
 
+    visited = 0;
     keep_some();
     store_fixture_commit(&f);
     last = journal_next_serial(turn_journal(f.turn)) - 1;
