@@ -47,7 +47,7 @@ def wait_until(condition, what, seconds=DEADLINE_S):
         result = condition()
         if result:
             return result
-        time.sleep(min(0.01 + waited / 10, 0.2))
+        time.sleep(min(0.01 + waited / 20, 0.05))
     raise AssertionError(f"not within {seconds} s: {what}")
 
 
