@@ -4,7 +4,10 @@
 
 #include "json/json.h"
 
+struct arena;
 struct call;
+struct event;
+struct events;
 struct hooks;
 struct resource;
 struct uri;
@@ -24,6 +27,11 @@ struct err *event_post_check(struct call *call, const struct resource *resource,
 /* Of a POST whose conditions could not be read: ERR_INVALID_CONDITION_SYNTAX where one is none of
  * those that describe an event. */
 struct err *event_post_check_conditions(const struct uri *uri) MUST_USE;
+
+/* What conditions look at of an event that is kept: its entities, in the arena, with the attributes
+ * of a CloudEvent beside them; absent for one of bytes alone. Errors of payload_get. */
+struct err *event_cloud_entities(struct events *events, struct event *event, struct arena *a,
+                                 struct json_value *out_entities) MUST_USE;
 
 /* Raises the event, or events, that the request describes or carries; those that it repeats are
  * answered as they were (idempotency.h). All or none. */

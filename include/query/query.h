@@ -18,6 +18,7 @@ struct query {
     struct conditions conditions;
     struct meta meta;
     bool is_plain;   /* meta_is_plain of what was parsed */
+    bool is_form;    /* it was asked in the query form: an empty list is a list then */
     bool counts_all; /* query_run finds out the total, whatever the limit */
 };
 

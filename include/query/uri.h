@@ -23,9 +23,9 @@ struct uri {
     struct span condition_part, meta_part; /* as received; the absent span for "", "_" */
     struct uri_condition *parameters;      /* of the query form, decoded: `where` and others */
     size_t parameter_count;
-    bool is_query_form; /* an empty list is a list then */
-    bool is_plain;      /* all of it stands for itself: there is nothing to decode */
-    bool is_unread;     /* uri_read_conditions has yet to fill in what follows */
+    bool is_query_form;
+    bool is_plain;  /* all of it stands for itself: there is nothing to decode */
+    bool is_unread; /* uri_read_conditions has yet to fill in what follows */
     struct uri_condition *conditions;
     size_t condition_count;
     struct uri_condition *metas; /* op is checked by meta_parse */

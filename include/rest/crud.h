@@ -34,6 +34,8 @@ struct err *crud_select(struct call *call, bool objects_only,
 struct span crud_show(const struct call *call, const struct entity *e, struct arena *a);
 /* Writes items in the negotiated format, with Svc-count, paging and ETag. */
 struct err *crud_answer_items(struct call *call, const struct query_result *result) MUST_USE;
+/* Writes items as the answer's body, in the negotiated format. */
+void crud_write_list(struct call *call, const struct span *items, size_t count);
 /* `/<resource>/...` below the base path: for what clients follow as they stand. Svc-pager
  * and ErrorInfo are relative to the base path instead. */
 struct span crud_link(const struct call *call, struct span target);

@@ -55,6 +55,10 @@ struct response *evaluation_response(struct evaluation *e);
 /* Ends it, wherever it is; not from its own fiber. NULL is allowed. */
 void evaluation_free(struct evaluation *e);
 
+/* Counts the request for its account: ERR_TOO_MANY_REQUESTS past AccountRequestsPerSecond. Those
+ * that the service makes itself are a part of what somebody asked for, or have limits of their own;
+ * one that gave way has been counted. */
+struct err *evaluation_check_rate(const struct call *call) MUST_USE;
 /* Is it one of this request itself, not of one that the request is a part of? */
 bool evaluation_is_of(const struct evaluation *e, const struct request *request);
 /* What it sees in place of what is stored now; NULL: nothing, it is one that changes something. */

@@ -1,17 +1,14 @@
 /* Svc.Explain: does a selector find an event, and why (docs/specification.md, section 7). The
  * selector is given or a webhook's, the event is kept or given. Nothing is raised, and nothing is
  * told that the key could not read elsewhere. */
-#include "hooks/payload.h"
 #include "webhook/explain.h"
 
 #include "access/access.h"
 #include "admin/builtin.h"
-#include "base/blob.h"
 #include "base/limits.h"
 #include "hooks/event.h"
 #include "hooks/event_post.h"
 #include "hooks/hooks.h"
-#include "protocol/cloudevents.h"
 #include "protocol/formats.h"
 #include "protocol/schema.h"
 #include "query/query.h"
@@ -201,9 +198,7 @@ static struct err *find_event(const struct question *q, struct event **out_event
 static struct err *read_kept(struct question *q)
 {
     struct call *call = q->call;
-    struct events *events = hooks_of(call)->events;
     struct event *event;
-    struct blob *payload;
 
     TRY(find_event(q, &event));
     call_shows(call, event->object_no);
@@ -212,15 +207,7 @@ static struct err *read_kept(struct question *q)
     if (q->event.resource == NULL)
         return ERR(ERR_UNKNOWN_RESOURCE, "EventId: '%.*s' is declared no more",
                    SPAN_FMT(event->resource));
-    if (!event->is_binary) {
-        TRY(payload_get(events_payloads(events), event, &payload));
-        q->event.payload = entity_parse(arena_copy(call->arena, blob_span(payload)), call->arena);
-        blob_unref(payload);
-    }
-    if (event->ce.n > 0)
-        q->event.payload = entity_parse(
-            cloudevents_entities(event->ce, q->event.payload, call->arena), call->arena);
-    return NULL;
+    return event_cloud_entities(hooks_of(call)->events, event, call->arena, &q->event.payload);
 }
 
 static struct err *read_given(struct question *q)
@@ -247,7 +234,6 @@ static struct err *read_given(struct question *q)
 static void answer(struct question *q)
 {
     struct call *call = q->call;
-    struct response *response = call->response;
     size_t most = MAX(json_count(q->event.payload), 1) * q->selector_count, count = 0;
     struct span *items = ARENA_ARRAY(call->arena, struct span, most);
 
@@ -259,10 +245,8 @@ static void answer(struct question *q)
         for (size_t j = 0; j < entities; j++)
             items[count++] = all[j].json;
     }
-    response->status = 200;
-    response->content_type = format_media_types[call->formats->out.format];
-    formats_add_list(&response->body, items, count, call->formats->out.format,
-                     call->formats->out.indent, call->arena);
+    call->response->status = 200;
+    crud_write_list(call, items, count);
 }
 
 /* What the webhook is not given, whatever it selects. */

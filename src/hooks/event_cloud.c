@@ -1,12 +1,16 @@
 /* A POST on Svc.Event that carries CloudEvents (docs/specification.md, section 13). An event's type
  * leads to its resource, its source and id are its ClientId; from there on it is raised as any
  * other, with its attributes beside it. What comes again is told by source, id, type and data:
- * other attributes may differ from one try to the next, as those that trace requests do. */
+ * other attributes may differ from one try to the next, as those that trace requests do. At the end
+ * is what conditions look at of an event that is kept. */
 #include "access/access.h"
+#include "base/blob.h"
 #include "base/budget.h"
 #include "base/limits.h"
+#include "hooks/event.h"
 #include "hooks/event_post_inner.h"
 #include "hooks/event_raise.h"
+#include "hooks/payload.h"
 #include "protocol/negotiate.h"
 #include "resource/resource.h"
 #include "rest/call.h"
@@ -297,4 +301,21 @@ struct err *event_cloud_post(struct posting *p, enum cloudevents_mode mode,
         return post_batch(p, json_root(&doc), texts);
     p->answers = ARENA_ARRAY(p->call->arena, struct span, 1);
     return post_json(p, json_root(&doc), texts);
+}
+
+struct err *event_cloud_entities(struct events *events, struct event *event, struct arena *a,
+                                 struct json_value *out_entities)
+{
+    struct json_value entities = {NULL, NULL};
+    struct blob *payload;
+
+    if (!event->is_binary) {
+        TRY(payload_get(events_payloads(events), event, &payload));
+        entities = entity_parse(arena_copy(a, blob_span(payload)), a);
+        blob_unref(payload);
+    }
+    if (event->ce.n > 0)
+        entities = entity_parse(cloudevents_entities(event->ce, entities, a), a);
+    *out_entities = entities;
+    return NULL;
 }

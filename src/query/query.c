@@ -40,7 +40,7 @@ struct run {
 struct err *query_parse(const struct uri *uri, const struct shape *shape, struct arena *a,
                         struct query *out_query)
 {
-    *out_query = (struct query){.shape = shape};
+    *out_query = (struct query){.shape = shape, .is_form = uri->is_query_form};
     if (uri->condition_count > 0)
         TRY(conditions_parse(uri->conditions, uri->condition_count, shape, a,
                              &out_query->conditions));

@@ -54,7 +54,4 @@ void crud_answer_count(struct call *call, size_t count);
 /* The same request for the page behind this one, which is not the last. */
 void crud_add_pager(struct call *call, const struct query_result *result);
 
-/* Writes entity texts as the answer's body, in the negotiated format. */
-void crud_write_list(struct call *call, const struct span *items, size_t count);
-
 #endif

@@ -1,16 +1,13 @@
 /* GET, HEAD and REPORT: from the resource's source through the query to the answer. */
 #include "access/access.h"
-#include "access/mask.h"
 #include "base/blob.h"
 #include "base/budget.h"
 #include "base/limits.h"
 #include "base/must.h"
 #include "protocol/formats.h"
-#include "protocol/schema.h"
 #include "query/query.h"
 #include "query/shape.h"
 #include "query/source.h"
-#include "query/uri.h"
 #include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/crud.h"
@@ -22,7 +19,6 @@
 #include "store/entity.h"
 #include "store/snapshot.h"
 #include "store/turn.h"
-#include "json/json.h"
 
 #include <string.h>
 
@@ -48,69 +44,6 @@ bool crud_renders(const struct call *call)
     return (resource->shape_since > 0 && !resource->shape->dynamic) ||
            resource->ops->stored_shape != NULL || resource->ops->holds_secrets != NULL ||
            (resource->ops->limit != NULL && !access_reads_all(call->key));
-}
-
-struct span crud_shown(const struct resource *resource, struct span json, struct arena *a)
-{
-    struct span shown;
-    struct buf b;
-
-    if (resource->ops->stored_shape == NULL)
-        return json;
-    shown = schema_shown(resource->shape, resource->ops->stored_shape, json, a);
-    if (shown.p != NULL)
-        return shown;
-    buf_init_arena(&b, a);
-    schema_add_reshaped(&b, resource->shape, entity_parse(json, a), a);
-    return buf_span(&b);
-}
-
-struct span crud_text(const struct resource *resource, const struct entity *e, struct arena *a)
-{
-    struct buf b;
-
-    if (e->version >= resource->shape_since || resource->shape->dynamic)
-        return crud_shown(resource, entity_json(e), a);
-    buf_init_arena(&b, a);
-    schema_add_reshaped(&b, resource->shape, entity_parse(entity_json(e), a), a);
-    return buf_span(&b);
-}
-
-struct span crud_visible(const struct rest *rest, const struct resource *resource, struct span json,
-                         struct arena *a)
-{
-    struct buf masked;
-
-    if (resource->ops->holds_secrets == NULL)
-        return json;
-    buf_init_arena(&masked, a);
-    mask_add_value(&masked, rest->mask, entity_parse(json, a), a);
-    return buf_span(&masked);
-}
-
-bool crud_limits(const struct resource *resource, const struct access_key *key)
-{
-    return resource->ops->limit != NULL && !access_reads_all(key);
-}
-
-struct span crud_limited(const struct resource *resource, const struct access_key *key,
-                         struct span json, struct arena *a)
-{
-    struct buf limited;
-
-    buf_init_arena(&limited, a);
-    resource->ops->limit(resource->context, key, &limited, json, a);
-    return buf_span(&limited);
-}
-
-struct span crud_entity(const struct rest *rest, const struct resource *resource,
-                        const struct entity *e, struct arena *a)
-{
-    struct span json = crud_text(resource, e, a);
-
-    if (resource->ops->holds_secrets == NULL || !resource->ops->holds_secrets(e))
-        return json;
-    return crud_visible(rest, resource, json, a);
 }
 
 /* What a request that reads looks at instead of what is stored now; NULL: nothing. */
@@ -199,14 +132,6 @@ static bool next_counted(struct query_source *source, struct query_item *out_ite
 
     return counts_down(s) &&
            (s->snapshot != NULL ? next_of_all(source, out_item) : next_entity(source, out_item));
-}
-
-struct span crud_show(const struct call *call, const struct entity *e, struct arena *a)
-{
-    struct span text = crud_entity(call->rest, call->resource, e, a);
-
-    return crud_limits(call->resource, call->key) ? crud_limited(call->resource, call->key, text, a)
-                                                  : text;
 }
 
 /* Masking comes before the conditions, so that nobody can guess a secret by asking for it. */
@@ -499,7 +424,7 @@ struct err *crud_answer_items(struct call *call, const struct query_result *resu
     bool is_known = false;
 
     response_add_own_header(response, SPAN("Svc-count"), arena_u64(call->arena, result->count));
-    if (result->count == 0 && !call->uri->is_query_form && call->method != METHOD_POST) {
+    if (result->count == 0 && !call->query->is_form && call->method != METHOD_POST) {
         response->status = 204;
         return NULL;
     }

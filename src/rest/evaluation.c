@@ -13,12 +13,14 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/room.h"
+#include "io/loop.h"
 #include "journal/journal.h"
 #include "protocol/method.h"
 #include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/evaluation_state.h"
 #include "rest/metrics.h"
+#include "rest/request.h"
 #include "rest/rest.h"
 #include "store/change.h"
 
@@ -639,4 +641,24 @@ struct err *evaluation_apply(struct call *call, uint64_t *out_serial)
     if (e->budget.holds > 0 || !turn_is_long(call->change))
         return apply_at_once(call, out_serial);
     return apply_in_slices(e, call, out_serial);
+}
+
+struct err *evaluation_check_rate(const struct call *call)
+{
+    struct rest *rest = call->rest;
+    int64_t most = rest->limits->account_requests_per_second;
+    unsigned wait_s;
+    struct err *e;
+
+    if (call->request->is_local ||
+        (call->evaluation != NULL && evaluation_is_of(call->evaluation, call->request)))
+        return NULL;
+    wait_s = account_take_request(call->account, most, loop_now_ms(rest->loop));
+    if (wait_s == 0)
+        return NULL;
+    rest->metrics->limit_hits[METRIC_ACCOUNT_REQUESTS]++;
+    e = ERR(ERR_TOO_MANY_REQUESTS, "the limit AccountRequestsPerSecond (%lld) is reached",
+            (long long)most);
+    err_set_retry_after(e, wait_s);
+    return e;
 }
