@@ -3,6 +3,7 @@ between; whoever changes something comes after them. Of time only the processor'
 it."""
 import http.client
 import json
+import socket
 import threading
 import time
 import unittest
@@ -174,11 +175,13 @@ class Deliveries(TurnsCase):
     webhooks = 10000
 
     def hold_all(self):
-        """Webhooks that all match, and start next to nothing."""
-        receiver = self.receiver()
+        """Webhooks that all match, and of which nothing ends: where they send to, nobody takes connections."""
+        silent = socket.create_server(("127.0.0.1", 0), backlog=1)
+        self.addCleanup(silent.close)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         for _ in range(0, self.webhooks, 2000):
             answer = self.post("/Svc.Admin.Webhook", [
-                {"Destination": receiver.url(), "EventSelector": f"/{EVENT}",
+                {"Destination": url, "EventSelector": f"/{EVENT}",
                  "Delivery": {"RatePerSecond": 0.0001}}] * 2000, MINIMAL)
             self.assertEqual(answer.status, 201, answer)
 
