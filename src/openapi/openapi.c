@@ -1,15 +1,15 @@
 /* Svc.OpenApi: what the key may use, as an OpenAPI 3.1 document (docs/specification.md, section
  * 10). It is made for each answer from the registry and the tables of properties: there is nothing
  * that could be older than a declaration. A large one gives way to others, as a listing does. */
+#include "openapi.h"
 #include "access/access.h"
-#include "admin/builtin.h"
 #include "base/budget.h"
 #include "base/digest.h"
-#include "openapi.h"
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
 #include "query/shape.h"
 #include "resource/declaration.h"
+#include "rest/call.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "store/collection.h"
