@@ -4,7 +4,7 @@
  * together, and header fields that belong to one mode alone would stand with every event. */
 #include "protocol/cloudevents.h"
 #include "base/buf.h"
-#include "openapi.h"
+#include "openapi/openapi_inner.h"
 
 /* Attributes that the specification of CloudEvents knows. `schema` is what the schema of a member
  * has behind its type; of a header field nothing is said, as it counts in binary mode alone, where

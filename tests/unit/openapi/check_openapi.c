@@ -1,5 +1,4 @@
-/* Svc.OpenApi: whose document has what, and when it is another. What generators make of it, the
- * black-box tests look at. */
+/* Whose document has what. What generators make of it, the black-box tests look at. */
 #include "asking.h"
 
 static void begin(void)
@@ -76,63 +75,9 @@ START_TEST(a_key_is_told_what_it_may_use)
 }
 END_TEST
 
-START_TEST(it_needs_the_right)
-{
-    asking_add_key("other", "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]");
-    asking_add_key("key", "[{\"Resources\":[\"Shop.*\"],\"Methods\":[\"*\"]}]");
-    ask_with("Authorization: apikey key", "GET", "/openapi.json", NULL);
-    ck_status(403);
-    ask("GET", "/openapi.json", NULL);
-    ck_status(401);
-}
-END_TEST
-
-static const char *tag(void)
-{
-    read_document(NULL);
-    return asking_printf("If-None-Match: %.*s", SPAN_FMT(answered_header("ETag")));
-}
-
-START_TEST(its_tag_is_as_long_as_nothing_is_declared)
-{
-    const char *known = tag();
-
-    ask_with(known, "GET", "/Svc.OpenApi", NULL);
-    ck_status(304);
-    ck_assert_uint_eq(answered_body().n, 0);
-    ck_asks(201, "POST", "/Shop.Person", "{\"Name\":\"Ada\"}");
-    ask_with(known, "HEAD", "/openapi.json", NULL);
-    ck_status(304);
-    ck_asks(201, "POST", "/Svc.Admin.Resource",
-            "{\"Name\":\"Shop.New\",\"Kind\":\"EntityResource\"}");
-    ask_with(known, "GET", "/Svc.OpenApi", NULL);
-    ck_status(200);
-    ck_has("\"/Shop.New\"");
-    ck_asks(200, "DELETE", "/Svc.Admin.Resource/Name=Shop.New", NULL);
-    ask_with(known, "GET", "/Svc.OpenApi", NULL);
-    ck_status(304);
-}
-END_TEST
-
-START_TEST(an_answer_waits_for_the_declarations)
-{
-    uint64_t serial;
-
-    asking_commit();
-    serial = asking_serial();
-    ck_asks(201, "POST", "/Svc.Admin.Resource",
-            "{\"Name\":\"Shop.New\",\"Kind\":\"EntityResource\"}");
-    read_document(NULL);
-    ck_assert_uint_eq(asking.answer.serial, serial);
-}
-END_TEST
-
 void testing_cases(TCase *tc)
 {
     tcase_add_checked_fixture(tc, begin, asking_close);
     tcase_add_test(tc, it_is_made_of_the_tables);
     tcase_add_loop_test(tc, a_key_is_told_what_it_may_use, 0, ARRAY_LEN(keys));
-    tcase_add_test(tc, it_needs_the_right);
-    tcase_add_test(tc, its_tag_is_as_long_as_nothing_is_declared);
-    tcase_add_test(tc, an_answer_waits_for_the_declarations);
 }
