@@ -1,19 +1,18 @@
-/* The OpenAPI document of Svc.OpenApi while it is written (docs/specification.md, section 10). Its
- * parts follow the registry, and the tables that requests are read and checked by: a part of
- * res_openapi.c, in files by what they write. */
-#ifndef ADMIN_OPENAPI_H
-#define ADMIN_OPENAPI_H
+/* The document while it is written, shared by the files of the floor, which are divided by what
+ * they write. */
+#ifndef OPENAPI_OPENAPI_INNER_H
+#define OPENAPI_OPENAPI_INNER_H
+
+#include "openapi/openapi.h"
 
 #include "base/span.h"
 #include "protocol/method.h"
 
-struct buf;
-struct call;
 struct resource;
 
 struct openapi {
     struct call *call;
-    struct buf *out;   /* the answer's body */
+    struct buf *out;
     size_t budgeted;   /* so much of it is on the budget already */
     unsigned methods;  /* all that the key may use on some resource of entities */
     bool has_safepost; /* some POST takes it */
@@ -82,7 +81,7 @@ struct span openapi_event_example(struct openapi *d, const char *json);
 /* An array of one entity that the event may carry. */
 void openapi_add_payload_example(struct openapi *d, const struct resource *event);
 
-/* openapi_cloudevents.c: the parameters of binary mode and references to them, the media types of a
+/* cloudevents.c: the parameters of binary mode and references to them, the media types of a
  * body, and the schema that these refer to; all but the media types behind others. */
 void openapi_add_cloudevent_parameters(struct openapi *d);
 void openapi_refer_to_cloudevent_parameters(struct openapi *d);

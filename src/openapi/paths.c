@@ -1,7 +1,7 @@
 /* Paths: of each resource what the key may do with it, and of each entity that has an Id. Of the
  * parameters of the query form, and of header fields, one table says for which methods they mean
  * something. */
-#include "openapi.h"
+#include "openapi/openapi_inner.h"
 #include "query/meta.h"
 #include "resource/resource.h"
 #include "rest/call.h"

@@ -5,7 +5,7 @@
  * when others come and go. */
 #include "base/buf.h"
 #include "base/digest.h"
-#include "openapi.h"
+#include "openapi/openapi_inner.h"
 #include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/rest.h"

@@ -2,9 +2,9 @@
  * docs/specification.md). They have a path item of their own, `/Svc.Event/_`, which is the same
  * resource: generators would take the types of its own form from what they make of all media types
  * together, and header fields that belong to one mode alone would stand with every event. */
-#include "base/buf.h"
-#include "openapi.h"
 #include "protocol/cloudevents.h"
+#include "base/buf.h"
+#include "openapi/openapi_inner.h"
 
 /* Attributes that the specification of CloudEvents knows. `schema` is what the schema of a member
  * has behind its type; of a header field nothing is said, as it counts in binary mode alone, where

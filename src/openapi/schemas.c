@@ -3,7 +3,7 @@
  * Answers require nothing: `select` and `rename` leave members out, and so do limited rights. What
  * is read-only may stand in what is sent, where it is passed over. */
 #include "base/err.h"
-#include "openapi.h"
+#include "openapi/openapi_inner.h"
 #include "query/shape.h"
 #include "resource/resource.h"
 #include "rest/call.h"

@@ -1,5 +1,5 @@
 /* What webhooks send: a `webhooks` entry an event resource. */
-#include "openapi.h"
+#include "openapi/openapi_inner.h"
 #include "query/shape.h"
 #include "resource/resource.h"
 #include "webhook/webhook_settings.h"

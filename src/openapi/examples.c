@@ -1,6 +1,6 @@
 /* Examples of what is sent and answered. What is sent can be sent as it stands. The answer has the
  * same values, and all that the server adds, in the order of the table of properties. */
-#include "openapi.h"
+#include "openapi/openapi_inner.h"
 #include "query/shape.h"
 #include "resource/resource.h"
 #include "rest/call.h"
