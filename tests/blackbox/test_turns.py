@@ -175,14 +175,14 @@ class Deliveries(TurnsCase):
     webhooks = 10000
 
     def hold_all(self):
-        """Webhooks that all match, and of which nothing ends: where they send to, nobody takes connections."""
-        silent = socket.create_server(("127.0.0.1", 0), backlog=1)
+        """Webhooks that all match, and of which nothing ends: where they send to, nobody answers."""
+        silent = socket.create_server(("127.0.0.1", 0), backlog=1000)
         self.addCleanup(silent.close)
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         for _ in range(0, self.webhooks, 2000):
             answer = self.post("/Svc.Admin.Webhook", [
                 {"Destination": url, "EventSelector": f"/{EVENT}",
-                 "Delivery": {"RatePerSecond": 0.0001}}] * 2000, MINIMAL)
+                 "Delivery": {"TimeoutSeconds": 300, "RatePerSecond": 0.0001}}] * 2000, MINIMAL)
             self.assertEqual(answer.status, 201, answer)
 
     def test_one_event_of_very_many_webhooks(self):
