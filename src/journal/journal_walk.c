@@ -71,29 +71,36 @@ static int map_file(struct journal_walk *w, int fd, bool is_last)
     return read_ahead(w->file);
 }
 
-static int open_and_map(struct journal_walk *w, bool is_last)
+/* Begins with a segment: *out_fd is its file, -1 after an error. 0 or an errno. */
+static int open_segment(struct journal_walk *w, uint64_t number, int *out_fd)
 {
-    int fd = openat(w->directory_fd, w->name, O_RDONLY | O_CLOEXEC);
-    int error = fd < 0 ? errno : map_file(w, fd, is_last);
-
-    if (fd >= 0)
-        close(fd);
-    return error;
-}
-
-static struct err *map_segment(struct journal_walk *w, uint64_t number, bool is_last)
-{
-    int error;
-
     unmap(w);
     w->number = number;
     w->damaged_at = 0;
     segment_file_name(number, w->name);
-    error = open_and_map(w, is_last);
+    *out_fd = openat(w->directory_fd, w->name, O_RDONLY | O_CLOEXEC);
+    return *out_fd < 0 ? errno : 0;
+}
+
+/* What an errno means; 0 is no error. */
+static struct err *end_reading(const struct journal_walk *w, int fd, int error)
+{
+    if (fd >= 0)
+        close(fd);
     if (error == 0)
         return NULL;
     return ERR(ERR_STORAGE_FAILURE, "cannot read %s/%s: %s", w->directory, w->name,
                strerror(error));
+}
+
+static struct err *map_segment(struct journal_walk *w, uint64_t number, bool is_last)
+{
+    int fd;
+    int error = open_segment(w, number, &fd);
+
+    if (error == 0)
+        error = map_file(w, fd, is_last);
+    return end_reading(w, fd, error);
 }
 
 /* The change that is damaged begins where the last whole one ended. */
@@ -234,9 +241,27 @@ struct err *journal_walk_segment(struct journal_walk *w, uint64_t number, bool i
     return scan_records(w, is_last, out_end);
 }
 
+/* Reads until there is something: in all but blank files that is the header. 0 or an errno. */
+static int look_for_bytes(int fd, bool *out_blank)
+{
+    char block[SEGMENT_HEADER_BYTES];
+    ssize_t n;
+
+    *out_blank = true;
+    while (*out_blank && (n = read(fd, block, sizeof(block))) != 0) {
+        if (n < 0)
+            return errno;
+        *out_blank = segment_blank(span_of(block, (size_t)n));
+    }
+    return 0;
+}
+
 struct err *journal_walk_is_blank(struct journal_walk *w, uint64_t number, bool *out_blank)
 {
-    TRY(map_segment(w, number, true));
-    *out_blank = segment_blank(w->file);
-    return NULL;
+    int fd;
+    int error = open_segment(w, number, &fd);
+
+    if (error == 0)
+        error = look_for_bytes(fd, out_blank);
+    return end_reading(w, fd, error);
 }

@@ -10,7 +10,7 @@ Authorization, and an X-Forwarded-For that is another than the one before. The b
 and calls.txt beside this file. A figure over its budget by more than the tolerance fails; `--write` makes what
 was counted the new budget.
 
-    SVCD=build/release/svcd tests/budget/run.py [--write] [PATH...]"""
+    SVCD=build/optimized/svcd tests/budget/run.py [--write] [PATH...]"""
 import argparse
 import collections
 import glob
@@ -27,7 +27,7 @@ import tempfile
 import threading
 import time
 
-SVCD = os.environ.get("SVCD", "build/release/svcd")
+SVCD = os.environ.get("SVCD", "build/optimized/svcd")
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOLERANCE = 0.03
 # What one wait finds ready together is a matter of timing.

@@ -627,12 +627,13 @@ END_TEST
 START_TEST(distinct_of_many)
 {
     const char *texts[3000];
-    struct list list = list_of(texts, ARRAY_LEN(texts), false);
     struct query_result result;
+    struct list list;
     struct query q;
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         texts[i] = arena_printf(&arena, "{\"n\":%zu%s}", i * i % 1000, i % 2 == 0 ? "" : ".0").p;
+    list = list_of(texts, ARRAY_LEN(texts), false);
     ck_ok(parse("_/distinct=true", DYNAMIC, &q));
     ck_ok(query_run(&q, &list.source, false, &arena, &result));
     ck_assert_uint_eq(result.count, 159); /* as many squares are there modulo 1000 */
