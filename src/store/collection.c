@@ -310,16 +310,20 @@ void collection_remove(struct collection *c, const struct uuid *id,
     store_entity_gone(c->store, e, origin->serial);
 }
 
-struct err *collection_move(void *store, struct stored *stored, struct change *change)
+static struct record_entity record_of(const struct entity *e)
 {
-    struct entity *e = CONTAINER_OF(stored, struct entity, stored);
-    const struct record_entity record = {
+    return (struct record_entity){
         .resource = collection_name(e->collection),
         .id = e->id,
         .object_no = e->object_no,
         .version = e->version,
         .json = entity_json(e),
     };
+}
+
+struct err *collection_move(void *store, struct stored *stored, struct change *change)
+{
+    const struct record_entity record = record_of(CONTAINER_OF(stored, struct entity, stored));
 
     (void)store;
     record_add_entity(change_begin(change), &record);
@@ -353,23 +357,22 @@ void collection_loaded(struct collection *c)
     }
 }
 
+void collection_digest_entity(const struct entity *e, struct buf *b, struct store_digest *digest)
+{
+    const struct record_entity record = record_of(e);
+
+    buf_clear(b);
+    record_add_entity(b, &record);
+    store_digest_add(digest, buf_span(b));
+}
+
 void collection_digest(struct collection *c, struct store_digest *digest)
 {
     struct buf b;
 
     buf_init(&b, BUF_NO_CAP);
-    LIST_EACH(&c->entities, at) {
-        const struct entity *e = entity_at(at);
-        const struct record_entity record = {.resource = collection_name(c),
-                                             .id = e->id,
-                                             .object_no = e->object_no,
-                                             .version = e->version,
-                                             .json = entity_json(e)};
-
-        buf_clear(&b);
-        record_add_entity(&b, &record);
-        store_digest_add(digest, buf_span(&b));
-    }
+    LIST_EACH(&c->entities, at)
+        collection_digest_entity(entity_at(at), &b, digest);
     buf_done(&b);
 }
 

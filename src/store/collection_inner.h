@@ -2,6 +2,8 @@
 #ifndef STORE_COLLECTION_INNER_H
 #define STORE_COLLECTION_INNER_H
 
+struct buf;
+struct entity;
 struct span;
 struct uuid;
 struct store_digest;
@@ -26,5 +28,7 @@ void collection_remove(struct collection *c, const struct uuid *id,
 struct err *collection_move(void *store, struct stored *stored, struct change *change);
 void collection_loaded(struct collection *c);
 void collection_digest(struct collection *c, struct store_digest *digest);
+/* What one entity adds to that. `b` is written anew. */
+void collection_digest_entity(const struct entity *e, struct buf *b, struct store_digest *digest);
 
 #endif

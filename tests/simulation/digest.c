@@ -1,7 +1,8 @@
 /* Most of the time of a run would go into digests: each reads the payloads of all events, which the
  * small Limits.PayloadBytes of the simulation leaves in the journal, and writes all entities. So
- * both are remembered here, which the linker leads the store's calls through (--wrap). Before each
- * end of the service all is read once more. */
+ * digests of both are remembered here, which the linker leads the store's calls through (--wrap): a
+ * payload counts as its digest, and a change of an entity changes what its collection adds. Before
+ * each end of the service all is read once more, and after each start. */
 #include "digest.h"
 
 #include "../../src/store/collection_inner.h"
@@ -14,12 +15,13 @@
 
 #include <string.h>
 
-enum { PAYLOADS = 1024, COLLECTIONS = 64 };
+enum { PAYLOADS = 1024, COLLECTIONS = 512 };
 
 /* An event's payload never changes. */
 struct known_payload {
+    const struct payloads *of;
     uint64_t object_no;
-    struct blob *blob; /* NULL: none */
+    struct blob *digest; /* of the payload; NULL: none */
 };
 
 struct known_collection {
@@ -31,7 +33,9 @@ struct known_collection {
 static struct known_payload payloads[PAYLOADS]; /* by the last bits of the number */
 static struct known_collection collections[COLLECTIONS];
 static size_t collections_known;
-static bool remembers; /* while a digest is made */
+/* What the digest is made from that is being made. */
+enum source { NO_DIGEST, FROM_MEMORY, FROM_STORE };
+static enum source making;
 
 struct blob *__real_payload_or_null(struct payloads *p, struct event *event);
 struct blob *__wrap_payload_or_null(struct payloads *p, struct event *event);
@@ -46,19 +50,29 @@ void __wrap_collection_remove(struct collection *c, const struct uuid *id,
 void __real_collection_digest(struct collection *c, struct store_digest *digest);
 void __wrap_collection_digest(struct collection *c, struct store_digest *digest);
 
+static struct blob *digest_of(struct blob *payload)
+{
+    struct store_digest digest = {0, 0};
+
+    MUST(payload != NULL);
+    store_digest_add(&digest, blob_span(payload));
+    blob_unref(payload);
+    return blob_new(span_of((const char *)&digest.sum, sizeof(digest.sum)));
+}
+
 struct blob *__wrap_payload_or_null(struct payloads *p, struct event *event)
 {
     struct known_payload *known = &payloads[event->object_no % PAYLOADS];
 
-    if (!remembers)
+    if (making == NO_DIGEST)
         return __real_payload_or_null(p, event);
-    if (known->blob == NULL || known->object_no != event->object_no) {
-        if (known->blob != NULL)
-            blob_unref(known->blob);
-        *known = (struct known_payload){event->object_no, __real_payload_or_null(p, event)};
-        MUST(known->blob != NULL);
+    if (making == FROM_STORE || known->of != p || known->object_no != event->object_no) {
+        blob_unref(known->digest);
+        known->of = p;
+        known->object_no = event->object_no;
+        known->digest = digest_of(__real_payload_or_null(p, event));
     }
-    return blob_ref(known->blob);
+    return blob_ref(known->digest);
 }
 
 static struct known_collection *known(const struct collection *c)
@@ -73,17 +87,61 @@ static struct known_collection *known(const struct collection *c)
     return &collections[at];
 }
 
+/* What the entity adds, if it is there. */
+static struct store_digest part_of(struct collection *c, const struct uuid *id)
+{
+    const struct entity *e = collection_find(c, id);
+    struct store_digest part = {0, 0};
+    struct buf b;
+
+    if (e == NULL)
+        return part;
+    buf_init(&b, BUF_NO_CAP);
+    collection_digest_entity(e, &b, &part);
+    buf_done(&b);
+    return part;
+}
+
+static void add(struct store_digest *digest, const struct store_digest *part)
+{
+    digest->sum += part->sum;
+    digest->objects += part->objects;
+}
+
+static void take_away(struct store_digest *digest, const struct store_digest *part)
+{
+    digest->sum -= part->sum;
+    digest->objects -= part->objects;
+}
+
 void __wrap_collection_put(struct collection *c, const struct record_entity *record,
                            const struct store_origin *origin)
 {
-    known(c)->is_good = false;
+    const struct uuid id = record->id;
+    struct known_collection *k = known(c);
+    struct store_digest before, after;
+
+    if (!k->is_good) { /* nothing is known of it, as during a replay */
+        __real_collection_put(c, record, origin);
+        return;
+    }
+    before = part_of(c, &id);
     __real_collection_put(c, record, origin);
+    after = part_of(c, &id);
+    take_away(&k->digest, &before);
+    add(&k->digest, &after);
 }
 
 void __wrap_collection_remove(struct collection *c, const struct uuid *id,
                               const struct store_origin *origin)
 {
-    known(c)->is_good = false;
+    struct known_collection *k = known(c);
+
+    if (k->is_good) {
+        const struct store_digest part = part_of(c, id);
+
+        take_away(&k->digest, &part);
+    }
     __real_collection_remove(c, id, origin);
 }
 
@@ -91,28 +149,37 @@ void __wrap_collection_digest(struct collection *c, struct store_digest *digest)
 {
     struct known_collection *k = known(c);
 
-    if (!remembers || !k->is_good) {
+    if (making != FROM_MEMORY || !k->is_good) {
         k->digest = (struct store_digest){0, 0};
         __real_collection_digest(c, &k->digest);
         k->is_good = true;
     }
-    digest->sum += k->digest.sum;
-    digest->objects += k->digest.objects;
+    add(digest, &k->digest);
+}
+
+static struct store_digest make(struct store *s, enum source from)
+{
+    struct store_digest digest;
+
+    making = from;
+    digest = store_digest(s);
+    making = NO_DIGEST;
+    return digest;
 }
 
 struct store_digest sim_digest(struct store *s)
 {
-    struct store_digest digest;
+    return make(s, FROM_MEMORY);
+}
 
-    remembers = true;
-    digest = store_digest(s);
-    remembers = false;
-    return digest;
+struct store_digest sim_digest_read(struct store *s)
+{
+    return make(s, FROM_STORE);
 }
 
 void sim_digest_check(struct store *s)
 {
-    struct store_digest remembered = sim_digest(s), read = store_digest(s);
+    struct store_digest remembered = sim_digest(s), read = sim_digest_read(s);
 
     MUST(remembered.sum == read.sum && remembered.objects == read.objects);
 }
@@ -120,8 +187,7 @@ void sim_digest_check(struct store *s)
 void sim_digest_forget(void)
 {
     for (size_t i = 0; i < PAYLOADS; i++)
-        if (payloads[i].blob != NULL)
-            blob_unref(payloads[i].blob);
+        blob_unref(payloads[i].digest);
     memset(payloads, 0, sizeof(payloads));
     collections_known = 0;
 }

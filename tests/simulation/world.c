@@ -205,7 +205,7 @@ static void boot(struct world *w)
 static void check_recovered(struct world *w, uint64_t least)
 {
     uint64_t recovered = world_serial(w);
-    struct store_digest digest = store_digest(w->service->store);
+    struct store_digest digest = sim_digest_read(w->service->store);
     size_t at = w->moment_count;
 
     MUST(recovered >= least);

@@ -63,10 +63,8 @@ static void unmake(struct service *service, struct loop *loop)
 
 static void start(void)
 {
-    const struct journal_options journal = {.directory = directory,
-                                            .fsync = JOURNAL_NO,
-                                            .engine = DISK_HELPER,
-                                            .segment_bytes = 1u << 16};
+    const struct journal_options journal = {
+        .directory = directory, .fsync = JOURNAL_NO, .segment_bytes = 1u << 16};
     const struct turn_options turn = {.journal = &journal};
     struct json_doc doc;
 

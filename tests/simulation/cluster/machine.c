@@ -2,6 +2,7 @@
  * of them possible in one process. */
 #include "machine.h"
 
+#include "../digest.h"
 #include "../disk.h"
 #include "directories.h"
 #include "order.h"
@@ -108,7 +109,7 @@ static void note_state(struct machine *m, uint64_t serial)
         m->state_size = MAX(64, m->state_size * 2);
         m->states = mem_resize(m->states, m->state_size * sizeof(struct machine_state));
     }
-    m->states[m->state_count++] = (struct machine_state){serial, store_digest(m->service->store)};
+    m->states[m->state_count++] = (struct machine_state){serial, sim_digest(m->service->store)};
     machine_counts.changes++;
 }
 
@@ -385,7 +386,7 @@ void machine_start(struct machine *m)
     machine_enter(m->index);
     make_service(m);
     open_journal(m);
-    digest = store_digest(m->service->store);
+    digest = sim_digest_read(m->service->store);
     sim_note("%s: starts, serial %" PRIu64 ", digest %" PRIx64, m->name, machine_serial(m),
              (uint64_t)digest.sum);
     if (machine_serial(m) > 0)
@@ -402,6 +403,8 @@ static void free_all(struct machine *m)
     visits_end(m);
     servings_end(m);
     cluster_free(TAKE(m->cluster));
+    sim_digest_check(m->service->store);
+    sim_digest_forget();
     service_free(m->service);
     m->service = NULL;
     for (unsigned i = 0; uv_loop_alive(&m->loop.uv); i++) {

@@ -3,6 +3,7 @@
  * turns, a client asks, a fault strikes. */
 #include "script.h"
 
+#include "../digest.h"
 #include "clients.h"
 #include "etcd_store.h"
 #include "faults.h"
@@ -199,7 +200,7 @@ static void be_well(void)
 
 static void check_machine(struct machine *m)
 {
-    struct store_digest digest = store_digest(m->service->store);
+    struct store_digest digest = sim_digest_read(m->service->store);
 
     order_note_state(m->name, machine_serial(m), &digest);
     clients_check_items(m);

@@ -78,8 +78,7 @@ static struct service *make(void)
 
 static struct err *try_open(struct service *service, const char *where)
 {
-    const struct journal_options journal = {
-        .directory = where, .engine = DISK_HELPER, .segment_bytes = 1u << 16};
+    const struct journal_options journal = {.directory = where, .segment_bytes = 1u << 16};
 
     return service_open(service, &(struct turn_options){.journal = &journal});
 }

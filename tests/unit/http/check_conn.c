@@ -657,7 +657,7 @@ static int seconds_until_refused(struct peer *p, int first, int each, int length
     send_some(p, first);
     for (int left = length - first; left > 0; left -= each, second++) {
         peer_read(p);
-        if (p->got.n > 0)
+        if (peer_got(p).n > 0)
             return second;
         send_some(p, MIN(each, left));
         pass_ms(SECOND_MS);

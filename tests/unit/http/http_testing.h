@@ -44,11 +44,12 @@ void pass_ms(uint64_t ms);
 void hold_disk(void);
 void release_disk(void);
 
-/* A client. `got` is what has come and was not taken as an answer. */
+/* A client. `got` is what has come, of which `taken` bytes were taken as answers. */
 struct peer {
     int fd; /* -1: closed */
     uv_poll_t poll;
     struct buf got;
+    size_t taken;
     bool is_ended; /* the server sends no more */
     bool is_reset;
 };
@@ -74,6 +75,8 @@ size_t peer_try_to_send(struct peer *p, struct span bytes);
 void peer_send_pieces(struct peer *p, struct span bytes, size_t piece);
 /* Reads what has come. */
 void peer_read(struct peer *p);
+/* What has come and was not taken as an answer. */
+struct span peer_got(const struct peer *p);
 
 struct answer {
     int status;

@@ -35,8 +35,7 @@ static struct response response;
 
 static void begin(void)
 {
-    const struct journal_options journal = {
-        .directory = directory, .engine = DISK_HELPER, .segment_bytes = 1u << 16};
+    const struct journal_options journal = {.directory = directory, .segment_bytes = 1u << 16};
 
     testing_make_directory(directory);
     ck_ok(loop_init(&loop));
