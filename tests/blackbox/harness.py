@@ -1,5 +1,6 @@
 """What the black-box tests share: the real server as a process, a plain HTTP client, a receiver for
 its deliveries, and a base class whose every test ends with digest, restart, compare."""
+import functools
 import glob
 import hashlib
 import http.client
@@ -29,6 +30,7 @@ GO_ENV = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": ""}
 FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
 
 
+@functools.cache
 def is_sanitized():
     with open(SVCD, "rb") as file:
         return b"__asan_init" in file.read()
