@@ -41,15 +41,16 @@ def load_config(path):
         return json.loads("".join(line for line in file if not line.lstrip().startswith("//")))
 
 
-def wait_until(condition, what, seconds=DEADLINE_S):
+def wait_until(condition, what, seconds=DEADLINE_S, pause_s=0.05):
     """Waits for a condition that the server brings about; fails with `what` when it does not. It is looked at less often
-    the longer it takes: a request a look would take more of the processors than what is waited for."""
+    the longer it takes, with `pause_s` at last between two looks: a request a look would take more of the processors than
+    what is waited for, and a program a look far more."""
     began = time.monotonic()
     while (waited := time.monotonic() - began) < seconds:
         result = condition()
         if result:
             return result
-        time.sleep(min(0.01 + waited / 20, 0.05))
+        time.sleep(min(pause_s / 5 + waited / 20, pause_s))
     raise AssertionError(f"not within {seconds} s: {what}")
 
 
