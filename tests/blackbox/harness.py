@@ -95,6 +95,7 @@ class Server:
         config["Listen"] = self.listen
         config["DataDirectory"] = self.data
         config.setdefault("Hosts", ["x"])  # as tests that write requests byte by byte call it
+        config.setdefault("SegmentBytes", 1 << 20)  # three are made at each first start
         # A test's own client may stand still on a loaded machine: what is too slow is not the machine's to say.
         config["Limits"] = {"BodyGraceSeconds": 30, **config.get("Limits", {})}
         path = os.path.join(self.directory, "config.json")

@@ -110,9 +110,6 @@ class Backup(harness.ServerCase):
 
 
 class Whole(Backup):
-    def make_config(self):
-        return dict(harness.load_config(harness.SHOP), SegmentBytes=1 << 20)
-
     def test_what_is_restored_is_the_state(self):
         self.webhook(Destination="http://127.0.0.1:9/", EventSelector="/PersonCreated/Name=nobody", Signing={})
         self.created("/Shop.Person", {"Name": "Ada", "Email": "ada@example.com"})

@@ -17,9 +17,6 @@ def tool(*arguments):
 
 
 class Journal(harness.ServerCase):
-    def make_config(self):
-        return dict(harness.load_config(harness.SHOP), SegmentBytes=1 << 20)
-
     def entities(self, count):
         return [self.created("/Shop.Message", {"No": number}) for number in range(count)]
 
