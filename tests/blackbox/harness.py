@@ -1,5 +1,6 @@
 """What the black-box tests share: the real server as a process, a plain HTTP client, a receiver for
 its deliveries, and a base class whose every test ends with digest, restart, compare."""
+import functools
 import glob
 import hashlib
 import http.client
@@ -29,6 +30,7 @@ GO_ENV = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": ""}
 FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
 
 
+@functools.cache
 def is_sanitized():
     with open(SVCD, "rb") as file:
         return b"__asan_init" in file.read()
@@ -39,15 +41,16 @@ def load_config(path):
         return json.loads("".join(line for line in file if not line.lstrip().startswith("//")))
 
 
-def wait_until(condition, what, seconds=DEADLINE_S):
+def wait_until(condition, what, seconds=DEADLINE_S, pause_s=0.05):
     """Waits for a condition that the server brings about; fails with `what` when it does not. It is looked at less often
-    the longer it takes: a request a look would take more of the processors than what is waited for."""
+    the longer it takes, with `pause_s` at last between two looks: a request a look would take more of the processors than
+    what is waited for, and a program a look far more."""
     began = time.monotonic()
     while (waited := time.monotonic() - began) < seconds:
         result = condition()
         if result:
             return result
-        time.sleep(min(0.01 + waited / 20, 0.05))
+        time.sleep(min(pause_s / 5 + waited / 20, pause_s))
     raise AssertionError(f"not within {seconds} s: {what}")
 
 
@@ -92,6 +95,7 @@ class Server:
         config["Listen"] = self.listen
         config["DataDirectory"] = self.data
         config.setdefault("Hosts", ["x"])  # as tests that write requests byte by byte call it
+        config.setdefault("SegmentBytes", 1 << 20)  # three are made at each first start
         # A test's own client may stand still on a loaded machine: what is too slow is not the machine's to say.
         config["Limits"] = {"BodyGraceSeconds": 30, **config.get("Limits", {})}
         path = os.path.join(self.directory, "config.json")

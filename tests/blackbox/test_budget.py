@@ -165,36 +165,42 @@ class Hashes(BudgetCase):
 
 
 class WideEntities(BudgetCase):
+    entities = 8
     limits = {"RequestCpuMs": 60000}
 
     def setUp(self):
         super().setUp()
-        for n in range(20):
-            self.created(NOTE, {f"m{n}_{i}": i for i in range(45000)})
+        note = json.dumps({f"m{i}": i for i in range(45000)})
+        for _ in range(self.entities):
+            answer = self.post(NOTE, note, {"Prefer": "return=minimal"})
+            self.assertEqual(answer.status, 201, answer)
 
     def test_conditions_on_wide_entities_give_way(self):
         before = self.gave_way()
         conditions = "&".join(f"x{n}=null" for n in range(62))
         answer, given_way = self.ask("REPORT", f"{NOTE}/{conditions}")
-        self.assertEqual(answer.json(), [{"Count": 20}])
+        self.assertEqual(answer.json(), [{"Count": self.entities}])
         self.assertGreater(given_way, 0)
         self.assertGreater(self.gave_way(), before)
-        answer, given_way = self.ask("GET", f"{NOTE}/_/order_asc=x&rename=m1_1-%3Ey", None)
-        self.assertEqual(len(answer.json()), 20)
+        answer, given_way = self.ask("GET", f"{NOTE}/_/order_asc=x&rename=m1-%3Ey", None)
+        self.assertEqual(len(answer.json()), self.entities)
         self.assertGreater(given_way, 0)
         self.check_turns()
 
 
 class LongAnswers(BudgetCase):
+    many = 20000 if harness.is_sanitized() else 40000
     limits = {"RequestCpuMs": 60000}
 
     def test_any_format_gives_way(self):
-        for first in range(0, 40000, 1000):
-            self.created(NOTE, [{"N": n, "Text": "x" * 60} for n in range(first, first + 1000)])
+        for first in range(0, self.many, 5000):
+            answer = self.post(NOTE, [{"N": n, "Text": "x" * 60} for n in range(first, first + 5000)],
+                               {"Prefer": "return=minimal"})
+            self.assertEqual(answer.status, 201, answer)
         for accept in ("application/json;indent=2", "text/csv", "application/x-ndjson",
                        "application/json"):
             answer = self.get(NOTE + "/_/order_desc=Text,N&distinct=true", {"Accept": accept})
-            self.assertEqual(answer.headers["Svc-count"], "40000")
+            self.assertEqual(answer.headers["Svc-count"], str(self.many))
             self.assertGreater(len(answer.body), 2000000)
         self.check_turns()
 

@@ -44,6 +44,11 @@ def steps():
     return {number: textwrap.dedent(block) for number, block in blocks.items()}
 
 
+def wait_until(condition, what):
+    """Each look is a program that runs."""
+    return harness.wait_until(condition, what, pause_s=0.5)
+
+
 class Machine:
     def __init__(self, root, net, number, standins):
         self.name, self.address = NAMES[number], f"{net}.{number + 1}"
@@ -158,7 +163,7 @@ class Page(unittest.TestCase):
     def begin_etcd(self):
         self.on_each(4)
         for machine in self.machines:
-            harness.wait_until(lambda machine=machine: machine.run(self.steps[5], None).returncode == 0, "etcd is well")
+            wait_until(lambda machine=machine: machine.run(self.steps[5], None).returncode == 0, "etcd is well")
 
     def from_nothing(self):
         for machine in self.machines:
@@ -183,14 +188,14 @@ class Page(unittest.TestCase):
 
     def all_take_part(self):
         for machine in self.machines:
-            harness.wait_until(lambda machine=machine: sorted(self.roles(machine).values()) ==
+            wait_until(lambda machine=machine: sorted(self.roles(machine).values()) ==
                                ["Follower", "Follower", "Leader"], f"machine {machine.name} sees three nodes")
 
     def change_and_see(self):
         """The tenth command; what it makes goes again."""
         change, look = self.steps[10].splitlines()
         self.svc(self.first, change)
-        harness.wait_until(lambda: "EventResource" in self.svc(self.first, look).stdout, "another node has it")
+        wait_until(lambda: "EventResource" in self.svc(self.first, look).stdout, "another node has it")
         self.svc(self.first, "svc delete /Svc.Admin.Resource/Name=Shop.OrderPlaced")
 
     def test_ten_commands(self):
@@ -205,11 +210,11 @@ class Page(unittest.TestCase):
             if self.roles(machine)[machine.name] == "Leader":
                 told = re.search(r"`(svc cluster step-down [^`]*)`", section("Upgrade")).group(1)
                 # Refused while the leader still knows the others as they were when they started.
-                shown = harness.wait_until(lambda machine=machine, told=told: self.svc(machine, told, None).stdout, "another node may lead")
+                shown = wait_until(lambda machine=machine, told=told: self.svc(machine, told, None).stdout, "another node may lead")
                 self.assertRegex(shown, r"node \w leads, after")
             machine.stop("svcd")
             machine.start("svcd")
-            harness.wait_until(lambda machine=machine: self.roles(machine).get(machine.name) == "Follower", "it follows")
+            wait_until(lambda machine=machine: self.roles(machine).get(machine.name) == "Follower", "it follows")
             self.all_take_part()
             self.change_and_see()
 
@@ -224,7 +229,7 @@ class Page(unittest.TestCase):
         told = re.search(r"^ +(svc --url .*)", section("etcd is lost"), re.M).group(1)
         health = "svc get /Svc.Health"
         for machine in self.machines:
-            harness.wait_until(lambda machine=machine: "empty or older" in self.svc(machine, health, None).stderr, "it says so")
+            wait_until(lambda machine=machine: "empty or older" in self.svc(machine, health, None).stderr, "it says so")
         self.svc(self.first, told + " --yes")
         self.all_take_part()
         self.change_and_see()
@@ -243,7 +248,7 @@ class Page(unittest.TestCase):
         self.first.run(told)
         self.change_configuration(self.first, '"Cluster": {', '"Cluster": {"Adopt": true, ')
         self.first.start("svcd")
-        harness.wait_until(lambda: self.roles(self.first) == {"a": "Leader"}, "it leads")
+        wait_until(lambda: self.roles(self.first) == {"a": "Leader"}, "it leads")
         for machine in self.machines[1:]:
             machine.start("svcd")
         self.all_take_part()

@@ -130,7 +130,7 @@ class Examples(harness.ServerCase):
     def test_all_pages_of_the_log(self):
         """More than two pages: each attempt once, oldest first; conditions are obeyed."""
         for i in range(30):
-            self.webhook(Destination="/Svc.Metrics" if i else "http://127.0.0.1:1/", Method="GET",
+            self.webhook(Destination="/Svc.Echo" if i else "http://127.0.0.1:1/", Method="GET",
                          EventSelector="/Shop.OrderPlaced", Delivery={"RetrySchedule": []})
         for _ in range(4):
             answer = self.post("/Svc.Event", [{"Resource": "Shop.OrderPlaced", "Payload": {}}] * 10)

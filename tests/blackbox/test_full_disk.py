@@ -63,17 +63,20 @@ class SmallDisk(harness.ServerCase):
 
 
 class OldestSegment(SmallDisk):
+    disk = 16 * MIB
+    segment = 4 * MIB
+
     def test_all_of_it_and_more_is_deleted(self):
         count = self.fill()
         self.assertEqual(self.health(), (503, ["the disk is full"]))
         self.assertEqual(self.get("/Shop.Message/No=0/select=No").json(), [{"No": 0}])
-        self.delete("No<1000/unsafe=true", 1000)
+        self.delete("No<250/unsafe=true", 250)
         harness.wait_until(lambda: self.health()[0] == 200, "it is well again")
         self.finds_room()
-        kept = self.get(f"/Shop.Message/No>=1000&No<{count}/select=No,Text&order_asc=No").json()
-        self.assertEqual([note["No"] for note in kept], list(range(1000, count)))
+        kept = self.get(f"/Shop.Message/No>=250&No<{count}/select=No,Text&order_asc=No").json()
+        self.assertEqual([note["No"] for note in kept], list(range(250, count)))
         self.assertEqual({note["Text"] for note in kept}, {self.note})
-        self.assertGreater(self.fill(), 900)
+        self.assertGreater(self.fill(), 225)
 
 
 class OneByOne(SmallDisk):

@@ -85,23 +85,25 @@ class Journal(harness.ServerCase):
         self.assertEqual([json.loads(line)["serial"] for line in lines], [last, last + 1])
         self.assertEqual(tool("dump", "--kind", "nonsense", self.server.data).returncode, 2)
 
-    def large(self, megabytes):
-        """Entities that fill segments of 16 MiB."""
-        return [self.created("/Shop.Message", {"No": number, "Text": "x" * 500000})
-                for number in range(2 * megabytes)]
+    def large(self):
+        """Entities that fill three segments. Returns how many."""
+        for number in range(80):
+            answer = self.post("/Shop.Message", {"No": number, "Text": "x" * 31250}, {"Prefer": "return=minimal"})
+            self.assertEqual(answer.status, 201, answer)
+        return 80
 
     def all_numbers(self):
         answer = self.get("/Shop.Message/_/select=No")
         return [] if answer.status == 204 else [entity["No"] for entity in answer.json()]
 
     def test_repair_keeps_what_is_before_the_damage(self):
-        entities = self.large(40)
+        count = self.large()
         self.server.kill()
         segments = sorted(glob.glob(os.path.join(self.server.data, "*.seg")))
         self.assertGreaterEqual(len(segments), 3)
         with open(segments[1], "r+b") as file:
             content = file.read()
-            place = content.index(b'"Text":"xx', 9 << 20)
+            place = content.index(b'"Text":"xx', 9 << 16)
             file.seek(place + 20)
             file.write(b"y")
         whole = {path: open(path, "rb").read() for path in segments[1:]}
@@ -121,10 +123,10 @@ class Journal(harness.ServerCase):
         kept = self.all_numbers()
         self.assertEqual(kept, list(range(len(kept))))
         self.assertGreater(len(kept), 30)
-        self.assertLess(len(kept), len(entities))
+        self.assertLess(len(kept), count)
 
     def test_repair_of_a_missing_segment(self):
-        self.large(40)
+        self.large()
         self.server.kill()
         segments = sorted(glob.glob(os.path.join(self.server.data, "*.seg")))
         os.unlink(segments[1])
@@ -162,7 +164,7 @@ class Journal(harness.ServerCase):
         def write():
             while not stop.is_set():
                 number = len(acknowledged)
-                self.created("/Shop.Message", {"No": number, "Text": "x" * 20000})
+                self.created("/Shop.Message", {"No": number, "Text": "x" * 5000})
                 acknowledged.append(number)
         writer = threading.Thread(target=write)
         writer.start()

@@ -55,6 +55,7 @@ class Deaf:
 
     def serve(self, connection):
         self.may_read.wait()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MIB)  # no more in little pieces
         with connection, connection.makefile("rb") as file:
             try:
                 while file.readline():
@@ -92,7 +93,7 @@ class Bodies(MemoryCase):
         receiver = Deaf(self)
         for i in range(5):
             self.post("/Shop.Message", {"Text": chr(97 + i) * MIB})
-        hooks, events = 16, 4
+        hooks, events = 8, 3  # 120 MiB
         for i in range(hooks):  # bodies that differ: each has its own URI, and so its own order
             self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced",
                          CustomPayloadRequest={"Uri": f"/Shop.Message/_/add=Text.Length&rename=Text->T{i}"},
@@ -150,7 +151,7 @@ class Bodies(MemoryCase):
 class Logs(MemoryCase):
     def make_config(self):
         config = harness.load_config(harness.SHOP)
-        config["Limits"] = {"MemoryBytes": 60 * MIB}
+        config["Limits"] = {"MemoryBytes": 20 * MIB}
         return config
 
     def test_errors_of_anybody_fill_no_memory(self):
@@ -159,7 +160,7 @@ class Logs(MemoryCase):
                    b"\x01" * 10000)
         with socket.create_connection(("127.0.0.1", self.server.port)) as client:
             with client.makefile("rb") as file:
-                for _ in range(2500):
+                for _ in range(900):  # 28 MiB
                     client.sendall(request)
                     status = int(file.readline().split()[1])
                     length = 0
@@ -171,7 +172,7 @@ class Logs(MemoryCase):
         errors = self.get("/Svc.Admin.Error/_/limit=20").json()
         self.assertLessEqual(max(len(json.dumps(e, ensure_ascii=False)) for e in errors), 32768)
         self.assertEqual(self.post("/Shop.Message", {"Text": "x" * 100000}).status, 201)
-        self.check_resident(60)
+        self.check_resident(20)
         # How many stay near MemoryBytes depends on the heap, which is another after a restart.
         self.server.request("DELETE", "/Svc.Admin.Error/_/unsafe=true")
 

@@ -2,6 +2,7 @@
 not."""
 import json
 import random
+import signal
 import socket
 import struct
 import threading
@@ -15,6 +16,7 @@ HEAD = b"%s %s HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class ScanCase(harness.ServerCase):
+    entities = ENTITIES
     scan_entities = 20
     shutdown_seconds = 20
 
@@ -27,8 +29,10 @@ class ScanCase(harness.ServerCase):
 
     def setUp(self):
         super().setUp()
-        for first in range(0, ENTITIES, 5000):
-            self.created(MESSAGE, [{"N": n, "Mark": n % 7} for n in range(first, first + 5000)])
+        for first in range(0, self.entities, 5000):
+            answer = self.post(MESSAGE, [{"N": n, "Mark": n % 7} for n in range(first, min(first + 5000, self.entities))],
+                               {"Prefer": "return=minimal"})
+            self.assertEqual(answer.status, 201, answer)
 
     def metric(self, name):
         for line in self.get("/Svc.Metrics").body.decode().splitlines():
@@ -176,27 +180,41 @@ class Answers(ScanCase):
 
 class Ends(ScanCase):
     scan_entities = 1
-    shutdown_seconds = 600  # all of the scans, on a slow machine
 
     def test_a_client_that_goes_away_ends_its_scan(self):
         connections = [self.ask(MESSAGE + "/N=-1") for _ in range(40)]
         self.until_open(30, 40)
-        for connection in connections[::2]:
+        staying = connections[:4]
+        for connection in staying[:2]:
+            connection.shutdown(socket.SHUT_WR)  # says no more, but is answered
+        for connection in connections[4:]:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.close()
-        self.until_open(1, 20)
-        self.assertLess(self.metric("svc_scan_slices_total"), 20 * ENTITIES, "they went to no end")
-        for connection in connections[1::4]:
-            connection.shutdown(socket.SHUT_WR)  # says no more, but is answered
-        for connection in connections[1::2]:
+        self.until_open(0, 4)
+        # A slice looks at two.
+        self.assertLess(self.metric("svc_scan_slices_total"), 36 * ENTITIES / 2, "they went to no end")
+        for connection in staying:
             with connection.makefile("rb") as stream:
                 self.assertTrue(stream.readline().startswith(b"HTTP/1.1 204 "))
         self.until_open(0, 0)
 
+
+class Drained(ScanCase):
+    entities = 1000
+    scan_entities = 1
+    shutdown_seconds = 600  # all of the scans, on a slow machine
+
     def test_a_drain_answers_what_is_under_way(self):
-        connections = [self.ask(MESSAGE + "/N=19999") for _ in range(30)]
-        self.until_open(1, 30)
+        """What a server finds when it goes on is first the requests, then the signal."""
+        connections = [self.connect() for _ in range(30)]
+        for connection in connections:
+            connection.sendall(HEAD % (b"GET", b"/Svc.Echo"))
+            self.assertTrue(connection.recv(65536).startswith(b"HTTP/1.1 20"))
+        self.server.process.send_signal(signal.SIGSTOP)
+        for connection in connections:
+            connection.sendall(HEAD % (b"GET", MESSAGE.encode() + b"/N=999"))
         self.server.process.terminate()
+        self.server.process.send_signal(signal.SIGCONT)
         for connection in connections:
             with connection.makefile("rb") as stream:
                 answer = stream.read()

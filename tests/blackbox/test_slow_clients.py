@@ -48,7 +48,7 @@ class SlowCase(harness.ServerCase):
 
     def read_all(self, connection):
         """All that comes until the server closes."""
-        received = b""
+        received = bytearray()
         try:
             while part := connection.recv(65536):
                 received += part
@@ -68,7 +68,7 @@ class SlowCase(harness.ServerCase):
                 continue
             took = time.monotonic() - began
             connection.settimeout(harness.DEADLINE_S)
-            return received + self.read_all(connection), took
+            return received + bytes(self.read_all(connection)), took
         self.fail("all was sent, and nothing came back")
 
 
@@ -238,7 +238,17 @@ class NotReadingTogether(LargeAnswer):
         connections[-1].sendall(CLOSING)
         self.assertGreater(len(self.read_all(connections[-1])), self.size)
 
+    def read_all(self, connection):
+        self.hurry(connection)
+        return super().read_all(connection)
+
+    @staticmethod
+    def hurry(connection):
+        """From now on it reads in large pieces."""
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+
     def read_answer(self, connection):
+        self.hurry(connection)
         received = bytearray()
         while not received.endswith(b"]"):
             received += connection.recv(65536)

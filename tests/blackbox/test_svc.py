@@ -9,6 +9,7 @@ import pty
 import re
 import socket
 import subprocess
+import threading
 import time
 import unittest
 
@@ -749,15 +750,23 @@ class Together(unittest.TestCase):
         return subprocess.run([svc.SVC, *words], capture_output=True, text=True, check=True,
                               timeout=harness.DEADLINE_S).stdout
 
+    known = {}
+    asking = threading.Lock()
+
     def commands(self):
-        """{name: (operands, options)} as help has them."""
+        """{name: (operands, options)} as help has them, which is asked once."""
+        with self.asking:
+            return self.known or self.ask_for_commands()
+
+    def ask_for_commands(self):
         known = {}
         names = re.findall(r"^  ([a-z]+(?: [a-z-]+)?)(?: +|(?= [A-Z\[]))", self.run_svc("help"), re.M)
         for name in names:
             usage = re.search(r"usage: svc (.*)", self.run_svc("help", *name.split())).group(1)
             options = set(re.findall(r"--([a-z-]+)", usage))
             known[name] = (usage, options)
-        return known
+        self.known.update(known)
+        return self.known
 
     def test_the_manual(self):
         text = read("docs", "svc.1")

@@ -99,7 +99,7 @@ class Status(ClusterCase):
 
     def test_a_node_that_is_gone(self):
         self.nodes["c"].kill()
-        harness.wait_until(lambda: len(self.svc_json("cluster", "status")["Nodes"]) == 2, "its lease is over")
+        harness.wait_until(lambda: len(self.svc_json("cluster", "status")["Nodes"]) == 2, "its lease is over", pause_s=0.5)
         self.assertEqual([row[1] for row in self.rows(self.svc("cluster", "status")[0])[1]], ["a", "b"])
 
 
@@ -146,7 +146,8 @@ class StepDown(ClusterCase):
     def test_nobody_else_is_there(self):
         for name in "bc":
             self.nodes[name].kill()
-        harness.wait_until(lambda: len(self.svc_json("cluster", "status")["Nodes"]) == 1, "their leases are over")
+        harness.wait_until(lambda: len(self.svc_json("cluster", "status")["Nodes"]) == 1, "their leases are over",
+                           pause_s=0.5)
         _, errors = self.svc("cluster", "step-down", "--wait", status=svc.REFUSED)
         self.assertIn("409", errors)
         self.assertIn("no other one lives", errors)

@@ -75,6 +75,9 @@ class Selecting(harness.ServerCase):
 
 
 class Bodies(harness.ServerCase):
+    def make_config(self):
+        return dict(harness.load_config(harness.SHOP), Limits={"RequestCpuMs": 200})
+
     def test_a_binary_payload_arrives_byte_for_byte(self):
         receiver = self.receiver()
         self.webhook(Destination=receiver.url(), EventSelector="/Shop.ReportReady",
