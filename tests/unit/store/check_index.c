@@ -59,7 +59,8 @@ static struct entity *insert(const char *text)
     struct entity *e = &entities[count];
 
     ck_assert_uint_lt(count, ENTITIES);
-    *e = (struct entity){.object_no = ++count, .indexed = nodes[count]};
+    *e = (struct entity){.object_no = count + 1, .indexed = nodes[count]};
+    count++;
     e->indexed[1] = (struct index_node){.entity = e};
     add(e, text);
     return e;
