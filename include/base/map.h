@@ -39,6 +39,10 @@ void map_done(struct map *m);
 size_t map_count(const struct map *m);
 /* NULL when absent. */
 void *map_find(const struct map *m, struct span key);
+/* It will be looked for, or added, soon: in a large map its place is anywhere in memory, which is
+ * fetched meanwhile. It changes nothing. */
+void map_expect(const struct map *m, struct span key);
+void map_expect_hashed(const struct map *m, uint64_t hash);
 /* The key must not be in the map yet. */
 void map_add(struct map *m, void *item);
 /* For a key that is looked for and then, as it is not there, added: both take its hash. */

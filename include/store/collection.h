@@ -37,6 +37,8 @@ struct entity *collection_last(const struct collection *c); /* NULL: it is empty
 uint64_t collection_bytes(const struct collection *c);
 /* Serial of the last change to any of its entities: what a list waits for. */
 uint64_t collection_version(const struct collection *c);
+/* It will be looked for, or added, soon: see map_expect. */
+void collection_expect(const struct collection *c, const struct uuid *id);
 /* NULL when there is none. */
 struct entity *collection_find(struct collection *c, const struct uuid *id);
 struct entity *collection_first(const struct collection *c);

@@ -26,8 +26,11 @@ struct err *index_new(const struct shape *shape, struct span property,
 void index_free(struct index *index);
 /* The property's name, in declared spelling. */
 struct span index_member(const struct index *index);
-/* `member` is the entity's, of that name, or absent. */
-void index_add(struct index *index, struct index_node *node, struct json_value member);
+/* The value of the entity that is added next: `member` is its own, of that name, or absent. */
+void index_expect(struct index *index, struct json_value member);
+/* With the value that was said last, to be said for each. What else may be done between the two
+ * hides how long memory takes: of many values each lies somewhere else. */
+void index_add(struct index *index, struct index_node *node);
 void index_remove(struct index *index, struct index_node *node);
 /* The bucket of the literal that the conditions demand this property to equal: false when they
  * demand none. *out_bucket is NULL when no entity has that value. Entities whose value is an object

@@ -19,6 +19,7 @@ enum {
     SLOTS_WALKED = 64, /* a table that has no more moves at once */
     SLOTS_RELEASED = 16384,
     FETCHED_TOGETHER = 32,
+    LEAST_FETCHED = 4096, /* slots: 64 KiB */
 };
 
 void map_init(struct map *m, map_key_fn *key_of)
@@ -123,6 +124,40 @@ uint64_t map_hash(const struct map *m, struct span key)
     return m->hash(key);
 }
 
+/* A run is as long as two cache lines, often enough. To gcc a function that only fetches ahead does
+ * nothing, and it leaves out calls to it: not so with the empty statement. */
+static void prefetch_home(const struct map_table *t, uint64_t hash)
+{
+    size_t home = home_of(t, hash);
+
+    __asm__ volatile("");
+    if (t->size == 0)
+        return;
+    __builtin_prefetch(&t->slots[home], 1);
+    __builtin_prefetch(&t->slots[(home + 64 / sizeof(struct map_slot)) & (t->size - 1)], 1);
+}
+
+/* A small table is near anyway. */
+static bool is_far(const struct map *m)
+{
+    return m->now.size >= LEAST_FETCHED;
+}
+
+void map_expect_hashed(const struct map *m, uint64_t hash)
+{
+    if (!is_far(m))
+        return;
+    prefetch_home(&m->now, hash);
+    if (m->old.used > 0)
+        prefetch_home(&m->old, hash);
+}
+
+void map_expect(const struct map *m, struct span key)
+{
+    if (is_far(m))
+        map_expect_hashed(m, m->hash(key));
+}
+
 static void place(struct map_table *t, struct map_slot filled)
 {
     size_t i = home_of(t, filled.hash);
@@ -132,17 +167,6 @@ static void place(struct map_table *t, struct map_slot filled)
         i = next_of(t, i);
     t->slots[i] = filled;
     t->used++;
-}
-
-/* A run is as long as two cache lines, often enough. */
-static void prefetch_home(const struct map_table *t, uint64_t hash)
-{
-    size_t home = home_of(t, hash);
-
-    if (t->size == 0)
-        return;
-    __builtin_prefetch(&t->slots[home], 1);
-    __builtin_prefetch(&t->slots[(home + 64 / sizeof(struct map_slot)) & (t->size - 1)], 1);
 }
 
 /* The places of items in a large table are anywhere in it: those that the next change moves are

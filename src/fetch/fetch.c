@@ -35,8 +35,6 @@ enum {
     AUTHORITY_BYTES = 96, /* of it in `why` */
 };
 
-#define NS_PER_MS 1000000u
-
 static const struct sm_state states[] = {
     [FETCH_UNUSED] = {"unused", SM_TO(FETCH_RESOLVING)},
     [FETCH_RESOLVING] = {"resolving", SM_TO(FETCH_CONNECTING) | SM_TO(FETCH_EXCHANGING) |

@@ -145,18 +145,19 @@ void fetch_conn_close(struct fetch_conn *c)
         spare_free(conn_at(list_first(&f->conns[FETCH_CONN_SPARE])));
 }
 
-static bool is_too_old(const struct fetch_conn *c)
+static bool is_too_old(const struct fetch_conn *c, uint64_t now_ms)
 {
-    return loop_now_ms(c->fetcher->loop) - c->opened_ms > LIFE_MS;
+    return now_ms - c->opened_ms > LIFE_MS;
 }
 
 static void on_sweep(struct timer *timer)
 {
     struct fetcher *f = CONTAINER_OF(timer, struct fetcher, sweep);
     struct list *idle = &f->conns[FETCH_CONN_IDLE];
+    uint64_t now_ms = loop_now_ms(f->loop);
 
     LIST_EACH(idle, at)
-        if (is_too_old(conn_at(at)))
+        if (is_too_old(conn_at(at), now_ms))
             fetch_conn_close(conn_at(at));
     if (!list_empty(idle))
         timer_start(f->loop, timer, SWEEP_MS);
@@ -184,13 +185,14 @@ static bool is_quiet(struct fetch_conn *c)
 
 struct fetch_conn *fetch_conn_take(struct fetch_transfer *t)
 {
+    uint64_t now_ms = t->begun_ns / NS_PER_MS; /* it has just begun */
     struct list_link *first;
 
     while ((first = list_first(&t->origin->kept)) != NULL) {
         struct fetch_conn *c = CONTAINER_OF(first, struct fetch_conn, kept);
 
         c->messages = 0;
-        if (is_too_old(c) || !is_quiet(c)) {
+        if (is_too_old(c, now_ms) || !is_quiet(c)) {
             fetch_conn_close(c);
             continue;
         }

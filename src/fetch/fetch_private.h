@@ -29,6 +29,8 @@
 #define FETCH_KIND_FETCHER 0x66746572u
 #define FETCH_KIND_CONN 0x66636f6eu
 
+#define NS_PER_MS 1000000u
+
 /* Where to connect to. */
 struct fetch_target {
     struct span name; /* as in the URL, without brackets */

@@ -120,6 +120,7 @@ struct err *attempt_apply_outcome(struct attempt *attempt)
     struct err *e;
     uint64_t serial;
 
+    deliveries_expect(attempt->deliveries, attempt->delivery->object_no);
     attempt->ended_unix_ns = clock_unix_ns();
     fill_entry(attempt);
     outcome = judge(attempt);

@@ -49,11 +49,14 @@ static bool has_ended(enum delivery_state state)
     return (SM_TO(state) & ENDED) != 0;
 }
 
+static struct span no_span(const uint64_t *object_no)
+{
+    return span_of((const char *)object_no, sizeof(*object_no));
+}
+
 static struct span no_key(const void *item)
 {
-    const struct delivery *delivery = item;
-
-    return span_of((const char *)&delivery->object_no, sizeof(delivery->object_no));
+    return no_span(&((const struct delivery *)item)->object_no);
 }
 
 /* Takes the delivery out of the list of its state. One that has not ended keeps its place among
@@ -152,11 +155,13 @@ enum { DELIVERY_UNITS = 512 };
 void delivery_create(struct deliveries *d, const struct uuid *webhook_id, struct event *event,
                      uint64_t object_no, const struct store_origin *origin)
 {
-    struct lane *lane = lane_get(d, webhook_id);
-    struct delivery *delivery =
-        delivery_new(d, lane, event_ref(d->hooks->events, event->object_no), object_no);
     struct store_origin within = *origin;
+    struct delivery *delivery;
+    struct lane *lane;
 
+    deliveries_expect(d, object_no);
+    lane = lane_get(d, webhook_id);
+    delivery = delivery_new(d, lane, event_ref(d->hooks->events, event->object_no), object_no);
     within.bytes = MOVED_BYTES; /* the event's record holds it with less */
     delivery->version = origin->serial;
     store_track(d->hooks->store, &delivery->stored, RECORD_DELIVERY, &within);
@@ -394,9 +399,14 @@ uint64_t deliveries_version(const struct deliveries *d)
     return d->version;
 }
 
+void deliveries_expect(const struct deliveries *d, uint64_t object_no)
+{
+    map_expect(&d->by_no, no_span(&object_no));
+}
+
 struct delivery *delivery_find_no(const struct deliveries *d, uint64_t object_no)
 {
-    return map_find(&d->by_no, span_of((const char *)&object_no, sizeof(object_no)));
+    return map_find(&d->by_no, no_span(&object_no));
 }
 
 /* The id is made of what never changes, so that it need not be kept. */

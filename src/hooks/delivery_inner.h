@@ -39,6 +39,8 @@ struct deliveries {
 void delivery_move(struct deliveries *d, struct delivery *delivery, enum delivery_state next);
 void delivery_add_record(struct change *change, const struct record_delivery *record);
 struct record_delivery delivery_record(const struct delivery *delivery);
+/* A record of the one with this number is applied soon: see map_expect. */
+void deliveries_expect(const struct deliveries *d, uint64_t object_no);
 /* Frees without a record; an attempt under way is cancelled. */
 void delivery_drop(struct deliveries *d, struct delivery *delivery);
 

@@ -214,8 +214,8 @@ void lane_promote(struct lane *lane)
 {
     struct delivery *first;
 
-    if (lane->hold_until_ms > lane_now_ms(lane)) /* until then they wait, whatever their own time */
-        return;
+    if (lane_first_waiting(lane) == NULL || lane->hold_until_ms > lane_now_ms(lane))
+        return; /* until then they wait, whatever their own time */
     while ((first = lane_first_waiting(lane)) != NULL && first->rank <= lane_now_ms(lane))
         delivery_move(lane->deliveries, first, DELIVERY_PENDING);
 }

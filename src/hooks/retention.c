@@ -80,6 +80,7 @@ static void forget_entity(const void *object, struct change *change)
 {
     const struct entity *e = object;
 
+    collection_expect(e->collection, &e->id);
     change_delete_entity(change, collection_name(e->collection), &e->id);
 }
 

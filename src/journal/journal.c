@@ -34,6 +34,7 @@
 
 #define BATCH_BYTES (64u << 10)     /* to begin with */
 #define BATCH_KEEP_BYTES (1u << 20) /* of a batch that is used again */
+#define SPARES_MOST 2 /* one gathers while another is written; between commits both rest */
 #define SECOND_MS 1000
 
 struct journal_segment *journal_last_segment(const struct journal *j)
@@ -58,15 +59,28 @@ static void free_batch(struct journal *j, struct journal_batch *batch)
     mem_free(batch);
 }
 
+/* The first of the list, taken out; NULL: it is empty. */
+static struct journal_batch *pop_batch(struct list *batches)
+{
+    struct list_link *link = list_pop_front(batches);
+
+    return link == NULL ? NULL : CONTAINER_OF(link, struct journal_batch, link);
+}
+
+static void free_batches(struct journal *j, struct list *batches)
+{
+    struct journal_batch *batch;
+
+    while ((batch = pop_batch(batches)) != NULL)
+        free_batch(j, batch);
+}
+
 void journal_free_batches(struct journal *j)
 {
-    struct list_link *link;
-
-    while ((link = list_pop_front(&j->batches)) != NULL)
-        free_batch(j, CONTAINER_OF(link, struct journal_batch, link));
+    free_batches(j, &j->batches);
     j->gathering = NULL;
     journal_draft_drop(j);
-    free_batch(j, TAKE(j->spare));
+    free_batches(j, &j->spares);
 }
 
 void journal_wait_second(struct journal *j)
@@ -98,7 +112,7 @@ static void grow_batch(struct journal *j, struct journal_batch *batch, size_t n)
 
 static struct journal_batch *new_batch(struct journal *j, struct journal_segment *segment)
 {
-    struct journal_batch *batch = TAKE(j->spare);
+    struct journal_batch *batch = pop_batch(&j->spares);
 
     if (batch == NULL)
         batch = NEW(struct journal_batch);
@@ -355,8 +369,8 @@ static void begin_segment(struct journal *j, struct journal_segment *segment)
 
 static void recycle_batch(struct journal *j, struct journal_batch *batch)
 {
-    if (j->spare == NULL && batch->size <= BATCH_KEEP_BYTES)
-        j->spare = batch;
+    if (list_count(&j->spares) < SPARES_MOST && batch->size <= BATCH_KEEP_BYTES)
+        list_push_front(&j->spares, &batch->link);
     else
         free_batch(j, batch);
 }

@@ -41,6 +41,7 @@ static struct journal *new_journal(struct loop *loop, const struct journal_optio
     list_init(&j->dropped);
     list_init(&j->copies);
     list_init(&j->batches);
+    list_init(&j->spares);
     timer_init(&j->second, journal_on_second);
     j->uncache.run = journal_on_uncache;
     return j;

@@ -88,7 +88,7 @@ struct journal {
     struct journal_batch *draft;     /* see journal_draft_begin; NULL: none */
     uint64_t draft_serial;           /* of the record that will follow in it */
     struct journal_batch *gathering; /* the last one, when more may be added; or NULL */
-    struct journal_batch *spare;
+    struct list spares;              /* struct journal_batch, empty: the one used last first */
 
     struct disk_job job; /* of the commit: one step at a time */
     bool busy;           /* it is under way */

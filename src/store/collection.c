@@ -92,10 +92,12 @@ static void index_entity(struct collection *c, struct entity *e, struct json_val
     if (!json_exists(json))
         json = entity_parse_front(entity_json(e), names, count, &c->scratch);
     json_members_fold(json, names, count, members);
+    for (size_t i = 0; i < count; i++)
+        index_expect(c->indexes[i], members[i]);
     e->indexed = mem_alloc(count * sizeof(*e->indexed));
     for (size_t i = 0; i < count; i++) {
         e->indexed[i] = (struct index_node){.entity = e};
-        index_add(c->indexes[i], &e->indexed[i], members[i]);
+        index_add(c->indexes[i], &e->indexed[i]);
     }
     arena_reset(&c->scratch);
 }
@@ -238,22 +240,35 @@ static void map_unmapped(struct collection *c)
     c->unmapped_count = 0;
 }
 
+void collection_expect(const struct collection *c, const struct uuid *id)
+{
+    if (c->is_loaded)
+        map_expect(&c->by_id, uuid_key(id));
+}
+
+static void map_now(struct collection *c, struct entity *e)
+{
+    if (c->is_loaded)
+        map_add(&c->by_id, e);
+    else
+        map_later(c, e);
+}
+
+/* Into all but by_id, whose memory is on its way. */
 static struct entity *insert(struct collection *c, const struct record_entity *record)
 {
-    struct entity *e = NEW(struct entity), *last = entity_at(list_last(&c->entities));
+    struct entity *e, *last = entity_at(list_last(&c->entities));
 
+    collection_expect(c, &record->id);
+    e = NEW(struct entity);
     e->collection = c;
     e->id = record->id;
     e->object_no = record->object_no;
     if (last != NULL && last->object_no > e->object_no)
         c->is_unordered = true;
     list_push_back(&c->entities, &e->order);
-    if (c->is_loaded) {
-        map_add(&c->by_id, e);
+    if (c->is_loaded)
         ladder_added(&c->ladder, &e->order);
-    } else {
-        map_later(c, e);
-    }
     return e;
 }
 
@@ -263,6 +278,7 @@ void collection_put(struct collection *c, const struct record_entity *record,
     /* A record with the entity's own number inserts it. */
     bool is_new = !origin->is_move && record->object_no == origin->serial;
     struct entity *e = is_new ? NULL : collection_find(c, &record->id);
+    bool is_inserted = false;
     struct blob *old_json = NULL;
 
     if (e != NULL && e->version == record->version) {
@@ -271,6 +287,7 @@ void collection_put(struct collection *c, const struct record_entity *record,
     }
     if (e == NULL) {
         e = insert(c, record);
+        is_inserted = true;
     } else {
         c->bytes -= entity_bytes(e);
         snapshots_save(store_snapshots(c->store), e);
@@ -282,13 +299,13 @@ void collection_put(struct collection *c, const struct record_entity *record,
     c->bytes += entity_bytes(e);
     store_track(c->store, &e->stored, RECORD_ENTITY, origin);
     if (c->is_loaded) {
-        if (e->indexed != NULL)
-            unindex_entity(c, e);
-        if (c->index_count > 0)
-            index_entity(c, e, origin->read);
-        if (c->observer != NULL)
-            c->observer->put(c->observer_context, e, blob_span(old_json));
+        unindex_entity(c, e);
+        index_entity(c, e, origin->read);
     }
+    if (is_inserted)
+        map_now(c, e);
+    if (c->is_loaded && c->observer != NULL)
+        c->observer->put(c->observer_context, e, blob_span(old_json));
     blob_unref(old_json);
 }
 

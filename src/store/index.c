@@ -27,7 +27,8 @@ struct index {
     struct arena arena; /* of the path */
     struct path path;
     struct map buckets;
-    struct buf key;       /* scratch */
+    struct buf key;       /* scratch: what is looked for, or is added next */
+    uint64_t hash;        /* of it, when it is added */
     struct arena scratch; /* of reading values, reset after each */
 };
 
@@ -97,8 +98,7 @@ static void add_value(struct index *index, const struct value *value)
 static struct index_bucket *bucket_get(struct index *index)
 {
     struct span key = buf_span(&index->key);
-    uint64_t hash = map_hash(&index->buckets, key);
-    struct index_bucket *bucket = map_find_hashed(&index->buckets, key, hash);
+    struct index_bucket *bucket = map_find_hashed(&index->buckets, key, index->hash);
 
     if (bucket != NULL)
         return bucket;
@@ -107,7 +107,7 @@ static struct index_bucket *bucket_get(struct index *index)
     bucket->is_unordered = false;
     bucket->key_bytes = key.n;
     memcpy(bucket->key, key.p, key.n);
-    map_add_hashed(&index->buckets, bucket, hash);
+    map_add_hashed(&index->buckets, bucket, index->hash);
     return bucket;
 }
 
@@ -121,19 +121,26 @@ struct span index_member(const struct index *index)
     return index->path.steps[0].name;
 }
 
-void index_add(struct index *index, struct index_node *node, struct json_value member)
+void index_expect(struct index *index, struct json_value member)
 {
     struct value value = path_read_member(&index->path, member, &index->scratch);
-    struct index_node *last;
 
     buf_clear(&index->key);
     add_value(index, &value);
+    index->hash = map_hash(&index->buckets, buf_span(&index->key));
+    map_expect_hashed(&index->buckets, index->hash);
+    arena_reset(&index->scratch);
+}
+
+void index_add(struct index *index, struct index_node *node)
+{
+    struct index_node *last;
+
     node->bucket = bucket_get(index);
     last = node_at(list_last(&node->bucket->nodes));
     if (last != NULL && last->entity->object_no > node->entity->object_no)
         node->bucket->is_unordered = true;
     list_push_back(&node->bucket->nodes, &node->link);
-    arena_reset(&index->scratch);
 }
 
 void index_remove(struct index *index, struct index_node *node)

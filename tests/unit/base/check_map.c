@@ -77,6 +77,7 @@ static void change(struct map *m, struct item *i, bool present)
     struct map_table before = m->now;
     bool done = true, few_moved, not_full, is_whole;
 
+    map_expect(m, key_of_item(i)); /* no change of it */
     if (present)
         map_add(m, i);
     else
@@ -107,6 +108,7 @@ START_TEST(an_empty_map)
     struct map m;
 
     map_init(&m, key_of_item);
+    map_expect(&m, SPAN("x"));
     ck_assert_ptr_null(map_find(&m, SPAN("x")));
     ck_assert_ptr_null(map_remove(&m, SPAN("x")));
     ck_assert_uint_eq(map_count(&m), 0);

@@ -50,7 +50,8 @@ static void add(struct entity *e, const char *text)
 {
     struct json_value json = entity_parse(span_str(text), &arena);
 
-    index_add(the_index, &e->indexed[1], json_member_fold(json, index_member(the_index)));
+    index_expect(the_index, json_member_fold(json, index_member(the_index)));
+    index_add(the_index, &e->indexed[1]);
 }
 
 /* The text stays in place. */
