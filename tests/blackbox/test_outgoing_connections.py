@@ -434,14 +434,16 @@ class Cancelled(Large):
         return receivers
 
     def sockets(self):
-        """That the server has open."""
-        directory, count = f"/proc/{self.server.process.pid}/fd/", 0
+        """Of connections that the server has made, not of those that it was asked on: they end when they end."""
+        directory, its_own = f"/proc/{self.server.process.pid}/fd/", set()
         for name in os.listdir(directory):
             try:
-                count += os.readlink(directory + name).startswith("socket:")
+                its_own.add(os.readlink(directory + name))
             except FileNotFoundError:
                 pass  # closed meanwhile
-        return count
+        with open("/proc/net/tcp", encoding="ascii") as file:
+            rows = [line.split() for line in file][1:]
+        return sum(f"socket:[{row[9]}]" in its_own and int(row[1].split(":")[1], 16) != self.server.port for row in rows)
 
     def gauge(self, name):
         line, = [line for line in self.get("/Svc.Metrics").body.decode().splitlines() if line.startswith(name + " ")]
