@@ -5,6 +5,7 @@
 #define BASE_FAULT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #ifdef SVCD_FAULTS
 /* Comma-separated `name:count` pairs; with `name:count+` that pass and every later one fails.
