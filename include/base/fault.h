@@ -1,6 +1,6 @@
 /* Faults for tests, by name and countdown: `journal.sync:3` makes the third pass through that
  * place fail. Set from the SVCD_FAULT environment variable in builds with -Dfaults=true only; in
- * others fault_hit is a constant false. */
+ * others there is none to be set, and fault_hit is a constant false. */
 #ifndef BASE_FAULT_H
 #define BASE_FAULT_H
 
@@ -16,7 +16,7 @@ bool fault_hit(const char *name);
 #else
 static inline bool fault_set(const char *list)
 {
-    return list == NULL || list[0] == '\0'; /* there are none to be set */
+    return list == NULL || list[0] == '\0';
 }
 static inline bool fault_hit(const char *name)
 {

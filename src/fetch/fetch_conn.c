@@ -147,7 +147,7 @@ void fetch_conn_close(struct fetch_conn *c)
 
 static bool is_too_old(const struct fetch_conn *c, uint64_t now_ms)
 {
-    return now_ms - c->opened_ms > LIFE_MS;
+    return now_ms > c->opened_ms + LIFE_MS;
 }
 
 static void on_sweep(struct timer *timer)
@@ -185,7 +185,7 @@ static bool is_quiet(struct fetch_conn *c)
 
 struct fetch_conn *fetch_conn_take(struct fetch_transfer *t)
 {
-    uint64_t now_ms = t->begun_ns / NS_PER_MS; /* it has just begun */
+    uint64_t now_ms = t->begun_ns / NS_PER_MS; /* or a moment before, when it had to resolve */
     struct list_link *first;
 
     while ((first = list_first(&t->origin->kept)) != NULL) {

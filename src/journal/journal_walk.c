@@ -47,6 +47,12 @@ static int read_ahead(struct span file)
     return madvise(p, file.n, MADV_POPULATE_READ) == 0 || errno == EINVAL ? 0 : EIO;
 }
 
+/* After a sync that failed, the page cache may hold what the disk does not. */
+static void read_from_disk(int fd)
+{
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 /* 0 or an errno. An empty file is an empty span. */
 static int map_file(struct journal_walk *w, int fd, bool is_last)
 {
@@ -59,9 +65,8 @@ static int map_file(struct journal_walk *w, int fd, bool is_last)
         return EFBIG;
     if (status.st_size == 0)
         return 0;
-    /* After a sync that failed, the page cache may hold what the disk does not. */
     if (is_last)
-        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        read_from_disk(fd);
     if (fault_hit("disk.map"))
         return ENOMEM;
     p = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -247,6 +252,7 @@ static int look_for_bytes(int fd, bool *out_blank)
     char block[SEGMENT_HEADER_BYTES];
     ssize_t n;
 
+    read_from_disk(fd);
     *out_blank = true;
     while (*out_blank && (n = read(fd, block, sizeof(block))) != 0) {
         if (n < 0)
