@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Becomes a program that may make only the system calls that deploy/svcd.service allows; all others fail with
 EPERM, as they do there: `in_filter.py PROGRAM [ARGUMENT...]`. Without a program it prints their names,
-which it takes from SYSTEM_CALLS when that is set: asking systemd takes a while. `--to FILE` writes the filter for
-in_filter.c, which takes no time to speak of."""
+which it takes from SYSTEM_CALLS when that is set: asking systemd takes a while. `--to FILE [NAME...]` writes the
+filter for in_filter.c, which takes no time to speak of; it allows those named too."""
 import ctypes
 import errno
 import os
@@ -48,7 +48,7 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         print(" ".join(names()))
     elif sys.argv[1] == "--to":
-        write(names(), sys.argv[2])
+        write(names() + sys.argv[3:], sys.argv[2])
     else:
         load(names())
         os.execv(sys.argv[1], sys.argv[1:])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs the black-box tests: `run.py [-v] [-j N] [-x NAME-PART]... [NAME-PART...]`. SVCD names the
-binary. Most tests wait for something most of the time, so that there are four at a time for each processor. With
+binary; where that is a script that becomes it, SVCD_PROGRAM does. Most tests wait for something most of the time, so that there are four at a time for each processor. With
 -v each is told with the seconds it took. Before the last line, which counts what ran, the slowest are told, and
 the processor time of what runs the tests and of what they started."""
 import argparse
