@@ -40,11 +40,7 @@ struct journal_copy {
 
 const char *journal_copy_loss_text(enum journal_copy_loss loss)
 {
-    static const char *const texts[] = {
-#define JOURNAL_COPY_AS_TEXT(symbol, text) [symbol] = (text),
-        JOURNAL_COPY_LOSSES(JOURNAL_COPY_AS_TEXT)
-#undef JOURNAL_COPY_AS_TEXT
-    };
+    static const char *const texts[] = {JOURNAL_COPY_LOSSES(AS_TEXT)};
 
     return texts[loss];
 }

@@ -53,22 +53,14 @@ static const struct sm_table machine = {"replica", states, REPLICA_ROLE_COUNT};
 
 const char *replica_role_text(enum replica_role role)
 {
-    static const char *const texts[] = {
-#define REPLICA_AS_TEXT(symbol, text) [symbol] = text,
-        REPLICA_ROLES(REPLICA_AS_TEXT)
-#undef REPLICA_AS_TEXT
-    };
+    static const char *const texts[] = {REPLICA_ROLES(AS_TEXT)};
 
     return texts[role];
 }
 
 const char *replica_trouble_text(enum replica_trouble trouble)
 {
-    static const char *const texts[] = {
-#define REPLICA_AS_TEXT(symbol, text) [symbol] = text,
-        REPLICA_TROUBLES(REPLICA_AS_TEXT)
-#undef REPLICA_AS_TEXT
-    };
+    static const char *const texts[] = {REPLICA_TROUBLES(AS_TEXT)};
 
     return texts[trouble];
 }
