@@ -78,13 +78,12 @@ static struct err *check_head(const struct replica_head *h, unsigned flags, uint
 struct err *replica_batch_parse(struct span value, struct replica_head *out_head,
                                 struct span *out_stored)
 {
-    struct reader r;
+    struct reader r = {.rest = value};
     struct replica_head h = {0};
     struct span mark, digest;
     uint8_t version, flags;
     uint16_t name_bytes;
 
-    reader_init(&r, value);
     mark = reader_bytes(&r, magic.n);
     version = reader_u8(&r);
     flags = reader_u8(&r);
