@@ -157,27 +157,6 @@ bool replica_batch_is_same(const struct replica_head *a, const struct replica_he
 
 /* Keys. */
 
-void replica_key(struct buf *b, struct span cluster, struct span rest)
-{
-    buf_add(b, SPAN("/svcd/"));
-    buf_add(b, cluster);
-    buf_add_char(b, '/');
-    buf_add(b, rest);
-}
-
-void replica_key_log(struct buf *b, struct span cluster, uint64_t serial)
-{
-    replica_key(b, cluster, SPAN("log/"));
-    buf_printf(b, "%016llx", (unsigned long long)serial);
-}
-
-void replica_key_part(struct buf *b, struct span cluster, uint64_t epoch, uint64_t serial,
-                      uint32_t n)
-{
-    replica_key(b, cluster, SPAN("part/"));
-    buf_printf(b, "%016llx/%016llx/%08x", (unsigned long long)epoch, (unsigned long long)serial, n);
-}
-
 /* Takes so many digits and the character behind them, '\0' for the end, off *rest. */
 static bool take_hex(struct span *rest, size_t digits, char then, uint64_t *out_value)
 {
