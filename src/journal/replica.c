@@ -310,10 +310,11 @@ static void set_options(struct replica *r, const struct replica_options *given)
     struct replica_options *o = &r->options;
 
     *o = *given;
-    o->cluster = mem_string(span_str(given->cluster));
-    o->node = mem_string(span_str(given->node));
-    o->url = mem_string(span_str(given->url));
-    o->version = mem_string(span_str(given->version));
+    arena_init(&r->texts);
+    o->cluster = arena_copy(&r->texts, span_str(given->cluster)).p;
+    o->node = arena_copy(&r->texts, span_str(given->node)).p;
+    o->url = arena_copy(&r->texts, span_str(given->url)).p;
+    o->version = arena_copy(&r->texts, span_str(given->version)).p;
     o->lease_s = given->lease_s != 0 ? given->lease_s : LEASE_S;
     o->commit_ms = given->commit_ms != 0 ? given->commit_ms : COMMIT_MS;
     o->tail_bytes = given->tail_bytes != 0 ? given->tail_bytes : TAIL_BYTES;
@@ -332,13 +333,12 @@ static void set_options(struct replica *r, const struct replica_options *given)
 
 static struct span key(struct replica *r, const char *folder, const char *name)
 {
-    return arena_printf(&r->keys.arena, "/svcd/%s/%s%s", r->options.cluster, folder, name);
+    return arena_printf(&r->texts, "/svcd/%s/%s%s", r->options.cluster, folder, name);
 }
 
 /* `0` is what follows a slash. */
 static void make_keys(struct replica *r)
 {
-    arena_init(&r->keys.arena);
     r->keys.leader = key(r, "", "leader");
     r->keys.id = key(r, "", "id");
     r->keys.secret = key(r, "", "secret");
@@ -399,12 +399,8 @@ void replica_free(struct replica *r)
     replica_read_done(r);
     replica_lease_done(r);
     buf_done(&r->orphan_from);
-    arena_done(&r->keys.arena);
+    arena_done(&r->texts);
     mem_wipe(r->secret, sizeof(r->secret));
-    mem_free((void *)(uintptr_t)r->options.cluster);
-    mem_free((void *)(uintptr_t)r->options.node);
-    mem_free((void *)(uintptr_t)r->options.url);
-    mem_free((void *)(uintptr_t)r->options.version);
     mem_free(r);
 }
 

@@ -88,14 +88,13 @@ static void begin_cluster(struct replica *r, bool is_restored)
     struct replica_head head = {
         .first = r->read.taken - 1, .count = 1, .is_base = true, .node = span_str(r->options.node)};
     char id_text[UUID_TEXT_BYTES + 1], from_text[RESTORED_BYTES], here[24];
-    struct buf value;
+    struct buf value = {.max = BUF_NO_CAP};
 
     /* The same ones each time: one that was made unseen is then known as its own. */
     text_of_id(is_restored ? r->restored_id : r->id, id_text);
     restored_text(r, from_text);
     home_text(r->found_etcd, here);
     etcd_keep_to(r->etcd, r->found_etcd);
-    buf_init(&value, BUF_NO_CAP);
     replica_batch_pack(span_of("", 0), &head, &value);
     replica_batch_add(&value, &head, span_of("", 0));
     {

@@ -156,11 +156,10 @@ static void put_node(struct replica *r, struct etcd_call *call, int64_t revision
     const struct etcd_compare compare = {.key = r->keys.node, .create_revision = revision};
     const struct etcd_op get = {.kind = ETCD_GET, .key = r->keys.node};
     struct etcd_op put = {.key = r->keys.node, .lease = r->lease};
-    struct buf value;
+    struct buf value = {.max = BUF_NO_CAP};
 
     r->reported = r->role == REPLICA_LEADING ? r->next : r->read.taken;
     r->reported_role = r->role;
-    buf_init(&value, BUF_NO_CAP);
     add_value(r, &value);
     put.value = buf_span(&value);
     etcd_txn(r->etcd, call,

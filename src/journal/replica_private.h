@@ -37,7 +37,6 @@ struct replica_text {
 /* The others, below `/svcd/<Name>/`. Of what is a folder: where its keys begin, and what stands
  * behind all of them. */
 struct replica_keys {
-    struct arena arena;
     struct span leader, id, secret, restored, home;
     struct span node; /* of this one */
     struct span log, log_end, parts, parts_end, nodes, nodes_end;
@@ -86,10 +85,11 @@ struct replica {
     struct replica_callbacks callbacks;
     struct span cluster;
     struct replica_keys keys;
-    uint8_t role; /* enum replica_role */
+    struct arena texts; /* of the keys, and of the options */
+    uint8_t role;       /* enum replica_role */
     uint8_t id[REPLICA_UUID_BYTES], secret[REPLICA_SECRET_BYTES];
     uint8_t restored_id[REPLICA_UUID_BYTES]; /* of the cluster that it makes when it restores */
-    bool has_id, has_entered;
+    bool has_entered;
     uint64_t found_etcd; /* cluster id of the etcd where the log was last looked for */
     char token[REPLICA_TOKEN_BYTES + 1]; /* tells this process from others of its node's name */
     uint8_t trouble;                     /* enum replica_trouble */

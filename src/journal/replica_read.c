@@ -71,9 +71,14 @@ struct handed {
 
 static void ask_page(struct replica *r);
 
-static struct entry *first_entry(struct replica_read *read)
+static struct entry *first_entry(const struct replica_read *read)
 {
-    return CONTAINER_OF(list_first(&read->entries), struct entry, link);
+    return LIST_OBJECT(list_first(&read->entries), struct entry, link);
+}
+
+static struct handed *first_handed(const struct replica_read *read)
+{
+    return LIST_OBJECT(list_first(&read->handed), struct handed, link);
 }
 
 static void drop_entry(struct replica_read *read, struct entry *e)
@@ -84,6 +89,13 @@ static void drop_entry(struct replica_read *read, struct entry *e)
     buf_shrink(&read->parts, 0);
     blob_unref(e->value);
     mem_free(e);
+}
+
+static void drop_entries(struct replica_read *read)
+{
+    while (!list_empty(&read->entries))
+        drop_entry(read, first_entry(read));
+    read->is_caught_up = false;
 }
 
 static void add_entry(struct replica *r, const struct etcd_kv *kv)
@@ -109,9 +121,7 @@ static void stop_asking(struct replica *r)
 static void ask_after(struct replica *r, uint64_t pause_ms)
 {
     stop_asking(r);
-    while (!list_empty(&r->read.entries))
-        drop_entry(&r->read, first_entry(&r->read));
-    r->read.is_caught_up = false;
+    drop_entries(&r->read);
     r->read.looks_back = r->read.state != READ_DRAINING;
     sm_move(&machine, &r->read.state, READ_PAGING);
     timer_start(r->loop, &r->read.again, pause_ms - (pause_ms > 1 ? rng_below(pause_ms / 2) : 0));
@@ -539,16 +549,12 @@ static void on_pump(struct loop_task *task)
 void replica_taken(struct replica *r, uint64_t next)
 {
     struct replica_read *read = &r->read;
-    struct list_link *link;
+    struct handed *h;
 
     MUST(next <= read->wanted);
-    while ((link = list_first(&read->handed)) != NULL) {
-        struct handed *h = CONTAINER_OF(link, struct handed, link);
-
-        if (h->next > next)
-            break;
+    while ((h = first_handed(read)) != NULL && h->next <= next) {
         read->handed_bytes -= h->bytes;
-        list_remove(&read->handed, link);
+        list_remove(&read->handed, &h->link);
         mem_free(h);
     }
     read->taken = MAX(read->taken, next);
@@ -557,14 +563,12 @@ void replica_taken(struct replica *r, uint64_t next)
 
 uint64_t replica_lag_ms(const struct replica *r)
 {
-    struct list_link *handed = list_first(&r->read.handed), *entry = list_first(&r->read.entries);
-    uint64_t since_ms;
+    const struct handed *handed = first_handed(&r->read);
+    const struct entry *entry = first_entry(&r->read);
 
     if (handed == NULL && entry == NULL)
         return 0;
-    since_ms = handed != NULL ? CONTAINER_OF(handed, struct handed, link)->since_ms
-                              : CONTAINER_OF(entry, struct entry, link)->since_ms;
-    return loop_now_ms(r->loop) - since_ms;
+    return loop_now_ms(r->loop) - (handed != NULL ? handed->since_ms : entry->since_ms);
 }
 
 bool replica_read_is_level(const struct replica *r)
@@ -612,9 +616,7 @@ void replica_read_stop(struct replica *r)
 
     stop_asking(r);
     timer_stop(r->loop, &read->parts_again);
-    while (!list_empty(&read->entries))
-        drop_entry(read, first_entry(read));
-    read->is_caught_up = false;
+    drop_entries(read);
     if (read->state != READ_OFF)
         sm_move(&machine, &read->state, READ_OFF);
 }
@@ -648,8 +650,8 @@ void replica_read_done(struct replica *r)
 
     replica_read_stop(r);
     loop_unpost(r->loop, &read->pump);
-    while (!list_empty(&read->handed))
-        mem_free(CONTAINER_OF(list_pop_front(&read->handed), struct handed, link));
+    LIST_EACH(&read->handed, at)
+        mem_free(CONTAINER_OF(at, struct handed, link));
     buf_done(&read->parts);
     buf_done(&read->content);
 }
