@@ -27,8 +27,6 @@
 #include "base/must.h"
 #include "journal/place.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -447,9 +445,7 @@ void journal_advance(struct journal *j)
 
 void journal_commit(struct journal *j)
 {
-    j->wanted_sequence = j->sequence;
-    if (!j->busy)
-        journal_advance(j);
+    journal_commit_to(j, j->sequence);
 }
 
 uint64_t journal_cut(struct journal *j)

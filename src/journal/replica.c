@@ -2,7 +2,6 @@
  * from role to role, saying what is wrong, one step of a role after another, each a transaction. */
 #include "replica_private.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"

@@ -24,7 +24,6 @@
 #include "base/rng.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { PAUSE_LEAST_MS = 50, PAUSE_MOST_MS = 2000, DOUBLINGS_MOST = 6 };
 
@@ -224,13 +223,9 @@ static void put_alone(struct replica *r, const struct questions *q, const struct
     };
 
     r->append_call = (struct etcd_call){.on_done = on_done};
-    etcd_txn(r->etcd, &r->append_call,
-             &(struct etcd_txn){.compares = compares,
-                                .compare_count = ARRAY_LEN(compares),
-                                .then = put,
-                                .then_count = 1,
-                                .otherwise = q->gets,
-                                .otherwise_count = ARRAY_LEN(q->gets)});
+    etcd_txn(
+        r->etcd, &r->append_call,
+        &(struct etcd_txn){compares, ARRAY_LEN(compares), put, 1, q->gets, ARRAY_LEN(q->gets)});
 }
 
 /* Only before the mark: a copy that comes late changes nothing. */

@@ -112,10 +112,8 @@ static void begin_cluster(struct replica *r, bool is_restored)
         };
 
         replica_step(r,
-                     &(struct etcd_txn){.compares = compares,
-                                        .compare_count = ARRAY_LEN(compares),
-                                        .then = puts,
-                                        .then_count = ARRAY_LEN(puts) - (is_restored ? 0 : 1)},
+                     &(struct etcd_txn){compares, ARRAY_LEN(compares), puts,
+                                        ARRAY_LEN(puts) - (is_restored ? 0 : 1), NULL, 0},
                      on_begun);
     }
     buf_done(&value);
@@ -154,11 +152,7 @@ void replica_restore(struct replica *r)
         (r->role != REPLICA_ENTERING && r->role != REPLICA_FOLLOWING))
         return;
     etcd_keep_to(r->etcd, r->found_etcd);
-    replica_step(r,
-                 &(struct etcd_txn){.compares = &compare,
-                                    .compare_count = 1,
-                                    .then = deletions,
-                                    .then_count = ARRAY_LEN(deletions)},
+    replica_step(r, &(struct etcd_txn){&compare, 1, deletions, ARRAY_LEN(deletions), NULL, 0},
                  on_emptied);
 }
 

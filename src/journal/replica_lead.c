@@ -89,13 +89,7 @@ static void campaign(struct replica *r)
     }
     snprintf(value, sizeof(value), "%s %s", r->token, r->options.node);
     put.value = span_str(value);
-    replica_step(r,
-                 &(struct etcd_txn){.compares = compares,
-                                    .compare_count = ARRAY_LEN(compares),
-                                    .then = &put,
-                                    .then_count = 1,
-                                    .otherwise = &get,
-                                    .otherwise_count = 1},
+    replica_step(r, &(struct etcd_txn){compares, ARRAY_LEN(compares), &put, 1, &get, 1},
                  on_campaigned);
 }
 
@@ -131,10 +125,7 @@ static void drop(struct replica *r, struct span key, struct span range_end,
     const struct etcd_compare compare = {.key = r->keys.leader, .create_revision = r->epoch};
     const struct etcd_op deletion = {.kind = ETCD_DELETE, .key = key, .range_end = range_end};
 
-    replica_step(r,
-                 &(struct etcd_txn){
-                     .compares = &compare, .compare_count = 1, .then = &deletion, .then_count = 1},
-                 on_done);
+    replica_step(r, &(struct etcd_txn){&compare, 1, &deletion, 1, NULL, 0}, on_done);
 }
 
 /* Parts that lack their mark. Nobody but the leader of their epoch would have set it, and that is

@@ -14,11 +14,7 @@
 #include "replica_private.h"
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "json/json.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -162,13 +158,7 @@ static void put_node(struct replica *r, struct etcd_call *call, int64_t revision
     r->reported_role = r->role;
     add_value(r, &value);
     put.value = buf_span(&value);
-    etcd_txn(r->etcd, call,
-             &(struct etcd_txn){.compares = &compare,
-                                .compare_count = 1,
-                                .then = &put,
-                                .then_count = 1,
-                                .otherwise = &get,
-                                .otherwise_count = 1});
+    etcd_txn(r->etcd, call, &(struct etcd_txn){&compare, 1, &put, 1, &get, 1});
     buf_done(&value);
 }
 

@@ -29,7 +29,6 @@
 #include "base/sm.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { PAGE = 8, PAGE_OPS = 8, PARTS = 8, PAUSE_MS = 300, PAUSE_LONG_MS = 2000 };

@@ -17,8 +17,6 @@
 #include "base/must.h"
 #include "json/json.h"
 
-#include <stdio.h>
-
 enum { BEHIND_FACTOR = 4, SLACK_DIVISOR = 8 };
 
 static void end(struct replica *r)
@@ -73,10 +71,7 @@ static void cut(struct replica *r)
 
     r->trim = (struct etcd_call){.on_done = on_deleted};
     etcd_txn(r->etcd, &r->trim,
-             &(struct etcd_txn){.compares = &compare,
-                                .compare_count = 1,
-                                .then = deletions,
-                                .then_count = ARRAY_LEN(deletions)});
+             &(struct etcd_txn){&compare, 1, deletions, ARRAY_LEN(deletions), NULL, 0});
 }
 
 /* The batch that begins with trim_low is kept with all behind it; one that begins with trim_high or
