@@ -66,10 +66,7 @@
     X(ERR_INFINITE_LOOP, "InfiniteLoopDetected", 404, 508)
 
 enum err_code {
-#define ERR_AS_ENUM(symbol, name, number, status) symbol,
-    ERR_CODES(ERR_AS_ENUM)
-#undef ERR_AS_ENUM
-        ERR_CODE_COUNT,
+    ERR_CODES(AS_SYMBOL) ERR_CODE_COUNT,
     ERR_GIVES_WAY /* no ErrorCode, for it is never answered: see budget.h */
 };
 

@@ -38,6 +38,13 @@ void list_take_all(struct list *to, struct list *from);
 typedef bool list_less_fn(const struct list_link *a, const struct list_link *b);
 void list_sort(struct list *l, list_less_fn *less);
 
+/* The object whose link it is; NULL for NULL. */
+#define LIST_OBJECT(link_ptr, type, member)                                                        \
+    __extension__({                                                                                \
+        struct list_link *link_ = (link_ptr);                                                      \
+        link_ != NULL ? CONTAINER_OF(link_, type, member) : NULL;                                  \
+    })
+
 /* Walks a list; the current element may be removed inside. */
 #define LIST_EACH(list_ptr, cursor)                                                                \
     for (struct list_link *cursor = list_first(list_ptr),                                          \

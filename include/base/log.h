@@ -16,10 +16,8 @@
     X(LOG_TEXT, "text")                                                                            \
     X(LOG_JSON, "json")
 
-#define LOG_AS_ENUM(symbol, text) symbol,
-enum log_level { LOG_LEVELS(LOG_AS_ENUM) };
-enum log_format { LOG_FORMATS(LOG_AS_ENUM) };
-#undef LOG_AS_ENUM
+enum log_level { LOG_LEVELS(AS_SYMBOL) };
+enum log_format { LOG_FORMATS(AS_SYMBOL) };
 
 /* Default: LOG_INFO, LOG_TEXT, standard error. */
 void log_configure(enum log_level level, enum log_format format);

@@ -69,12 +69,7 @@ void tcp_listener_close(struct tcp_listener *l);
     X(TCP_CLOSE_SHUTDOWN, "server is shutting down")                                               \
     X(TCP_CLOSE_ERROR, "socket error")
 
-enum tcp_close_reason {
-#define TCP_REASON_AS_ENUM(symbol, text) symbol,
-    TCP_CLOSE_REASONS(TCP_REASON_AS_ENUM)
-#undef TCP_REASON_AS_ENUM
-        TCP_CLOSE_REASON_COUNT
-};
+enum tcp_close_reason { TCP_CLOSE_REASONS(AS_SYMBOL) TCP_CLOSE_REASON_COUNT };
 const char *tcp_close_reason_text(enum tcp_close_reason reason);
 
 struct tcp_callbacks {

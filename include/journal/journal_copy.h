@@ -21,11 +21,7 @@ struct journal_copy;
       "it held more that was cleaned away than BackupHeldBytes allows")                            \
     X(JOURNAL_COPY_DISK_FULL, "the disk is full, and it held what was cleaned away")
 
-enum journal_copy_loss {
-#define JOURNAL_COPY_AS_ENUM(symbol, text) symbol,
-    JOURNAL_COPY_LOSSES(JOURNAL_COPY_AS_ENUM)
-#undef JOURNAL_COPY_AS_ENUM
-};
+enum journal_copy_loss { JOURNAL_COPY_LOSSES(AS_SYMBOL) };
 const char *journal_copy_loss_text(enum journal_copy_loss loss);
 
 enum { JOURNAL_COPY_PART_BYTES = 65536 };

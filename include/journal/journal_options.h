@@ -9,11 +9,7 @@
     X(JOURNAL_EVERYSEC, "everysec") /* committed = written; on stable storage within a second */   \
     X(JOURNAL_NO, "no")             /* committed = written; the kernel decides */
 
-enum journal_fsync {
-#define JOURNAL_AS_ENUM(symbol, text) symbol,
-    JOURNAL_FSYNC_POLICIES(JOURNAL_AS_ENUM)
-#undef JOURNAL_AS_ENUM
-};
+enum journal_fsync { JOURNAL_FSYNC_POLICIES(AS_SYMBOL) };
 
 /* Size of a segment file when the options do not say. */
 #define JOURNAL_SEGMENT_BYTES 16777216

@@ -54,14 +54,8 @@ struct err *replica_batch_unpack(const struct replica_head *head, struct span st
 /* Were both written by one node, in one epoch, for the same records? */
 bool replica_batch_is_same(const struct replica_head *a, const struct replica_head *b);
 
-/* Keys, all below `/svcd/<Name>/`. */
-void replica_key(struct buf *b, struct span cluster, struct span rest);
-/* `log/<serial>`, 16 hex digits. */
-void replica_key_log(struct buf *b, struct span cluster, uint64_t serial);
-/* `part/<epoch>/<serial>/<n>`, 16, 16 and 8 hex digits: in the order of the log. */
-void replica_key_part(struct buf *b, struct span cluster, uint64_t epoch, uint64_t serial,
-                      uint32_t n);
-/* False: the key is none. */
+/* Keys, all below `/svcd/<Name>/`: `log/<serial>`, 16 hex digits; `part/<epoch>/<serial>/<n>`, 16,
+ * 16 and 8 hex digits, in the order of the log. False: the key is none. */
 bool replica_key_is_log(struct span key, struct span cluster, uint64_t *out_serial);
 bool replica_key_is_part(struct span key, struct span cluster, uint64_t *out_epoch,
                          uint64_t *out_serial);

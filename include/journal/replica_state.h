@@ -3,6 +3,8 @@
 #ifndef JOURNAL_REPLICA_STATE_H
 #define JOURNAL_REPLICA_STATE_H
 
+#include "base/macros.h"
+
 #define REPLICA_ROLES(X)                                                                           \
     X(REPLICA_OFF, "Off")                                                                          \
     X(REPLICA_ENTERING, "Entering")                                                                \
@@ -14,12 +16,7 @@
     X(REPLICA_ENDING, "Ending")                                                                    \
     X(REPLICA_REFUSED, "Refused")
 
-enum replica_role {
-#define REPLICA_AS_ENUM(symbol, text) symbol,
-    REPLICA_ROLES(REPLICA_AS_ENUM)
-#undef REPLICA_AS_ENUM
-        REPLICA_ROLE_COUNT
-};
+enum replica_role { REPLICA_ROLES(AS_SYMBOL) REPLICA_ROLE_COUNT };
 
 #define REPLICA_TROUBLES(X)                                                                        \
     X(REPLICA_NO_TROUBLE, "none")                                                                  \
@@ -33,11 +30,7 @@ enum replica_role {
     X(REPLICA_MISUSED, "etcd does not take what it is asked")                                      \
     X(REPLICA_OTHER_ETCD, "another etcd answers")
 
-enum replica_trouble {
-#define REPLICA_AS_ENUM(symbol, text) symbol,
-    REPLICA_TROUBLES(REPLICA_AS_ENUM)
-#undef REPLICA_AS_ENUM
-};
+enum replica_trouble { REPLICA_TROUBLES(AS_SYMBOL) };
 
 const char *replica_role_text(enum replica_role role);
 const char *replica_trouble_text(enum replica_trouble trouble);

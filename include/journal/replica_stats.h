@@ -8,7 +8,7 @@ struct replica_stats {
     uint64_t appended, appended_bytes; /* batches, of content */
     uint64_t attempts;                 /* of transactions that append */
     uint64_t read, read_bytes;         /* batches of others */
-    uint64_t trimmed, orphans;         /* runs that deleted; groups of parts without a mark */
+    uint64_t trimmed;                  /* runs that deleted */
     uint64_t elected;
     struct histogram append_time; /* from replica_append to the confirmation */
     /* Of the log in etcd, as a leader saw it last when it looked at its length; else 0. */

@@ -17,7 +17,6 @@
 #include "base/span.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 
 struct change;
 struct replica;

@@ -86,6 +86,16 @@ static void give_way(struct budget *b)
     budget_now.left = BUDGET_STEP;
 }
 
+/* The time of the turn is up. False: it is told to stop. */
+static bool give_way_or_stop(struct budget *b)
+{
+    if (yields(b))
+        give_way(b);
+    else if (b->may_begin_anew && b->holds == 0)
+        b->state = BUDGET_NEEDS_FIBER;
+    return is_good(b);
+}
+
 static bool has_spent_all(struct budget *b, uint64_t spent)
 {
     if (b->most_ns == 0 || b->used_ns + spent <= b->most_ns)
@@ -109,11 +119,7 @@ bool budget_look(void)
     spent = spent_ns(b);
     if (has_spent_all(b, spent))
         return is_good(b);
-    if (yields(b) && spent >= b->slice_ns)
-        give_way(b);
-    else if (b->may_begin_anew && b->holds == 0 && spent >= b->first_ns)
-        b->state = BUDGET_NEEDS_FIBER;
-    return is_good(b);
+    return spent < (yields(b) ? b->slice_ns : b->first_ns) || give_way_or_stop(b);
 }
 
 bool budget_may_begin(size_t units)
@@ -141,11 +147,7 @@ bool budget_give_way(void)
 
     if (b == NULL || !is_good(b))
         return b == NULL;
-    if (yields(b))
-        give_way(b);
-    else if (b->may_begin_anew && b->holds == 0)
-        b->state = BUDGET_NEEDS_FIBER;
-    return is_good(b);
+    return give_way_or_stop(b);
 }
 
 void budget_hold(void)
@@ -203,22 +205,12 @@ static uint64_t alarm_ns(struct budget *b)
     return most == UINT64_MAX ? 0 : MAX(most - MIN(most, spent), (uint64_t)LEAST_ALARM_NS);
 }
 
-/* The time is up in the midst of it. False: it is not gone on with. */
-static bool goes_on(struct budget *b)
-{
-    if (has_spent_all(b, spent_ns(b)) || b->state != BUDGET_GOOD)
-        return is_good(b);
-    if (yields(b))
-        give_way(b);
-    else if (b->may_begin_anew && b->holds == 0)
-        b->state = BUDGET_NEEDS_FIBER;
-    return is_good(b);
-}
-
+/* The time is up in the midst of it. */
 static void interrupt(struct budget *b)
 {
     b->is_interruptible = 0;
-    if (!goes_on(b))
+    has_spent_all(b, spent_ns(b));
+    if (!is_good(b) || !give_way_or_stop(b))
         siglongjmp(*b->left, 1);
     set_alarm(alarm_ns(b));
     b->is_interruptible = 1;

@@ -1,8 +1,10 @@
-/* The calendar is counted in days since 1970-01-01; a year here begins in March, so that the leap
- * day is its last and the months before it have a regular pattern. */
+/* Reading counts days since 1970-01-01; a year here begins in March, so that the leap day is its
+ * last and the months before it have a regular pattern. It is done for each value that is compared:
+ * timegm would cost several times as much. What is written is told by gmtime_r, once a second. */
 #include "base/datetime.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/must.h"
 
@@ -13,12 +15,12 @@
 #define LEAST_DAY INT64_C(-719162) /* 0001-01-01 */
 #define MOST_DAY INT64_C(2932896)  /* 9999-12-31 */
 
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
-}
-
 /* ---- calendar ---- */
+
+static bool is_in_calendar(int64_t seconds)
+{
+    return seconds >= LEAST_DAY * SECONDS_PER_DAY && seconds < (MOST_DAY + 1) * SECONDS_PER_DAY;
+}
 
 static bool is_leap(int year)
 {
@@ -41,22 +43,6 @@ static int64_t days_from_date(int year, int month, int day)
     int day_of_era = 365 * year_of_era + year_of_era / 4 - year_of_era / 100 + day_of_year;
 
     return (int64_t)era * DAYS_PER_ERA + day_of_era - DAYS_BEFORE_1970;
-}
-
-static void date_from_days(int64_t days, struct datetime_parts *out_parts)
-{
-    int64_t since = days + DAYS_BEFORE_1970;
-    int era = (int)(since / DAYS_PER_ERA);
-    int day_of_era = (int)(since % DAYS_PER_ERA);
-    /* Leap days come after 1460 days, but not after 36524, and yet after 146096. */
-    int year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    int day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    int march_month = (5 * day_of_year + 2) / 153;
-
-    out_parts->month = march_month < 10 ? march_month + 3 : march_month - 9;
-    out_parts->year = era * 400 + year_of_era + (out_parts->month <= 2);
-    out_parts->day = day_of_year - (153 * march_month + 2) / 5 + 1;
 }
 
 /* ---- reading; each takes what it reads off the front of *s ---- */
@@ -171,7 +157,7 @@ bool datetime_parse(struct span s, struct instant *out_instant)
             return false;
     }
     seconds = days * SECONDS_PER_DAY + time.seconds - zone;
-    if (seconds < LEAST_DAY * SECONDS_PER_DAY || seconds >= (MOST_DAY + 1) * SECONDS_PER_DAY)
+    if (!is_in_calendar(seconds))
         return false; /* the zone leads out of the years 0001 to 9999 */
     *out_instant = (struct instant){seconds, time.nanos};
     return true;
@@ -188,16 +174,12 @@ int datetime_cmp(struct instant a, struct instant b)
 
 void datetime_parts(struct instant at, struct datetime_parts *out_parts)
 {
-    int64_t days = floor_div(at.seconds, SECONDS_PER_DAY);
-    int second_of_day = (int)(at.seconds - days * SECONDS_PER_DAY);
-    int64_t since_sunday = days + 4; /* 1970-01-01 was a Thursday */
+    time_t seconds = at.seconds;
+    struct tm tm;
 
-    MUST(days >= LEAST_DAY && days <= MOST_DAY);
-    date_from_days(days, out_parts);
-    out_parts->hour = second_of_day / 3600;
-    out_parts->minute = second_of_day / 60 % 60;
-    out_parts->second = second_of_day % 60;
-    out_parts->day_of_week = (int)(since_sunday - floor_div(since_sunday, 7) * 7);
+    MUST(is_in_calendar(at.seconds) && gmtime_r(&seconds, &tm) != NULL);
+    *out_parts = (struct datetime_parts){tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour,
+                                         tm.tm_min,         tm.tm_sec,     tm.tm_wday};
 }
 
 static void put_digits(char *to, unsigned value, size_t digits)
@@ -241,9 +223,11 @@ void datetime_add(struct buf *b, int64_t unix_ns)
 
 struct instant datetime_from_unix_ns(int64_t unix_ns)
 {
-    int64_t nanos = unix_ns % NANOS_PER_SECOND;
+    int64_t seconds = unix_ns / NANOS_PER_SECOND, nanos = unix_ns % NANOS_PER_SECOND;
 
-    if (nanos < 0)
+    if (nanos < 0) {
+        seconds--;
         nanos += NANOS_PER_SECOND;
-    return (struct instant){floor_div(unix_ns, NANOS_PER_SECOND), (uint32_t)nanos};
+    }
+    return (struct instant){seconds, (uint32_t)nanos};
 }

@@ -152,17 +152,13 @@ struct fiber *fiber_new(void (*run)(void *arg), void *arg)
 
 static void free_retired(void)
 {
-    const struct list_link *oldest = list_first(&fibers.under_way);
-    uint64_t number =
-        oldest == NULL ? UINT64_MAX : CONTAINER_OF_CONST(oldest, struct fiber, link)->number;
-    struct list_link *at;
+    const struct fiber *oldest = LIST_OBJECT(list_first(&fibers.under_way), struct fiber, link);
+    uint64_t number = oldest == NULL ? UINT64_MAX : oldest->number;
+    struct retired *r;
 
-    while ((at = list_first(&fibers.retired)) != NULL) {
-        struct retired *r = CONTAINER_OF(at, struct retired, link);
-
-        if (r->number >= number)
-            return;
-        list_remove(&fibers.retired, at);
+    while ((r = LIST_OBJECT(list_first(&fibers.retired), struct retired, link)) != NULL &&
+           r->number < number) {
+        list_remove(&fibers.retired, &r->link);
         r->free_it(r->what);
         mem_free(r);
     }

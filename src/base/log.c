@@ -22,9 +22,7 @@ static struct {
     int fd;
 } settings = {LOG_INFO, LOG_TEXT, STDERR_FILENO};
 
-#define LEVEL_AS_NAME(symbol, text) text,
-static const char *const level_names[] = {LOG_LEVELS(LEVEL_AS_NAME)};
-#undef LEVEL_AS_NAME
+static const char *const level_names[] = {LOG_LEVELS(AS_TEXT)};
 
 static const struct log_form {
     const char *time, *level, *area, *message; /* what stands in front of each */

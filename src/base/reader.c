@@ -3,11 +3,6 @@
 #include <endian.h>
 #include <string.h>
 
-void reader_init(struct reader *r, struct span bytes)
-{
-    *r = (struct reader){.rest = bytes};
-}
-
 /* A failed reader has nothing left, so that every later read fails too. */
 struct span reader_bytes(struct reader *r, size_t n)
 {
@@ -50,9 +45,4 @@ uint32_t reader_le32(struct reader *r)
 uint64_t reader_le64(struct reader *r)
 {
     return read_le(r, 8);
-}
-
-bool reader_finished(const struct reader *r)
-{
-    return !r->failed && r->rest.n == 0;
 }

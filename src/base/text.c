@@ -1,10 +1,12 @@
 /* Text: UTF-8 by the table of well-formed sequences, eight ASCII bytes at a time where there are
- * that many; hexadecimal and base64 by table; nearest names by edit distance. */
+ * that many; hexadecimal by table, base64 by libcrypto; nearest names by edit distance. */
 #include "base/text.h"
 
 #include "base/buf.h"
 #include "base/must.h"
 
+#include <limits.h>
+#include <openssl/evp.h>
 #include <string.h>
 
 /* ---- UTF-8 ---- */
@@ -267,91 +269,39 @@ bool text_from_hex(struct span s, uint8_t *out)
 
 /* ---- base64 ---- */
 
-static const char base64_digits[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/* From '+' to 'z'; -1 for what is no base64 digit. */
-static const int8_t base64_values[] = {
-    62, -1, -1, -1, 63, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, -1, -1, -1, -1, -1,
-    -1, -1, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17,
-    18, 19, 20, 21, 22, 23, 24, 25, -1, -1, -1, -1, -1, -1, 26, 27, 28, 29, 30, 31,
-    32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51,
-};
-
-static int base64_value(char c)
-{
-    return c >= '+' && c <= 'z' ? base64_values[c - '+'] : -1;
-}
-
-/* One to three bytes become four characters. */
-static inline void base64_quad(char out[4], const uint8_t *bytes, size_t n)
-{
-    uint32_t group = (uint32_t)bytes[0] << 16;
-
-    if (n > 1)
-        group |= (uint32_t)bytes[1] << 8;
-    if (n > 2)
-        group |= bytes[2];
-    out[0] = base64_digits[group >> 18];
-    out[1] = base64_digits[group >> 12 & 63];
-    out[2] = '=';
-    out[3] = '=';
-    if (n > 1)
-        out[2] = base64_digits[group >> 6 & 63];
-    if (n > 2)
-        out[3] = base64_digits[group & 63];
-}
-
+/* libcrypto puts a NUL behind it, for which each buffer has room. */
 void text_add_base64(struct buf *b, struct span bytes)
 {
-    size_t quads = bytes.n / 3 + (bytes.n % 3 != 0);
-    char *out = buf_reserve(b, 4 * quads);
+    size_t n = 4 * (bytes.n / 3 + (bytes.n % 3 != 0));
+    char *out = n > 0 ? buf_reserve(b, n) : NULL;
 
     if (out == NULL)
         return;
-    for (size_t i = 0; i < bytes.n / 3; i++)
-        base64_quad(out + 4 * i, (const uint8_t *)bytes.p + 3 * i, 3);
-    if (bytes.n % 3 != 0)
-        base64_quad(out + 4 * (quads - 1), (const uint8_t *)bytes.p + 3 * (quads - 1), bytes.n % 3);
-    buf_commit(b, 4 * quads);
+    MUST(bytes.n <= INT_MAX);
+    EVP_EncodeBlock((uint8_t *)out, (const uint8_t *)bytes.p, (int)bytes.n);
+    buf_commit(b, n);
 }
 
-/* Turns `digits` characters (2 to 4) into one byte less. False when one is no base64 digit, or
- * when bits are set that belong to no byte: such text is no encoding of anything. */
-static bool base64_group(const char *in, size_t digits, char *out)
-{
-    uint32_t group = 0;
-
-    for (size_t i = 0; i < 4; i++) {
-        int value = i < digits ? base64_value(in[i]) : 0;
-
-        if (value < 0)
-            return false;
-        group = group << 6 | (uint32_t)value;
-    }
-    for (size_t i = 0; i + 1 < digits; i++)
-        out[i] = (char)(group >> (16 - 8 * i));
-    return (group & ((UINT32_C(1) << (8 * (4 - digits))) - 1)) == 0;
-}
-
+/* libcrypto passes over blanks, and takes padding anywhere: what does not come back as it was,
+ * also for bits that belong to no byte, is no encoding of anything. */
 bool text_from_base64(struct span s, struct arena *a, struct span *out_bytes)
 {
-    size_t padding = 0, n;
-    char *bytes;
+    size_t most = s.n / 4 * 3, padding = 0;
+    char *bytes = arena_alloc(a, most);
+    struct span decoded;
+    struct buf again;
 
-    if (s.n % 4 != 0)
+    if (s.n > INT_MAX ||
+        EVP_DecodeBlock((uint8_t *)bytes, (const uint8_t *)s.p, (int)s.n) != (int)most)
         return false;
     while (padding < 2 && padding < s.n && s.p[s.n - 1 - padding] == '=')
         padding++;
-    n = s.n / 4 * 3 - padding;
-    bytes = arena_alloc(a, n);
-    for (size_t i = 0; i < s.n / 4; i++) {
-        size_t digits = 4 * i + 4 == s.n ? 4 - padding : 4;
-
-        if (!base64_group(s.p + 4 * i, digits, bytes + 3 * i))
-            return false;
-    }
-    *out_bytes = span_of(bytes, n);
+    decoded = span_of(bytes, most - padding);
+    buf_init_arena(&again, a);
+    text_add_base64(&again, decoded);
+    if (!span_eq(buf_span(&again), s))
+        return false;
+    *out_bytes = decoded;
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include "base/must.h"
 #include "base/rng.h"
 
+#include <endian.h>
 #include <string.h>
 
 #define NANOS_PER_MS 1000000
@@ -22,21 +23,6 @@
 /* The fields of the last one that uuid_new made. */
 static unsigned __int128 latest;
 
-static uint64_t get_be64(const uint8_t *p)
-{
-    uint64_t value = 0;
-
-    for (size_t i = 0; i < 8; i++)
-        value = value << 8 | p[i];
-    return value;
-}
-
-static void put_be64(uint8_t *p, uint64_t value)
-{
-    for (size_t i = 8; i-- > 0; value >>= 8)
-        p[i] = (uint8_t)value;
-}
-
 static unsigned __int128 to_fields(uint64_t ms, uint64_t rand_a, uint64_t rand_b)
 {
     uint64_t high = ms << RAND_A_BITS | (rand_a & RAND_A_MASK);
@@ -47,10 +33,13 @@ static unsigned __int128 to_fields(uint64_t ms, uint64_t rand_a, uint64_t rand_b
 static struct uuid from_fields(unsigned __int128 fields)
 {
     uint64_t high = (uint64_t)(fields >> RAND_B_BITS), ms = high >> RAND_A_BITS;
+    const uint64_t halves[] = {
+        htobe64(ms << 16 | UINT64_C(7) << 12 | (high & RAND_A_MASK)),
+        htobe64(UINT64_C(2) << RAND_B_BITS | ((uint64_t)fields & RAND_B_MASK)),
+    };
     struct uuid u;
 
-    put_be64(u.b, ms << 16 | UINT64_C(7) << 12 | (high & RAND_A_MASK));
-    put_be64(u.b + 8, UINT64_C(2) << RAND_B_BITS | ((uint64_t)fields & RAND_B_MASK));
+    memcpy(u.b, halves, sizeof(u.b));
     return u;
 }
 
@@ -81,7 +70,10 @@ struct uuid uuid_from_serial(int64_t unix_ns, uint16_t salt, uint64_t serial)
 
 uint64_t uuid_serial(const struct uuid *u)
 {
-    return get_be64(u->b + 8) & RAND_B_MASK;
+    uint64_t half;
+
+    memcpy(&half, u->b + 8, sizeof(half));
+    return be64toh(half) & RAND_B_MASK;
 }
 
 /* ---- text ---- */

@@ -29,13 +29,11 @@ void disk_job_done(struct disk *disk, struct disk_job *job, int64_t result)
 static void report_done(struct disk *disk)
 {
     size_t left = list_count(&disk->done);
-    struct list_link *link;
+    struct disk_job *job;
 
-    while (left-- > 0 && (link = list_pop_front(&disk->done)) != NULL) {
-        struct disk_job *job = CONTAINER_OF(link, struct disk_job, link);
-
+    while (left-- > 0 &&
+           (job = LIST_OBJECT(list_pop_front(&disk->done), struct disk_job, link)) != NULL)
         job->on_done(job->context, job->result);
-    }
 }
 
 static void on_report(struct loop_task *task)

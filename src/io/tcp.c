@@ -41,11 +41,7 @@ struct tcp_conn {
 
 const char *tcp_close_reason_text(enum tcp_close_reason reason)
 {
-    static const char *const texts[] = {
-#define TCP_REASON_AS_TEXT(symbol, text) [symbol] = text,
-        TCP_CLOSE_REASONS(TCP_REASON_AS_TEXT)
-#undef TCP_REASON_AS_TEXT
-    };
+    static const char *const texts[] = {TCP_CLOSE_REASONS(AS_TEXT)};
 
     MUST((size_t)reason < ARRAY_LEN(texts));
     return texts[reason];

@@ -151,10 +151,19 @@ unsigned tcp_sockaddrs(const struct tcp_address *address,
     return 2;
 }
 
+uint16_t tcp_sockaddr_port(const struct tcp_sockaddr *address)
+{
+    in_port_t port = address->any.sa_family == AF_INET    ? address->v4.sin_port
+                     : address->any.sa_family == AF_INET6 ? address->v6.sin6_port
+                                                          : 0;
+
+    return ntohs(port);
+}
+
 void tcp_sockaddr_set_port(struct tcp_sockaddr *address, uint16_t port)
 {
     if (address->any.sa_family == AF_INET)
         address->v4.sin_port = htons(port);
-    else
+    else if (address->any.sa_family == AF_INET6)
         address->v6.sin6_port = htons(port);
 }

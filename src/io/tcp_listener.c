@@ -203,9 +203,7 @@ static uint16_t port_of(int fd)
 {
     struct tcp_sockaddr a = {.n = sizeof(a.local)};
 
-    if (getsockname(fd, &a.any, &a.n) != 0 || a.any.sa_family == AF_UNIX)
-        return 0;
-    return ntohs(a.any.sa_family == AF_INET ? a.v4.sin_port : a.v6.sin6_port);
+    return getsockname(fd, &a.any, &a.n) == 0 ? tcp_sockaddr_port(&a) : 0;
 }
 
 static void close_sockets(struct tcp_listener *l)

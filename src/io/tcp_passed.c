@@ -106,65 +106,46 @@ void tcp_passed_close_own(struct tcp_passed *passed)
             close(take(passed, i));
 }
 
-static void describe(const struct tcp_sockaddr *a, char *out_text, size_t size)
+enum { TEXT_BYTES = sizeof(((struct tcp_address *)NULL)->text) };
+
+static void describe(const struct tcp_sockaddr *a, char out_text[TEXT_BYTES])
 {
     char ip[INET6_ADDRSTRLEN];
 
     if (a->any.sa_family == AF_UNIX) {
-        snprintf(out_text, size, "unix:%s", a->local.sun_path);
+        snprintf(out_text, TEXT_BYTES, "unix:%s", a->local.sun_path);
     } else if (a->any.sa_family == AF_INET) {
         inet_ntop(AF_INET, &a->v4.sin_addr, ip, sizeof(ip));
-        snprintf(out_text, size, "%s:%u", ip, ntohs(a->v4.sin_port));
+        snprintf(out_text, TEXT_BYTES, "%s:%u", ip, tcp_sockaddr_port(a));
     } else {
         inet_ntop(AF_INET6, &a->v6.sin6_addr, ip, sizeof(ip));
-        snprintf(out_text, size, "[%s]:%u", ip, ntohs(a->v6.sin6_port));
+        snprintf(out_text, TEXT_BYTES, "[%s]:%u", ip, tcp_sockaddr_port(a));
     }
 }
 
 bool tcp_passed_any(const struct tcp_passed *passed, struct tcp_address *out_address)
 {
     struct tcp_sockaddr a;
-    char text[sizeof(out_address->text)];
+    char text[TEXT_BYTES];
 
     if (passed->count == 0 || !address_of(passed->fds[0], &a))
         return false;
-    describe(&a, text, sizeof(text));
+    describe(&a, text);
     MUST(tcp_parse_address(span_str(text), out_address) == NULL);
     return true;
 }
 
-static bool is_same(const struct tcp_sockaddr *a, const struct tcp_sockaddr *b)
-{
-    if (a->any.sa_family != b->any.sa_family)
-        return false;
-    if (a->any.sa_family == AF_UNIX)
-        return strncmp(a->local.sun_path, b->local.sun_path, sizeof(a->local.sun_path)) == 0;
-    if (a->any.sa_family == AF_INET)
-        return a->v4.sin_port == b->v4.sin_port && a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
-    return a->v6.sin6_port == b->v6.sin6_port &&
-           memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr)) == 0;
-}
-
-static uint16_t port_of(const struct tcp_sockaddr *a)
-{
-    return a->any.sa_family == AF_INET    ? a->v4.sin_port
-           : a->any.sa_family == AF_INET6 ? a->v6.sin6_port
-                                          : 0;
-}
-
 /* `wanted` without a port is any of its address that the kernel chose a port for. */
-static bool is_wanted(const struct tcp_sockaddr *a, enum tcp_passed_kind kind,
+static bool is_wanted(struct tcp_sockaddr a, enum tcp_passed_kind kind,
                       const struct tcp_sockaddr *wanted)
 {
-    struct tcp_sockaddr portless = *a;
+    char text[TEXT_BYTES], wanted_text[TEXT_BYTES];
 
-    if (is_same(a, wanted))
-        return true;
-    if (kind != TCP_PASSED_OWN_ANY_PORT || port_of(wanted) != 0 ||
-        a->any.sa_family != wanted->any.sa_family)
-        return false;
-    tcp_sockaddr_set_port(&portless, 0);
-    return is_same(&portless, wanted);
+    if (kind == TCP_PASSED_OWN_ANY_PORT && tcp_sockaddr_port(wanted) == 0)
+        tcp_sockaddr_set_port(&a, 0);
+    describe(&a, text);
+    describe(wanted, wanted_text);
+    return strcmp(text, wanted_text) == 0;
 }
 
 int tcp_passed_take(struct tcp_passed *passed, const struct tcp_sockaddr *address,
@@ -173,7 +154,7 @@ int tcp_passed_take(struct tcp_passed *passed, const struct tcp_sockaddr *addres
     struct tcp_sockaddr a;
 
     for (unsigned i = 0; i < passed->count; i++) {
-        if (!address_of(passed->fds[i], &a) || !is_wanted(&a, passed->kinds[i], address))
+        if (!address_of(passed->fds[i], &a) || !is_wanted(a, passed->kinds[i], address))
             continue;
         *out_kind = passed->kinds[i];
         return take(passed, i);

@@ -23,6 +23,8 @@ struct tcp_sockaddr {
 /* The addresses to bind for one of tcp_parse_address. Returns how many. */
 unsigned tcp_sockaddrs(const struct tcp_address *address,
                        struct tcp_sockaddr out_addresses[TCP_SOCKETS_MOST]);
+/* 0 of a UNIX socket, of which none is set. */
+uint16_t tcp_sockaddr_port(const struct tcp_sockaddr *address);
 void tcp_sockaddr_set_port(struct tcp_sockaddr *address, uint16_t port);
 
 /* The listening socket that has this address, the caller's from now on; -1: none was passed. Port 0

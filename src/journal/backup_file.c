@@ -67,11 +67,10 @@ void backup_file_add_end(struct buf *b, const uint8_t *digest)
 
 struct err *backup_file_read_head(struct span bytes, struct backup_head *out_head)
 {
-    struct reader r;
+    struct reader r = {.rest = bytes};
     struct span id;
     uint32_t version;
 
-    reader_init(&r, bytes);
     if (!span_eq(reader_bytes(&r, magic.n), magic))
         return ERR(ERR_STORAGE_FAILURE, "it is no backup file");
     version = reader_le32(&r);
@@ -92,9 +91,8 @@ struct err *backup_file_read_head(struct span bytes, struct backup_head *out_hea
 
 void backup_file_read_segment_head(struct span bytes, struct backup_segment_head *out_head)
 {
-    struct reader r;
+    struct reader r = {.rest = bytes};
 
-    reader_init(&r, bytes);
     out_head->number = reader_le64(&r);
     out_head->bytes = reader_le64(&r);
 }

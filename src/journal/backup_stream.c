@@ -6,7 +6,6 @@
 #include "base/digest.h"
 #include "base/span.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 enum phase { AT_HEAD, AT_SEGMENT_HEAD, IN_SEGMENT, AT_SEGMENT_END, AT_END, BEHIND };

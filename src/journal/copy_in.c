@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -157,14 +156,13 @@ static int allocate(const struct copied_segment *s)
 static struct err *begin_segment(struct copy_in *c)
 {
     struct copied_segment *s = NEW(struct copied_segment);
-    struct buf path;
+    struct buf path = {.max = BUF_NO_CAP};
     struct err *e;
     int error;
 
     s->copy = c;
     s->bytes = c->stream.segment.bytes;
     segment_file_name(c->stream.segment.number, s->name);
-    buf_init(&path, BUF_NO_CAP);
     buf_printf(&path, "%s/%s", c->directory, s->name);
     e = disk_create(c->disk, buf_text(&path), &s->file);
     buf_done(&path);
@@ -236,18 +234,14 @@ static void end_segment(struct copy_in *c)
 /* There is a buffer to be filled, and not too much is open. */
 static bool can_take(struct copy_in *c)
 {
-    struct list_link *link;
-
     if (c->segment == NULL && list_count(&c->segments) >= SEGMENTS_OPEN)
         return false;
     if (c->filling != NULL)
         return true;
-    link = list_pop_front(&c->unused);
-    if (link == NULL)
-        return false;
-    c->filling = CONTAINER_OF(link, struct copied_buffer, link);
-    c->filling->n = 0;
-    return true;
+    c->filling = LIST_OBJECT(list_pop_front(&c->unused), struct copied_buffer, link);
+    if (c->filling != NULL)
+        c->filling->n = 0;
+    return c->filling != NULL;
 }
 
 /* Bytes. ------------------------------------------------------------------------------------ */

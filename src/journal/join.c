@@ -303,9 +303,8 @@ static void on_end_of_answer(struct join *j)
 static void set_request(struct join *j, const struct replica_node *node)
 {
     struct span base = span_str(j->options.base_path);
-    struct buf target;
+    struct buf target = {.max = BUF_NO_CAP};
 
-    buf_init(&target, BUF_NO_CAP);
     buf_add(&target, base);
     if (!span_ends(base, SPAN("/")))
         buf_add_char(&target, '/');
@@ -332,10 +331,9 @@ static void set_request(struct join *j, const struct replica_node *node)
 
 static struct err *open_copy(struct join *j)
 {
-    struct buf path;
+    struct buf path = {.max = BUF_NO_CAP};
     struct err *e;
 
-    buf_init(&path, BUF_NO_CAP);
     buf_printf(&path, "%s/%s", j->options.directory, JOIN_COMING);
     e = copy_in_new(j->loop, buf_text(&path), &(struct copy_in_callbacks){on_room, on_copied, j},
                     &j->copy);

@@ -13,8 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,14 +58,11 @@ static struct err *delete_file(const struct place *in, const char *name)
     return unlinkat(in->fd, name, 0) == 0 || errno == ENOENT ? NULL : failed(in->path, name);
 }
 
-/* *out_there: the directory below is. */
-static struct err *open_below(const struct place *in, const char *name, struct place *out,
-                              bool *out_there)
+/* The directory below; fd -1: it is not there. */
+static struct err *open_below(const struct place *in, const char *name, struct place *out)
 {
-    out->path = name;
-    out->fd = openat(in->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    *out_there = out->fd >= 0;
-    return *out_there || errno == ENOENT ? NULL : failed(in->path, name);
+    *out = (struct place){name, openat(in->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    return out->fd >= 0 || errno == ENOENT ? NULL : failed(in->path, name);
 }
 
 /* Names. ------------------------------------------------------------------------------------ */
@@ -104,27 +99,17 @@ static struct err *find(const struct place *in, bool (*is_such)(const char *name
     return NULL;
 }
 
-static struct err *delete_all(const struct place *in, bool (*is_such)(const char *name))
+/* All such are moved; deleted, when `to` is NULL. */
+static struct err *move_all(const struct place *from, bool (*is_such)(const char *name),
+                            const struct place *to)
 {
+    struct err *e = NULL;
     char *name;
-    struct err *e;
 
     do {
-        TRY(find(in, is_such, &name));
-        e = name == NULL ? NULL : delete_file(in, name);
-        mem_free(name);
-    } while (name != NULL && e == NULL);
-    return e;
-}
-
-static struct err *move_all(const struct place *from, const struct place *to)
-{
-    char *name;
-    struct err *e;
-
-    do {
-        TRY(find(from, is_own, &name));
-        e = name == NULL ? NULL : move(from, name, to, name);
+        TRY(find(from, is_such, &name));
+        if (name != NULL)
+            e = to == NULL ? delete_file(from, name) : move(from, name, to, name);
         mem_free(name);
     } while (name != NULL && e == NULL);
     return e;
@@ -139,17 +124,16 @@ static struct err *remove_directory(const struct place *in, const char *name)
 static struct err *delete_below(const struct place *in, const char *name)
 {
     struct place below;
-    bool is_there;
     struct err *e;
 
-    TRY(open_below(in, name, &below, &is_there));
-    if (!is_there)
+    TRY(open_below(in, name, &below));
+    if (below.fd < 0)
         return NULL;
-    e = delete_all(&below, is_own);
+    e = move_all(&below, is_own, NULL);
     close(below.fd);
-    if (e == NULL)
-        e = remove_directory(in, name);
-    return e == NULL ? sync_directory(in) : e;
+    TRY(e);
+    TRY(remove_directory(in, name));
+    return sync_directory(in);
 }
 
 /* Is it a journal? ------------------------------------------------------------------------- */
@@ -202,11 +186,10 @@ static struct err *refuse(const struct place *in, struct err *why, bool *out_ref
 static struct err *check_copy(const struct place *in, bool *out_refused)
 {
     struct place copy;
-    bool is_there;
     struct err *e;
 
-    TRY(open_below(in, JOIN_WHOLE, &copy, &is_there));
-    if (!is_there)
+    TRY(open_below(in, JOIN_WHOLE, &copy));
+    if (copy.fd < 0)
         return NULL;
     e = check(&copy);
     close(copy.fd);
@@ -217,7 +200,7 @@ static struct err *delete_journal(const struct place *in)
 {
     if (faccessat(in->fd, CHECKED, F_OK, 0) != 0)
         return errno == ENOENT ? NULL : failed(in->path, CHECKED);
-    TRY(delete_all(in, is_of_journal));
+    TRY(move_all(in, is_of_journal, NULL));
     TRY(sync_directory(in));
     return rename_durably(in, CHECKED, MOVING);
 }
@@ -225,23 +208,19 @@ static struct err *delete_journal(const struct place *in)
 static struct err *move_copy(const struct place *in)
 {
     struct place copy;
-    bool is_there;
     struct err *e;
 
-    TRY(open_below(in, MOVING, &copy, &is_there));
-    if (!is_there)
+    TRY(open_below(in, MOVING, &copy));
+    if (copy.fd < 0)
         return NULL;
-    e = move_all(&copy, in);
-    if (e == NULL)
-        e = sync_directory(in);
+    e = move_all(&copy, is_own, in);
     close(copy.fd);
-    if (e == NULL)
-        e = remove_directory(in, MOVING);
-    if (e == NULL)
-        e = sync_directory(in);
-    if (e == NULL)
-        log_info("join", "the copy of another node's journal has taken the journal's place");
-    return e;
+    TRY(e);
+    TRY(sync_directory(in));
+    TRY(remove_directory(in, MOVING));
+    TRY(sync_directory(in));
+    log_info("join", "the copy of another node's journal has taken the journal's place");
+    return NULL;
 }
 
 /* The oldest first: each may have been the last one that a killed process began. */
@@ -303,13 +282,12 @@ static struct err *open_place(const char *directory, struct place *out)
 static struct err *clear_step(const struct place *in, bool *out_gone)
 {
     struct place coming;
-    bool is_there;
     char *name;
     struct err *e;
 
-    TRY(open_below(in, JOIN_COMING, &coming, &is_there));
-    *out_gone = !is_there;
-    if (!is_there)
+    TRY(open_below(in, JOIN_COMING, &coming));
+    *out_gone = coming.fd < 0;
+    if (*out_gone)
         return NULL;
     e = find(&coming, is_own, &name);
     if (e == NULL && name != NULL)
@@ -335,11 +313,10 @@ struct err *join_clear_step(const char *directory, bool *out_gone)
 struct err *join_seal(const char *directory, const struct uuid *cluster)
 {
     struct place in;
-    struct buf path;
+    struct buf path = {.max = BUF_NO_CAP};
     struct err *e;
 
     TRY(open_place(directory, &in));
-    buf_init(&path, BUF_NO_CAP);
     buf_printf(&path, "%s/%s", directory, JOIN_COMING);
     e = cluster_file_write(buf_text(&path), cluster);
     buf_done(&path);

@@ -27,8 +27,6 @@
 #include "base/must.h"
 #include "journal/place.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,18 +35,19 @@
 #define SPARES_MOST 2 /* one gathers while another is written; between commits both rest */
 #define SECOND_MS 1000
 
+struct journal_segment *journal_segment_of(struct list_link *link)
+{
+    return LIST_OBJECT(link, struct journal_segment, link);
+}
+
 struct journal_segment *journal_last_segment(const struct journal *j)
 {
-    struct list_link *last = list_last(&j->segments);
-
-    return last == NULL ? NULL : CONTAINER_OF(last, struct journal_segment, link);
+    return journal_segment_of(list_last(&j->segments));
 }
 
 static struct journal_batch *first_batch(const struct journal *j)
 {
-    struct list_link *first = list_first(&j->batches);
-
-    return first == NULL ? NULL : CONTAINER_OF(first, struct journal_batch, link);
+    return LIST_OBJECT(list_first(&j->batches), struct journal_batch, link);
 }
 
 static void free_batch(struct journal *j, struct journal_batch *batch)
@@ -62,9 +61,7 @@ static void free_batch(struct journal *j, struct journal_batch *batch)
 /* The first of the list, taken out; NULL: it is empty. */
 static struct journal_batch *pop_batch(struct list *batches)
 {
-    struct list_link *link = list_pop_front(batches);
-
-    return link == NULL ? NULL : CONTAINER_OF(link, struct journal_batch, link);
+    return LIST_OBJECT(list_pop_front(batches), struct journal_batch, link);
 }
 
 static void free_batches(struct journal *j, struct list *batches)
@@ -448,9 +445,7 @@ void journal_advance(struct journal *j)
 
 void journal_commit(struct journal *j)
 {
-    j->wanted_sequence = j->sequence;
-    if (!j->busy)
-        journal_advance(j);
+    journal_commit_to(j, j->sequence);
 }
 
 uint64_t journal_cut(struct journal *j)
@@ -503,12 +498,10 @@ uint64_t journal_committed_sequence(const struct journal *j)
 /* What is not committed stands from the first batch on. */
 bool journal_has_committed(const struct journal *j, struct journal_place place)
 {
-    const struct list_link *first = list_first(&j->batches);
-    const struct journal_batch *batch;
+    const struct journal_batch *batch = first_batch(j);
 
-    if (j->failed || first == NULL)
+    if (j->failed || batch == NULL)
         return !j->failed;
-    batch = CONTAINER_OF_CONST(first, struct journal_batch, link);
     if (place.segment != batch->segment->header.number)
         return place.segment < batch->segment->header.number;
     return place.offset < batch->offset;
@@ -516,7 +509,7 @@ bool journal_has_committed(const struct journal *j, struct journal_place place)
 
 uint64_t journal_oldest_number(const struct journal *j)
 {
-    return CONTAINER_OF(list_first(&j->segments), struct journal_segment, link)->header.number;
+    return journal_segment_of(list_first(&j->segments))->header.number;
 }
 
 uint64_t journal_newest_number(const struct journal *j)
@@ -531,8 +524,7 @@ uint64_t journal_second_first_serial(const struct journal *j)
 
     if (j->written == NULL || first == &j->written->link)
         return 0;
-    return CONTAINER_OF(list_next(&j->segments, first), struct journal_segment, link)
-        ->header.first_serial;
+    return journal_segment_of(list_next(&j->segments, first))->header.first_serial;
 }
 
 bool journal_idle(const struct journal *j)

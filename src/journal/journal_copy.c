@@ -40,18 +40,9 @@ struct journal_copy {
 
 const char *journal_copy_loss_text(enum journal_copy_loss loss)
 {
-    static const char *const texts[] = {
-#define JOURNAL_COPY_AS_TEXT(symbol, text) [symbol] = (text),
-        JOURNAL_COPY_LOSSES(JOURNAL_COPY_AS_TEXT)
-#undef JOURNAL_COPY_AS_TEXT
-    };
+    static const char *const texts[] = {JOURNAL_COPY_LOSSES(AS_TEXT)};
 
     return texts[loss];
-}
-
-static struct journal_segment *segment_of(struct list_link *link)
-{
-    return CONTAINER_OF(link, struct journal_segment, link);
 }
 
 /* Of the segment that writes go to: what waits, or is under way, begins behind it. */
@@ -73,7 +64,7 @@ static void note_segments(struct journal_copy *c)
 
     c->bytes = mem_alloc((list_count(&j->segments) + 1) * sizeof(uint64_t));
     LIST_EACH(&j->segments, at) {
-        const struct journal_segment *segment = segment_of(at);
+        const struct journal_segment *segment = journal_segment_of(at);
         uint64_t n = segment == j->written ? committed_end(j) : segment->size;
 
         if (j->written == NULL)

@@ -18,17 +18,12 @@
 
 #define UNCACHE_BYTES (1u << 20) /* a turn */
 
-static struct journal_segment *segment_of(struct list_link *link)
-{
-    return CONTAINER_OF(link, struct journal_segment, link);
-}
-
 void journal_drop_oldest(struct journal *j)
 {
     struct journal_segment *segment;
 
     MUST(journal_second_first_serial(j) != 0);
-    segment = segment_of(list_pop_front(&j->segments));
+    segment = journal_segment_of(list_pop_front(&j->segments));
     segment->needed_until = j->sequence;
     list_push_back(&j->dropped, &segment->link);
     j->stats.bytes -= segment->size;
@@ -69,7 +64,7 @@ static void close_uncached(struct journal *j)
 void journal_on_uncache(struct loop_task *task)
 {
     struct journal *j = CONTAINER_OF(task, struct journal, uncache);
-    struct journal_segment *segment = segment_of(list_first(&j->dropped));
+    struct journal_segment *segment = journal_segment_of(list_first(&j->dropped));
 
     uncache_part(j, segment);
     if (segment->uncached >= segment->size)
@@ -104,7 +99,7 @@ static void delete_first(struct journal *j, struct journal_segment *segment)
 
 void journal_drop_advance(struct journal *j)
 {
-    struct journal_segment *segment = segment_of(list_first(&j->dropped));
+    struct journal_segment *segment = journal_segment_of(list_first(&j->dropped));
 
     if (segment->uncached < segment->size)
         loop_post(j->loop, &j->uncache);

@@ -19,10 +19,8 @@ static void close_file(int fd)
 
 static void free_segments(struct list *segments)
 {
-    struct list_link *link;
-
-    while ((link = list_pop_front(segments)) != NULL)
-        journal_segment_free(CONTAINER_OF(link, struct journal_segment, link));
+    LIST_EACH(segments, at)
+        journal_segment_free(journal_segment_of(at));
 }
 
 static struct journal *new_journal(struct loop *loop, const struct journal_options *options,

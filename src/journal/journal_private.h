@@ -124,6 +124,7 @@ void journal_wait_second(struct journal *j);
 void journal_on_second(struct timer *timer);
 void journal_free_batches(struct journal *j);
 /* NULL when there is none. */
+struct journal_segment *journal_segment_of(struct list_link *link);
 struct journal_segment *journal_last_segment(const struct journal *j);
 
 /* `<directory>/<name>` in `b`, which it clears; valid as long as b stays untouched. */

@@ -2,7 +2,6 @@
  * from role to role, saying what is wrong, one step of a role after another, each a transaction. */
 #include "replica_private.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
@@ -53,22 +52,14 @@ static const struct sm_table machine = {"replica", states, REPLICA_ROLE_COUNT};
 
 const char *replica_role_text(enum replica_role role)
 {
-    static const char *const texts[] = {
-#define REPLICA_AS_TEXT(symbol, text) [symbol] = text,
-        REPLICA_ROLES(REPLICA_AS_TEXT)
-#undef REPLICA_AS_TEXT
-    };
+    static const char *const texts[] = {REPLICA_ROLES(AS_TEXT)};
 
     return texts[role];
 }
 
 const char *replica_trouble_text(enum replica_trouble trouble)
 {
-    static const char *const texts[] = {
-#define REPLICA_AS_TEXT(symbol, text) [symbol] = text,
-        REPLICA_TROUBLES(REPLICA_AS_TEXT)
-#undef REPLICA_AS_TEXT
-    };
+    static const char *const texts[] = {REPLICA_TROUBLES(AS_TEXT)};
 
     return texts[trouble];
 }
@@ -80,21 +71,53 @@ struct span replica_span(const struct replica_text *text)
     return span_of(text->p, text->n);
 }
 
-struct replica_text replica_text_of(struct replica *r, const char *rest)
+struct replica_text replica_log_text(struct replica *r, uint64_t serial)
 {
     struct replica_text text;
 
-    text.n = (size_t)snprintf(text.p, sizeof(text.p), "/svcd/%s/%s", r->options.cluster, rest);
+    text.n =
+        (size_t)snprintf(text.p, sizeof(text.p), "%.*s%016" PRIx64, SPAN_FMT(r->keys.log), serial);
     MUST(text.n < sizeof(text.p));
     return text;
 }
 
-struct replica_text replica_log_text(struct replica *r, uint64_t serial)
+struct replica_text replica_part_text(struct replica *r, uint64_t epoch, uint64_t serial,
+                                      uint32_t n)
 {
-    char rest[32];
+    struct replica_text text;
 
-    snprintf(rest, sizeof(rest), "log/%016llx", (unsigned long long)serial);
-    return replica_text_of(r, rest);
+    text.n =
+        (size_t)snprintf(text.p, sizeof(text.p), "%.*s%016" PRIx64 "/%016" PRIx64 "/%08" PRIx32,
+                         SPAN_FMT(r->keys.parts), epoch, serial, n);
+    MUST(text.n < sizeof(text.p));
+    return text;
+}
+
+struct replica_text replica_parts_text(struct replica *r, uint64_t epoch, uint64_t serial)
+{
+    struct replica_text text = replica_part_text(r, epoch, serial, 0);
+
+    text.n -= strlen("00000000");
+    return text;
+}
+
+bool replica_head_of(const struct etcd_kv *kv, struct replica_head *out_head)
+{
+    struct span stored;
+    struct err *e = replica_batch_parse(kv->value, out_head, &stored);
+
+    err_free(e);
+    return e == NULL;
+}
+
+const struct etcd_kv *replica_first(const struct etcd_op_answer *page)
+{
+    return page->kv_count > 0 ? page->kvs : NULL;
+}
+
+struct span replica_value(const struct etcd_op_answer *page)
+{
+    return page->kv_count > 0 ? page->kvs->value : SPAN("");
 }
 
 void replica_move(struct replica *r, enum replica_role role)
@@ -122,6 +145,12 @@ void replica_say(struct replica *r, enum replica_trouble trouble, const char *fm
         r->callbacks.on_trouble(r->callbacks.context, trouble, r->trouble_why);
 }
 
+void replica_say_over(struct replica *r, enum replica_trouble either, enum replica_trouble other)
+{
+    if (r->trouble == either || r->trouble == other)
+        replica_say(r, REPLICA_NO_TROUBLE, "%s", "");
+}
+
 void replica_say_outcome(struct replica *r, const struct etcd_answer *answer)
 {
     static const uint8_t troubles[] = {
@@ -130,6 +159,8 @@ void replica_say_outcome(struct replica *r, const struct etcd_answer *answer)
         [ETCD_COMPACTED] = REPLICA_MISUSED,   [ETCD_INVALID] = REPLICA_MISUSED,
     };
 
+    if (answer->outcome == ETCD_DONE || answer->outcome == ETCD_REFUSED)
+        return;
     if (!answer->is_other)
         replica_say(r, troubles[answer->outcome], "%s", answer->why);
     else if (r->trouble != REPLICA_LOG_LOST) /* what was found there says more */
@@ -151,15 +182,12 @@ const char *replica_etcd_words(const struct replica *r, uint64_t cluster_id,
 
 void replica_say_well(struct replica *r, bool was_written)
 {
-    bool is_over =
-        r->trouble == REPLICA_UNREACHABLE || r->trouble == REPLICA_DENIED ||
-        r->trouble == REPLICA_MISUSED ||
-        (was_written && (r->trouble == REPLICA_FULL || r->trouble == REPLICA_OTHER_ETCD));
-
-    if (was_written)
-        r->failures = 0;
-    if (is_over)
-        replica_say(r, REPLICA_NO_TROUBLE, "%s", "");
+    replica_say_over(r, REPLICA_UNREACHABLE, REPLICA_DENIED);
+    replica_say_over(r, REPLICA_MISUSED, REPLICA_MISUSED);
+    if (!was_written)
+        return;
+    r->failures = 0;
+    replica_say_over(r, REPLICA_FULL, REPLICA_OTHER_ETCD);
 }
 
 static void on_retry(struct timer *timer)
@@ -178,10 +206,22 @@ void replica_try_again(struct replica *r, void (*again)(struct replica *r))
     timer_start(r->loop, &r->retry, most_ms - rng_below(most_ms / 2));
 }
 
+void replica_try_again_after(struct replica *r, const struct etcd_answer *answer,
+                             void (*again)(struct replica *r))
+{
+    replica_say_outcome(r, answer);
+    replica_try_again(r, again);
+}
+
+void replica_stop_step(struct replica *r)
+{
+    etcd_cancel(r->etcd, &r->step);
+    timer_stop(r->loop, &r->retry);
+}
+
 void replica_refuse(struct replica *r, enum replica_trouble trouble, const char *why)
 {
-    timer_stop(r->loop, &r->retry);
-    etcd_cancel(r->etcd, &r->step);
+    replica_stop_step(r);
     replica_read_stop(r);
     replica_lease_give_back(r);
     replica_say(r, trouble, "%s", why);
@@ -190,21 +230,17 @@ void replica_refuse(struct replica *r, enum replica_trouble trouble, const char 
 
 static void step(struct replica *r, const struct etcd_txn *txn, struct etcd_call call)
 {
-    etcd_cancel(r->etcd, &r->step);
-    timer_stop(r->loop, &r->retry);
+    replica_stop_step(r);
     r->step = call;
     etcd_txn(r->etcd, &r->step, txn);
 }
 
-void replica_step(struct replica *r, const struct etcd_txn *txn,
-                  void (*on_done)(struct etcd_call *call, const struct etcd_answer *answer))
+void replica_step(struct replica *r, const struct etcd_txn *txn, replica_done_fn *on_done)
 {
     step(r, txn, (struct etcd_call){.on_done = on_done, .attempt_ms = STEP_MS});
 }
 
-void replica_step_anywhere(struct replica *r, const struct etcd_txn *txn,
-                           void (*on_done)(struct etcd_call *call,
-                                           const struct etcd_answer *answer))
+void replica_step_anywhere(struct replica *r, const struct etcd_txn *txn, replica_done_fn *on_done)
 {
     step(r, txn,
          (struct etcd_call){.on_done = on_done, .attempt_ms = STEP_MS, .any_cluster = true});
@@ -273,10 +309,11 @@ static void set_options(struct replica *r, const struct replica_options *given)
     struct replica_options *o = &r->options;
 
     *o = *given;
-    o->cluster = mem_string(span_str(given->cluster));
-    o->node = mem_string(span_str(given->node));
-    o->url = mem_string(span_str(given->url));
-    o->version = mem_string(span_str(given->version));
+    arena_init(&r->texts);
+    o->cluster = arena_copy(&r->texts, span_str(given->cluster)).p;
+    o->node = arena_copy(&r->texts, span_str(given->node)).p;
+    o->url = arena_copy(&r->texts, span_str(given->url)).p;
+    o->version = arena_copy(&r->texts, span_str(given->version)).p;
     o->lease_s = given->lease_s != 0 ? given->lease_s : LEASE_S;
     o->commit_ms = given->commit_ms != 0 ? given->commit_ms : COMMIT_MS;
     o->tail_bytes = given->tail_bytes != 0 ? given->tail_bytes : TAIL_BYTES;
@@ -293,6 +330,28 @@ static void set_options(struct replica *r, const struct replica_options *given)
         o->id = r->id;
 }
 
+static struct span key(struct replica *r, const char *folder, const char *name)
+{
+    return arena_printf(&r->texts, "/svcd/%s/%s%s", r->options.cluster, folder, name);
+}
+
+/* `0` is what follows a slash. */
+static void make_keys(struct replica *r)
+{
+    r->keys.leader = key(r, "", "leader");
+    r->keys.id = key(r, "", "id");
+    r->keys.secret = key(r, "", "secret");
+    r->keys.restored = key(r, "", "restored");
+    r->keys.home = key(r, "", "etcd");
+    r->keys.node = key(r, "node/", r->options.node);
+    r->keys.log = key(r, "log/", "");
+    r->keys.log_end = key(r, "log0", "");
+    r->keys.parts = key(r, "part/", "");
+    r->keys.parts_end = key(r, "part0", "");
+    r->keys.nodes = key(r, "node/", "");
+    r->keys.nodes_end = key(r, "node0", "");
+}
+
 struct err *replica_new(struct loop *loop, struct etcd *etcd, const struct replica_options *options,
                         const struct replica_callbacks *callbacks, struct replica **out_replica)
 {
@@ -306,6 +365,7 @@ struct err *replica_new(struct loop *loop, struct etcd *etcd, const struct repli
     r->callbacks = *callbacks;
     set_options(r, options);
     r->cluster = span_str(r->options.cluster);
+    make_keys(r);
     rng_secret(r->secret, sizeof(r->secret));
     rng_secret(token, sizeof(token));
     for (size_t i = 0; i < sizeof(token); i++)
@@ -331,19 +391,15 @@ void replica_free(struct replica *r)
 {
     if (r == NULL)
         return;
-    etcd_cancel(r->etcd, &r->step);
-    timer_stop(r->loop, &r->retry);
+    replica_stop_step(r);
     replica_nodes_done(r);
     replica_trim_done(r);
     replica_append_done(r);
     replica_read_done(r);
     replica_lease_done(r);
     buf_done(&r->orphan_from);
+    arena_done(&r->texts);
     mem_wipe(r->secret, sizeof(r->secret));
-    mem_free((void *)(uintptr_t)r->options.cluster);
-    mem_free((void *)(uintptr_t)r->options.node);
-    mem_free((void *)(uintptr_t)r->options.url);
-    mem_free((void *)(uintptr_t)r->options.version);
     mem_free(r);
 }
 
@@ -352,8 +408,7 @@ void replica_leave(struct replica *r, void (*on_left)(void *context), void *cont
     MUST(r->append == NULL);
     r->on_left = on_left;
     r->left_context = context;
-    etcd_cancel(r->etcd, &r->step);
-    timer_stop(r->loop, &r->retry);
+    replica_stop_step(r);
     replica_read_stop(r);
     replica_nodes_stop(r);
     timer_start(r->loop, &r->leave_end, (uint64_t)r->options.lease_s * MS_PER_S);

@@ -24,7 +24,6 @@
 #include "base/rng.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { PAUSE_LEAST_MS = 50, PAUSE_MOST_MS = 2000, DOUBLINGS_MOST = 6 };
 
@@ -95,17 +94,9 @@ static void on_nothing(struct replica *r, const struct etcd_answer *answer)
 static bool is_ours(const struct replica *r, const struct etcd_op_answer *at)
 {
     struct replica_head head;
-    struct span stored;
-    struct err *e;
 
-    if (at->kv_count == 0)
-        return false;
-    e = replica_batch_parse(at->kvs->value, &head, &stored);
-    if (e != NULL) {
-        err_free(e);
-        return false;
-    }
-    return replica_batch_is_same(&head, &r->head);
+    return at->kv_count > 0 && replica_head_of(at->kvs, &head) &&
+           replica_batch_is_same(&head, &r->head);
 }
 
 static bool is_trimmed(struct replica *r, const struct etcd_op_answer *oldest)
@@ -136,21 +127,18 @@ static void judge(struct replica *r, const struct etcd_op_answer ops[3])
 }
 
 struct questions {
-    struct replica_text leader, at, from, to;
+    struct replica_text at;
     struct etcd_op gets[3];
 };
 
 static void make_questions(struct replica *r, struct questions *q)
 {
-    q->leader = replica_text_of(r, "leader");
     q->at = replica_log_text(r, r->head.first);
-    q->from = replica_text_of(r, "log/");
-    q->to = replica_text_of(r, "log0");
-    q->gets[0] = (struct etcd_op){.kind = ETCD_GET, .key = replica_span(&q->leader)};
+    q->gets[0] = (struct etcd_op){.kind = ETCD_GET, .key = r->keys.leader};
     q->gets[1] = (struct etcd_op){.kind = ETCD_GET, .key = replica_span(&q->at)};
     q->gets[2] = (struct etcd_op){.kind = ETCD_GET,
-                                  .key = replica_span(&q->from),
-                                  .range_end = replica_span(&q->to),
+                                  .key = r->keys.log,
+                                  .range_end = r->keys.log_end,
                                   .limit = 1,
                                   .keys_only = true};
 }
@@ -188,8 +176,7 @@ static void split(struct replica *r)
 static void on_no_answer(struct replica *r, const struct etcd_answer *answer)
 {
     snprintf(r->append_why, sizeof(r->append_why), "%s", answer->why);
-    if (answer->outcome != ETCD_REFUSED)
-        replica_say_outcome(r, answer);
+    replica_say_outcome(r, answer);
     if (answer->outcome == ETCD_UNKNOWN)
         on_nothing(r, answer);
     else
@@ -228,21 +215,17 @@ static void on_part_put(struct etcd_call *call, const struct etcd_answer *answer
 
 /* If our epoch lasts and there is no log key at or above the serial. */
 static void put_alone(struct replica *r, const struct questions *q, const struct etcd_op *put,
-                      void (*on_done)(struct etcd_call *call, const struct etcd_answer *answer))
+                      replica_done_fn *on_done)
 {
     const struct etcd_compare compares[] = {
-        {.key = replica_span(&q->leader), .create_revision = r->epoch},
-        {.key = replica_span(&q->at), .range_end = replica_span(&q->to)},
+        {.key = r->keys.leader, .create_revision = r->epoch},
+        {.key = replica_span(&q->at), .range_end = r->keys.log_end},
     };
 
     r->append_call = (struct etcd_call){.on_done = on_done};
-    etcd_txn(r->etcd, &r->append_call,
-             &(struct etcd_txn){.compares = compares,
-                                .compare_count = ARRAY_LEN(compares),
-                                .then = put,
-                                .then_count = 1,
-                                .otherwise = q->gets,
-                                .otherwise_count = ARRAY_LEN(q->gets)});
+    etcd_txn(
+        r->etcd, &r->append_call,
+        &(struct etcd_txn){compares, ARRAY_LEN(compares), put, 1, q->gets, ARRAY_LEN(q->gets)});
 }
 
 /* Only before the mark: a copy that comes late changes nothing. */
@@ -250,16 +233,14 @@ static void send_part(struct replica *r)
 {
     struct questions q;
     size_t from = (size_t)r->part * r->options.value_bytes;
-    struct etcd_op put = {.value =
-                              span_sub(buf_span(&r->stored), from, from + r->options.value_bytes)};
-    struct buf key;
+    struct replica_text key = replica_part_text(r, r->head.epoch, r->head.first, r->part);
+    struct etcd_op put = {
+        .key = replica_span(&key),
+        .value = span_sub(buf_span(&r->stored), from, from + r->options.value_bytes),
+    };
 
     make_questions(r, &q);
-    buf_init(&key, BUF_NO_CAP);
-    replica_key_part(&key, r->cluster, r->head.epoch, r->head.first, r->part);
-    put.key = buf_span(&key);
     put_alone(r, &q, &put, on_part_put);
-    buf_done(&key);
 }
 
 static void send_mark(struct replica *r)

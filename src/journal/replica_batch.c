@@ -78,13 +78,12 @@ static struct err *check_head(const struct replica_head *h, unsigned flags, uint
 struct err *replica_batch_parse(struct span value, struct replica_head *out_head,
                                 struct span *out_stored)
 {
-    struct reader r;
+    struct reader r = {.rest = value};
     struct replica_head h = {0};
     struct span mark, digest;
     uint8_t version, flags;
     uint16_t name_bytes;
 
-    reader_init(&r, value);
     mark = reader_bytes(&r, magic.n);
     version = reader_u8(&r);
     flags = reader_u8(&r);
@@ -157,27 +156,6 @@ bool replica_batch_is_same(const struct replica_head *a, const struct replica_he
 }
 
 /* Keys. */
-
-void replica_key(struct buf *b, struct span cluster, struct span rest)
-{
-    buf_add(b, SPAN("/svcd/"));
-    buf_add(b, cluster);
-    buf_add_char(b, '/');
-    buf_add(b, rest);
-}
-
-void replica_key_log(struct buf *b, struct span cluster, uint64_t serial)
-{
-    replica_key(b, cluster, SPAN("log/"));
-    buf_printf(b, "%016llx", (unsigned long long)serial);
-}
-
-void replica_key_part(struct buf *b, struct span cluster, uint64_t epoch, uint64_t serial,
-                      uint32_t n)
-{
-    replica_key(b, cluster, SPAN("part/"));
-    buf_printf(b, "%016llx/%016llx/%08x", (unsigned long long)epoch, (unsigned long long)serial, n);
-}
 
 /* Takes so many digits and the character behind them, '\0' for the end, off *rest. */
 static bool take_hex(struct span *rest, size_t digits, char then, uint64_t *out_value)

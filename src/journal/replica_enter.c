@@ -29,15 +29,14 @@ static void on_begun(struct etcd_call *call, const struct etcd_answer *answer)
 {
     struct replica *r = CONTAINER_OF(call, struct replica, step);
 
-    if (answer->outcome == ETCD_DONE || answer->outcome == ETCD_REFUSED) {
-        if (r->role == REPLICA_ENTERING)
-            replica_enter(r);
-        else
-            go_on(r); /* restored */
-        return;
-    }
-    replica_say_outcome(r, answer);
-    replica_try_again(r, r->role == REPLICA_ENTERING ? replica_enter : replica_restore);
+    bool enters = r->role == REPLICA_ENTERING;
+
+    if (answer->outcome != ETCD_DONE && answer->outcome != ETCD_REFUSED)
+        replica_try_again_after(r, answer, enters ? replica_enter : replica_restore);
+    else if (enters)
+        replica_enter(r);
+    else
+        go_on(r); /* restored */
 }
 
 static void home_text(uint64_t cluster_id, char out_text[24])
@@ -48,7 +47,7 @@ static void home_text(uint64_t cluster_id, char out_text[24])
 bool replica_is_at_home(struct replica *r, const struct etcd_answer *answer,
                         const struct etcd_op_answer *home)
 {
-    struct span value = home->kv_count > 0 ? home->kvs[0].value : SPAN("");
+    struct span value = replica_value(home);
     char here[24], unknown[24];
 
     home_text(answer->cluster_id, here);
@@ -85,44 +84,36 @@ static void restored_text(struct replica *r, char out_text[RESTORED_BYTES])
  * which may still stand in etcd. */
 static void begin_cluster(struct replica *r, bool is_restored)
 {
-    struct replica_text id = replica_text_of(r, "id"), secret = replica_text_of(r, "secret"),
-                        base = replica_log_text(r, r->read.taken - 1),
-                        from = replica_text_of(r, "log/"), to = replica_text_of(r, "log0"),
-                        leader = replica_text_of(r, "leader"),
-                        restored = replica_text_of(r, "restored"),
-                        home = replica_text_of(r, "etcd");
+    struct replica_text base = replica_log_text(r, r->read.taken - 1);
     struct replica_head head = {
         .first = r->read.taken - 1, .count = 1, .is_base = true, .node = span_str(r->options.node)};
     char id_text[UUID_TEXT_BYTES + 1], from_text[RESTORED_BYTES], here[24];
-    struct buf value;
+    struct buf value = {.max = BUF_NO_CAP};
 
     /* The same ones each time: one that was made unseen is then known as its own. */
     text_of_id(is_restored ? r->restored_id : r->id, id_text);
     restored_text(r, from_text);
     home_text(r->found_etcd, here);
     etcd_keep_to(r->etcd, r->found_etcd);
-    buf_init(&value, BUF_NO_CAP);
     replica_batch_pack(span_of("", 0), &head, &value);
     replica_batch_add(&value, &head, span_of("", 0));
     {
         const struct etcd_compare compares[] = {
-            {.key = is_restored ? replica_span(&leader) : replica_span(&id)},
-            {.key = replica_span(&from), .range_end = replica_span(&to)},
+            {.key = is_restored ? r->keys.leader : r->keys.id},
+            {.key = r->keys.log, .range_end = r->keys.log_end},
         };
         const struct etcd_op puts[] = {
-            {.key = replica_span(&id), .value = span_str(id_text)},
-            {.key = replica_span(&secret),
+            {.key = r->keys.id, .value = span_str(id_text)},
+            {.key = r->keys.secret,
              .value = span_of((const char *)r->secret, REPLICA_SECRET_BYTES)},
             {.key = replica_span(&base), .value = buf_span(&value)},
-            {.key = replica_span(&home), .value = span_str(here)},
-            {.key = replica_span(&restored), .value = span_str(from_text)},
+            {.key = r->keys.home, .value = span_str(here)},
+            {.key = r->keys.restored, .value = span_str(from_text)},
         };
 
         replica_step(r,
-                     &(struct etcd_txn){.compares = compares,
-                                        .compare_count = ARRAY_LEN(compares),
-                                        .then = puts,
-                                        .then_count = ARRAY_LEN(puts) - (is_restored ? 0 : 1)},
+                     &(struct etcd_txn){compares, ARRAY_LEN(compares), puts,
+                                        ARRAY_LEN(puts) - (is_restored ? 0 : 1), NULL, 0},
                      on_begun);
     }
     buf_done(&value);
@@ -136,40 +127,32 @@ static void on_emptied(struct etcd_call *call, const struct etcd_answer *answer)
         begin_cluster(r, true);
         return;
     }
-    if (answer->outcome == ETCD_REFUSED)
-        log_warn("replica", "the log is not begun anew: the key `leader` is there, of a node that "
-                            "leads, or whose lease has not ended");
     if (answer->outcome != ETCD_REFUSED) {
-        replica_say_outcome(r, answer);
-        replica_try_again(r, replica_restore);
-    } else if (r->role == REPLICA_ENTERING) { /* somebody leads */
-        replica_try_again(r, replica_enter);
-    } else {
-        go_on(r);
+        replica_try_again_after(r, answer, replica_restore);
+        return;
     }
+    log_warn("replica", "the log is not begun anew: the key `leader` is there, of a node that "
+                        "leads, or whose lease has not ended");
+    if (r->role == REPLICA_ENTERING) /* somebody leads */
+        replica_try_again(r, replica_enter);
+    else
+        go_on(r);
 }
 
 /* In two transactions: etcd takes no put of what is deleted in the same one. */
 void replica_restore(struct replica *r)
 {
-    struct replica_text leader = replica_text_of(r, "leader"), from = replica_text_of(r, "log/"),
-                        to = replica_text_of(r, "log0"), part = replica_text_of(r, "part/"),
-                        part_to = replica_text_of(r, "part0");
-    const struct etcd_compare compare = {.key = replica_span(&leader)};
+    const struct etcd_compare compare = {.key = r->keys.leader};
     const struct etcd_op deletions[] = {
-        {.kind = ETCD_DELETE, .key = replica_span(&from), .range_end = replica_span(&to)},
-        {.kind = ETCD_DELETE, .key = replica_span(&part), .range_end = replica_span(&part_to)},
+        {.kind = ETCD_DELETE, .key = r->keys.log, .range_end = r->keys.log_end},
+        {.kind = ETCD_DELETE, .key = r->keys.parts, .range_end = r->keys.parts_end},
     };
 
     if (r->trouble != REPLICA_LOG_LOST ||
         (r->role != REPLICA_ENTERING && r->role != REPLICA_FOLLOWING))
         return;
     etcd_keep_to(r->etcd, r->found_etcd);
-    replica_step(r,
-                 &(struct etcd_txn){.compares = &compare,
-                                    .compare_count = 1,
-                                    .then = deletions,
-                                    .then_count = ARRAY_LEN(deletions)},
+    replica_step(r, &(struct etcd_txn){&compare, 1, deletions, ARRAY_LEN(deletions), NULL, 0},
                  on_emptied);
 }
 
@@ -219,8 +202,7 @@ bool replica_is_id(const struct replica *r, const struct etcd_op_answer *page)
 {
     struct uuid id;
 
-    return page->kv_count > 0 && uuid_parse(page->kvs[0].value, &id) &&
-           memcmp(id.b, r->id, REPLICA_UUID_BYTES) == 0;
+    return uuid_parse(replica_value(page), &id) && memcmp(id.b, r->id, REPLICA_UUID_BYTES) == 0;
 }
 
 bool replica_settle_id(struct replica *r, const uint8_t id[REPLICA_UUID_BYTES],
@@ -269,8 +251,7 @@ static void enter_with_id(struct replica *r, const uint8_t id[REPLICA_UUID_BYTES
     }
     etcd_keep_to(r->etcd, r->found_etcd);
     memcpy(r->secret, secret.p, REPLICA_SECRET_BYTES);
-    if (r->trouble == REPLICA_LOG_LOST || r->trouble == REPLICA_OTHER_ETCD)
-        replica_say(r, REPLICA_NO_TROUBLE, "%s", "");
+    replica_say_over(r, REPLICA_LOG_LOST, REPLICA_OTHER_ETCD);
     if (!r->has_entered)
         tell_entered(r);
     replica_lease_begin(r);
@@ -283,9 +264,7 @@ static void on_looked(struct etcd_call *call, const struct etcd_answer *answer)
     struct uuid id;
 
     if (answer->outcome != ETCD_DONE || answer->op_count != 4) {
-        if (answer->outcome != ETCD_DONE && answer->outcome != ETCD_REFUSED)
-            replica_say_outcome(r, answer);
-        replica_try_again(r, replica_enter);
+        replica_try_again_after(r, answer, replica_enter);
         return;
     }
     replica_say_well(r, false);
@@ -298,26 +277,22 @@ static void on_looked(struct etcd_call *call, const struct etcd_answer *answer)
         enter_without_id(r);
         return;
     }
-    if (!uuid_parse(ops[0].kvs[0].value, &id) || ops[1].kv_count == 0 ||
-        ops[1].kvs[0].value.n != REPLICA_SECRET_BYTES) {
+    if (!uuid_parse(replica_value(&ops[0]), &id) ||
+        replica_value(&ops[1]).n != REPLICA_SECRET_BYTES) {
         replica_say(r, REPLICA_DAMAGED, "the keys `id` and `secret` of cluster '%s' are not whole",
                     r->options.cluster);
         replica_try_again(r, replica_enter);
         return;
     }
-    enter_with_id(r, id.b, ops[1].kvs[0].value,
-                  ops[2].kv_count > 0 ? ops[2].kvs[0].value : SPAN(""));
+    enter_with_id(r, id.b, replica_value(&ops[1]), replica_value(&ops[2]));
 }
 
 void replica_enter(struct replica *r)
 {
-    struct replica_text id = replica_text_of(r, "id"), secret = replica_text_of(r, "secret"),
-                        restored = replica_text_of(r, "restored"),
-                        home = replica_text_of(r, "etcd");
-    const struct etcd_op gets[] = {{.kind = ETCD_GET, .key = replica_span(&id)},
-                                   {.kind = ETCD_GET, .key = replica_span(&secret)},
-                                   {.kind = ETCD_GET, .key = replica_span(&restored)},
-                                   {.kind = ETCD_GET, .key = replica_span(&home)}};
+    const struct etcd_op gets[] = {{.kind = ETCD_GET, .key = r->keys.id},
+                                   {.kind = ETCD_GET, .key = r->keys.secret},
+                                   {.kind = ETCD_GET, .key = r->keys.restored},
+                                   {.kind = ETCD_GET, .key = r->keys.home}};
 
     replica_step_anywhere(r, &(struct etcd_txn){.then = gets, .then_count = ARRAY_LEN(gets)},
                           on_looked);

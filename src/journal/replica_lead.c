@@ -51,8 +51,7 @@ static void on_campaigned(struct etcd_call *call, const struct etcd_answer *answ
     const struct etcd_op_answer *now = answer->ops;
 
     if (answer->outcome == ETCD_UNKNOWN && replica_lease_lasts(r)) {
-        replica_say_outcome(r, answer);
-        replica_try_again(r, campaign);
+        replica_try_again_after(r, answer, campaign);
     } else if (answer->outcome == ETCD_DONE) {
         replica_say_well(r, true);
         elected(r, answer->revision);
@@ -68,16 +67,19 @@ static void on_campaigned(struct etcd_call *call, const struct etcd_answer *answ
         }
     } else {
         replica_move(r, REPLICA_FOLLOWING);
-        if (answer->outcome != ETCD_REFUSED)
-            replica_say_outcome(r, answer);
-        replica_try_again(r, replica_look_around);
+        replica_try_again_after(r, answer, replica_look_around);
     }
 }
 
 static void campaign(struct replica *r)
 {
-    char node[REPLICA_NAME_BYTES + 8], value[REPLICA_TOKEN_BYTES + REPLICA_NAME_BYTES + 2];
-    struct replica_text leader = replica_text_of(r, "leader"), name;
+    char value[REPLICA_TOKEN_BYTES + REPLICA_NAME_BYTES + 2];
+    const struct etcd_compare compares[] = {
+        {.key = r->keys.leader},
+        {.key = r->keys.node, .create_revision = r->node_revision},
+    };
+    const struct etcd_op get = {.kind = ETCD_GET, .key = r->keys.leader};
+    struct etcd_op put = {.key = r->keys.leader, .lease = r->lease};
 
     if (r->role == REPLICA_FOLLOWING)
         replica_move(r, REPLICA_CANDIDATE);
@@ -85,27 +87,10 @@ static void campaign(struct replica *r)
         replica_move(r, REPLICA_FOLLOWING);
         return;
     }
-    snprintf(node, sizeof(node), "node/%s", r->options.node);
     snprintf(value, sizeof(value), "%s %s", r->token, r->options.node);
-    name = replica_text_of(r, node);
-    {
-        const struct etcd_compare compares[] = {
-            {.key = replica_span(&leader)},
-            {.key = replica_span(&name), .create_revision = r->node_revision},
-        };
-        const struct etcd_op put = {
-            .key = replica_span(&leader), .value = span_str(value), .lease = r->lease};
-        const struct etcd_op get = {.kind = ETCD_GET, .key = replica_span(&leader)};
-
-        replica_step(r,
-                     &(struct etcd_txn){.compares = compares,
-                                        .compare_count = ARRAY_LEN(compares),
-                                        .then = &put,
-                                        .then_count = 1,
-                                        .otherwise = &get,
-                                        .otherwise_count = 1},
-                     on_campaigned);
-    }
+    put.value = span_str(value);
+    replica_step(r, &(struct etcd_txn){compares, ARRAY_LEN(compares), &put, 1, &get, 1},
+                 on_campaigned);
 }
 
 void replica_note_leader(struct replica *r, const struct etcd_kv *kv)
@@ -133,6 +118,16 @@ void replica_note_leader(struct replica *r, const struct etcd_kv *kv)
     replica_look_around(r);
 }
 
+/* If `leader` is still this epoch's. */
+static void drop(struct replica *r, struct span key, struct span range_end,
+                 replica_done_fn *on_done)
+{
+    const struct etcd_compare compare = {.key = r->keys.leader, .create_revision = r->epoch};
+    const struct etcd_op deletion = {.kind = ETCD_DELETE, .key = key, .range_end = range_end};
+
+    replica_step(r, &(struct etcd_txn){&compare, 1, &deletion, 1, NULL, 0}, on_done);
+}
+
 /* Parts that lack their mark. Nobody but the leader of their epoch would have set it, and that is
  * over: only those behind the end of the log can lack it, as each leader looks before it appends.
  */
@@ -146,35 +141,15 @@ static void on_swept(struct etcd_call *call, const struct etcd_answer *answer)
         replica_end_leading(r, "another epoch has begun");
         return;
     }
-    if (answer->outcome == ETCD_DONE)
-        r->stats.orphans++;
-    else
-        replica_say_outcome(r, answer);
-    replica_try_again(r, sweep);
+    replica_try_again_after(r, answer, sweep);
 }
 
 static void delete_parts(struct replica *r, uint64_t epoch, uint64_t serial)
 {
-    struct replica_text leader = replica_text_of(r, "leader"), from, to;
-    char rest[64];
+    struct replica_text from = replica_parts_text(r, epoch, serial), to = from;
 
-    snprintf(rest, sizeof(rest), "part/%016llx/%016llx/", (unsigned long long)epoch,
-             (unsigned long long)serial);
-    from = replica_text_of(r, rest);
-    to = from;
     to.p[to.n - 1] = '0'; /* what follows a slash */
-    {
-        const struct etcd_compare compare = {.key = replica_span(&leader),
-                                             .create_revision = r->epoch};
-        const struct etcd_op deletion = {
-            .kind = ETCD_DELETE, .key = replica_span(&from), .range_end = replica_span(&to)};
-
-        replica_step(
-            r,
-            &(struct etcd_txn){
-                .compares = &compare, .compare_count = 1, .then = &deletion, .then_count = 1},
-            on_swept);
-    }
+    drop(r, replica_span(&from), replica_span(&to), on_swept);
 }
 
 static void lead(struct replica *r)
@@ -191,8 +166,7 @@ static void on_parts_listed(struct etcd_call *call, const struct etcd_answer *an
     uint64_t epoch, serial;
 
     if (answer->outcome != ETCD_DONE) {
-        replica_say_outcome(r, answer);
-        replica_try_again(r, sweep);
+        replica_try_again_after(r, answer, sweep);
         return;
     }
     replica_say_well(r, false);
@@ -215,19 +189,17 @@ static void on_parts_listed(struct etcd_call *call, const struct etcd_answer *an
 
 static void sweep(struct replica *r)
 {
-    struct replica_text from = replica_text_of(r, "part/"), to = replica_text_of(r, "part0");
-
     if (r->role != REPLICA_TAKING_OVER)
         return;
     etcd_cancel(r->etcd, &r->step);
     r->step = (struct etcd_call){.on_done = on_parts_listed};
-    etcd_range(r->etcd, &r->step,
-               &(struct etcd_op){.kind = ETCD_GET,
-                                 .key = r->orphan_from.n > 0 ? buf_span(&r->orphan_from)
-                                                             : replica_span(&from),
-                                 .range_end = replica_span(&to),
-                                 .limit = SWEEP_PAGE,
-                                 .keys_only = true});
+    etcd_range(
+        r->etcd, &r->step,
+        &(struct etcd_op){.kind = ETCD_GET,
+                          .key = r->orphan_from.n > 0 ? buf_span(&r->orphan_from) : r->keys.parts,
+                          .range_end = r->keys.parts_end,
+                          .limit = SWEEP_PAGE,
+                          .keys_only = true});
 }
 
 void replica_look_around(struct replica *r)
@@ -259,8 +231,7 @@ void replica_end_leading(struct replica *r, const char *why)
     if (r->role != REPLICA_LEADING && r->role != REPLICA_TAKING_OVER)
         return;
     log_warn("replica", "node %s does not lead any more: %s", r->options.node, why);
-    etcd_cancel(r->etcd, &r->step);
-    timer_stop(r->loop, &r->retry);
+    replica_stop_step(r);
     replica_read_stop(r);
     replica_lease_give_back(r);
     r->is_ours = false;
@@ -293,14 +264,7 @@ static void on_let_go(struct etcd_call *call, const struct etcd_answer *answer)
 
 static void let_go(struct replica *r)
 {
-    struct replica_text leader = replica_text_of(r, "leader");
-    const struct etcd_compare compare = {.key = replica_span(&leader), .create_revision = r->epoch};
-    const struct etcd_op deletion = {.kind = ETCD_DELETE, .key = replica_span(&leader)};
-
-    replica_step(r,
-                 &(struct etcd_txn){
-                     .compares = &compare, .compare_count = 1, .then = &deletion, .then_count = 1},
-                 on_let_go);
+    drop(r, r->keys.leader, span_of(NULL, 0), on_let_go);
 }
 
 void replica_on_settled(struct replica *r)

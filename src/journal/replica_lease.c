@@ -14,11 +14,7 @@
 #include "replica_private.h"
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "json/json.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -105,8 +101,7 @@ static void lose(struct replica *r, const char *why)
     if (r->role != REPLICA_ENDING && r->role != REPLICA_CANDIDATE && r->role != REPLICA_REFUSED)
         replica_lease_begin(r);
     else if (r->role == REPLICA_CANDIDATE) {
-        etcd_cancel(r->etcd, &r->step);
-        timer_stop(r->loop, &r->retry);
+        replica_stop_step(r);
         replica_move(r, REPLICA_FOLLOWING);
         replica_lease_begin(r);
     }
@@ -151,35 +146,19 @@ static void add_value(struct replica *r, struct buf *b)
     buf_add_char(b, '}');
 }
 
-static struct replica_text node_key(struct replica *r)
-{
-    char rest[REPLICA_NAME_BYTES + 8];
-
-    snprintf(rest, sizeof(rest), "node/%s", r->options.node);
-    return replica_text_of(r, rest);
-}
-
 /* If the key has this create revision, 0 for none, it is put, with our lease. */
 static void put_node(struct replica *r, struct etcd_call *call, int64_t revision)
 {
-    struct replica_text key = node_key(r);
-    const struct etcd_compare compare = {.key = replica_span(&key), .create_revision = revision};
-    const struct etcd_op get = {.kind = ETCD_GET, .key = replica_span(&key)};
-    struct etcd_op put = {.key = replica_span(&key), .lease = r->lease};
-    struct buf value;
+    const struct etcd_compare compare = {.key = r->keys.node, .create_revision = revision};
+    const struct etcd_op get = {.kind = ETCD_GET, .key = r->keys.node};
+    struct etcd_op put = {.key = r->keys.node, .lease = r->lease};
+    struct buf value = {.max = BUF_NO_CAP};
 
     r->reported = r->role == REPLICA_LEADING ? r->next : r->read.taken;
     r->reported_role = r->role;
-    buf_init(&value, BUF_NO_CAP);
     add_value(r, &value);
     put.value = buf_span(&value);
-    etcd_txn(r->etcd, call,
-             &(struct etcd_txn){.compares = &compare,
-                                .compare_count = 1,
-                                .then = &put,
-                                .then_count = 1,
-                                .otherwise = &get,
-                                .otherwise_count = 1});
+    etcd_txn(r->etcd, call, &(struct etcd_txn){&compare, 1, &put, 1, &get, 1});
     buf_done(&value);
 }
 
@@ -218,8 +197,7 @@ static void named(struct replica *r, int64_t revision)
 {
     r->node_revision = revision;
     r->name_taken_since_ms = 0;
-    if (r->trouble == REPLICA_NAME_TAKEN)
-        replica_say(r, REPLICA_NO_TROUBLE, "%s", "");
+    replica_say_over(r, REPLICA_NAME_TAKEN, REPLICA_NAME_TAKEN);
     replica_on_named(r);
 }
 
@@ -242,10 +220,8 @@ static void on_name_answer(struct etcd_call *call, const struct etcd_answer *ans
         else
             take_name(r, now->kvs->create_revision); /* it stands on a lease that we had */
     } else {
-        if (answer->outcome != ETCD_REFUSED)
-            replica_say_outcome(r, answer);
         wait_for_name_anew(r);
-        replica_try_again(r, take_free_name);
+        replica_try_again_after(r, answer, take_free_name);
     }
 }
 
@@ -283,13 +259,12 @@ static void on_leader_seen(struct etcd_call *call, const struct etcd_answer *ans
     struct replica *r = CONTAINER_OF(call, struct replica, report);
 
     if (answer->outcome == ETCD_DONE)
-        replica_note_leader(r, answer->ops->kv_count > 0 ? answer->ops->kvs : NULL);
+        replica_note_leader(r, replica_first(answer->ops));
 }
 
 void replica_lease_report(struct replica *r)
 {
     uint64_t next = r->role == REPLICA_LEADING ? r->next : r->read.taken;
-    struct replica_text leader = replica_text_of(r, "leader");
 
     if (etcd_is_started(&r->report) || r->node_revision == 0)
         return;
@@ -298,8 +273,7 @@ void replica_lease_report(struct replica *r)
         put_node(r, &r->report, r->node_revision);
     } else if (r->role == REPLICA_LEADING) {
         r->report.on_done = on_leader_seen;
-        etcd_range(r->etcd, &r->report,
-                   &(struct etcd_op){.kind = ETCD_GET, .key = replica_span(&leader)});
+        etcd_range(r->etcd, &r->report, &(struct etcd_op){.kind = ETCD_GET, .key = r->keys.leader});
     }
 }
 
@@ -319,8 +293,7 @@ static void on_kept(struct etcd_call *call, const struct etcd_answer *answer)
         return;
     }
     replica_say_well(r, false);
-    if (r->trouble == REPLICA_OTHER_ETCD) /* this one is the right one */
-        replica_say(r, REPLICA_NO_TROUBLE, "%s", "");
+    replica_say_over(r, REPLICA_OTHER_ETCD, REPLICA_OTHER_ETCD); /* this one is the right one */
     count_from(r, answer);
     replica_lease_report(r);
     replica_nodes_read(r);
@@ -344,10 +317,8 @@ static void on_granted(struct etcd_call *call, const struct etcd_answer *answer)
     struct replica *r = CONTAINER_OF(call, struct replica, step);
 
     if (answer->outcome != ETCD_DONE) {
-        if (answer->outcome != ETCD_REFUSED)
-            replica_say_outcome(r, answer);
         wait_for_name_anew(r);
-        replica_try_again(r, replica_lease_begin);
+        replica_try_again_after(r, answer, replica_lease_begin);
         return;
     }
     replica_say_well(r, true);
@@ -359,8 +330,7 @@ static void on_granted(struct etcd_call *call, const struct etcd_answer *answer)
 
 void replica_lease_begin(struct replica *r)
 {
-    etcd_cancel(r->etcd, &r->step);
-    timer_stop(r->loop, &r->retry);
+    replica_stop_step(r);
     r->step =
         (struct etcd_call){.on_done = on_granted, .attempt_ms = r->options.lease_s * MS_PER_S};
     etcd_lease_grant(r->etcd, &r->step, r->options.lease_s);

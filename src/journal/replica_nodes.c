@@ -69,12 +69,12 @@ static unsigned records_of(struct json_value v)
 }
 
 /* The copies go into `a`. False: it is no node's. */
-static bool read_node(const struct replica *r, const struct etcd_kv *kv, size_t prefix,
-                      struct arena *a, struct replica_node *out_node)
+static bool read_node(const struct replica *r, const struct etcd_kv *kv, struct arena *a,
+                      struct replica_node *out_node)
 {
     struct span value = kv->value;
     struct span json = span_sub(value, MIN(value.n, REPLICA_TOKEN_BYTES + 1), value.n);
-    struct span name = span_sub(kv->key, MIN(kv->key.n, prefix), kv->key.n);
+    struct span name = span_sub(kv->key, r->keys.nodes.n, kv->key.n);
     struct json_doc doc;
     struct json_value root;
     struct err *e;
@@ -134,14 +134,14 @@ static void on_too_old(struct timer *timer)
 
 static void take(struct replica *r, const struct etcd_op_answer *page)
 {
-    size_t prefix = replica_text_of(r, "node/").n, count = 0;
+    size_t count = 0;
     struct replica_node *list;
     struct arena a;
 
     arena_init(&a);
     list = ARENA_ARRAY(&a, struct replica_node, page->kv_count);
     for (size_t i = 0; i < page->kv_count; i++)
-        if (read_node(r, &page->kvs[i], prefix, &a, &list[count]))
+        if (read_node(r, &page->kvs[i], &a, &list[count]))
             count++;
     timer_start(r->loop, &r->nodes.too_old, (uint64_t)LEASES_KEPT * r->options.lease_s * MS_PER_S);
     set(r, &a, list, count);
@@ -149,7 +149,7 @@ static void take(struct replica *r, const struct etcd_op_answer *page)
 
 void replica_take_secret(struct replica *r, const struct etcd_op_answer *page)
 {
-    struct span secret = page->kv_count > 0 ? page->kvs[0].value : SPAN("");
+    struct span secret = replica_value(page);
 
     if (secret.n != REPLICA_SECRET_BYTES || memcmp(secret.p, r->secret, secret.n) == 0)
         return;
@@ -169,7 +169,7 @@ static void on_read(struct etcd_call *call, const struct etcd_answer *answer)
         replica_read_check(r, answer, r->nodes.seen, NULL);
     } else if (answer->outcome == ETCD_DONE && answer->op_count == 4) {
         if (r->role == REPLICA_JOINING)
-            replica_note_leader(r, answer->ops[0].kv_count > 0 ? answer->ops[0].kvs : NULL);
+            replica_note_leader(r, replica_first(&answer->ops[0]));
         replica_read_check(r, answer, r->nodes.seen, &answer->ops[3]);
         replica_take_secret(r, &answer->ops[1]);
         take(r, &answer->ops[2]);
@@ -180,17 +180,14 @@ static void on_read(struct etcd_call *call, const struct etcd_answer *answer)
 
 void replica_nodes_read(struct replica *r)
 {
-    struct replica_text leader = replica_text_of(r, "leader"),
-                        secret = replica_text_of(r, "secret"), from = replica_text_of(r, "node/"),
-                        to = replica_text_of(r, "node0"), id = replica_text_of(r, "id");
     const struct etcd_op gets[] = {
-        {.kind = ETCD_GET, .key = replica_span(&leader)},
-        {.kind = ETCD_GET, .key = replica_span(&secret)},
+        {.kind = ETCD_GET, .key = r->keys.leader},
+        {.kind = ETCD_GET, .key = r->keys.secret},
         {.kind = ETCD_GET,
-         .key = replica_span(&from),
-         .range_end = replica_span(&to),
+         .key = r->keys.nodes,
+         .range_end = r->keys.nodes_end,
          .limit = REPLICA_NODES_MOST},
-        {.kind = ETCD_GET, .key = replica_span(&id)},
+        {.kind = ETCD_GET, .key = r->keys.id},
     };
 
     if (etcd_is_started(&r->nodes.call)) {

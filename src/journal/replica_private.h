@@ -18,6 +18,8 @@
 #include "journal/replica.h"
 #include "journal/replica_stats.h"
 
+typedef void replica_done_fn(struct etcd_call *call, const struct etcd_answer *answer);
+
 enum {
     REPLICA_TOKEN_BYTES = 32,
     REPLICA_KEY_BYTES = 192,
@@ -26,10 +28,18 @@ enum {
     REPLICA_NODES_MOST = 1000,
 };
 
-/* A key, or the end of a range; terminated. */
+/* A key that has numbers in it; terminated. */
 struct replica_text {
     char p[REPLICA_KEY_BYTES];
     size_t n;
+};
+
+/* The others, below `/svcd/<Name>/`. Of what is a folder: where its keys begin, and what stands
+ * behind all of them. */
+struct replica_keys {
+    struct span leader, id, secret, restored, home;
+    struct span node; /* of this one */
+    struct span log, log_end, parts, parts_end, nodes, nodes_end;
 };
 
 struct replica_read {
@@ -74,10 +84,12 @@ struct replica {
     struct replica_options options; /* texts are owned; id points to `id` */
     struct replica_callbacks callbacks;
     struct span cluster;
-    uint8_t role; /* enum replica_role */
+    struct replica_keys keys;
+    struct arena texts; /* of the keys, and of the options */
+    uint8_t role;       /* enum replica_role */
     uint8_t id[REPLICA_UUID_BYTES], secret[REPLICA_SECRET_BYTES];
     uint8_t restored_id[REPLICA_UUID_BYTES]; /* of the cluster that it makes when it restores */
-    bool has_id, has_entered;
+    bool has_entered;
     uint64_t found_etcd; /* cluster id of the etcd where the log was last looked for */
     char token[REPLICA_TOKEN_BYTES + 1]; /* tells this process from others of its node's name */
     uint8_t trouble;                     /* enum replica_trouble */
@@ -135,10 +147,12 @@ struct replica {
 /* replica.c */
 
 void replica_move(struct replica *r, enum replica_role role);
-/* NO_TROUBLE ends it. Said once. */
+/* Said once. */
 void replica_say(struct replica *r, enum replica_trouble trouble, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
-/* Of an outcome that is neither DONE nor REFUSED. */
+/* If it is one of the two, it is over. */
+void replica_say_over(struct replica *r, enum replica_trouble either, enum replica_trouble other);
+/* Of an outcome that is neither DONE nor REFUSED; nothing otherwise. */
 void replica_say_outcome(struct replica *r, const struct etcd_answer *answer);
 /* It answers: what kept it from going on is over; FULL only once something was written. */
 void replica_say_well(struct replica *r, bool was_written);
@@ -146,16 +160,25 @@ void replica_say_well(struct replica *r, bool was_written);
 void replica_refuse(struct replica *r, enum replica_trouble trouble, const char *why);
 /* The step is done again after a pause. */
 void replica_try_again(struct replica *r, void (*again)(struct replica *r));
-struct replica_text replica_text_of(struct replica *r, const char *rest);
+/* The same, once the outcome has been said. */
+void replica_try_again_after(struct replica *r, const struct etcd_answer *answer,
+                             void (*again)(struct replica *r));
+void replica_stop_step(struct replica *r);
 struct replica_text replica_log_text(struct replica *r, uint64_t serial);
+struct replica_text replica_part_text(struct replica *r, uint64_t epoch, uint64_t serial,
+                                      uint32_t n);
+/* What the keys of all parts of a batch begin with, up to a slash. */
+struct replica_text replica_parts_text(struct replica *r, uint64_t epoch, uint64_t serial);
 struct span replica_span(const struct replica_text *text);
+/* Of a log key's value. False: it is no batch, which whoever reads it says. */
+bool replica_head_of(const struct etcd_kv *kv, struct replica_head *out_head);
+/* Of an answer: the first key and its value; NULL, and empty, when there is none. */
+const struct etcd_kv *replica_first(const struct etcd_op_answer *page);
+struct span replica_value(const struct etcd_op_answer *page);
 /* Begins a step, instead of the one that is under way. */
-void replica_step(struct replica *r, const struct etcd_txn *txn,
-                  void (*on_done)(struct etcd_call *call, const struct etcd_answer *answer));
+void replica_step(struct replica *r, const struct etcd_txn *txn, replica_done_fn *on_done);
 /* The same, whatever etcd answers: who asks looks at what it says of itself. */
-void replica_step_anywhere(struct replica *r, const struct etcd_txn *txn,
-                           void (*on_done)(struct etcd_call *call,
-                                           const struct etcd_answer *answer));
+void replica_step_anywhere(struct replica *r, const struct etcd_txn *txn, replica_done_fn *on_done);
 
 /* What etcd's cluster id is there, and, if it is another, was before. */
 const char *replica_etcd_words(const struct replica *r, uint64_t cluster_id,

@@ -29,7 +29,6 @@
 #include "base/sm.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { PAGE = 8, PAGE_OPS = 8, PARTS = 8, PAUSE_MS = 300, PAUSE_LONG_MS = 2000 };
@@ -71,9 +70,14 @@ struct handed {
 
 static void ask_page(struct replica *r);
 
-static struct entry *first_entry(struct replica_read *read)
+static struct entry *first_entry(const struct replica_read *read)
 {
-    return CONTAINER_OF(list_first(&read->entries), struct entry, link);
+    return LIST_OBJECT(list_first(&read->entries), struct entry, link);
+}
+
+static struct handed *first_handed(const struct replica_read *read)
+{
+    return LIST_OBJECT(list_first(&read->handed), struct handed, link);
 }
 
 static void drop_entry(struct replica_read *read, struct entry *e)
@@ -84,6 +88,13 @@ static void drop_entry(struct replica_read *read, struct entry *e)
     buf_shrink(&read->parts, 0);
     blob_unref(e->value);
     mem_free(e);
+}
+
+static void drop_entries(struct replica_read *read)
+{
+    while (!list_empty(&read->entries))
+        drop_entry(read, first_entry(read));
+    read->is_caught_up = false;
 }
 
 static void add_entry(struct replica *r, const struct etcd_kv *kv)
@@ -109,9 +120,7 @@ static void stop_asking(struct replica *r)
 static void ask_after(struct replica *r, uint64_t pause_ms)
 {
     stop_asking(r);
-    while (!list_empty(&r->read.entries))
-        drop_entry(&r->read, first_entry(&r->read));
-    r->read.is_caught_up = false;
+    drop_entries(&r->read);
     r->read.looks_back = r->read.state != READ_DRAINING;
     sm_move(&machine, &r->read.state, READ_PAGING);
     timer_start(r->loop, &r->read.again, pause_ms - (pause_ms > 1 ? rng_below(pause_ms / 2) : 0));
@@ -143,8 +152,7 @@ static void lack(struct replica *r, const char *what)
 
 static void found_log(struct replica *r)
 {
-    if (r->trouble == REPLICA_LOG_LOST || r->trouble == REPLICA_OTHER_ETCD)
-        replica_say(r, REPLICA_NO_TROUBLE, "%s", "");
+    replica_say_over(r, REPLICA_LOG_LOST, REPLICA_OTHER_ETCD);
 }
 
 /* What the log does not have any more. */
@@ -169,7 +177,6 @@ static void miss(struct replica *r, uint64_t begins)
 static void on_events(struct etcd_watch *watch, const struct etcd_event *events, size_t count)
 {
     struct replica *r = CONTAINER_OF(watch, struct replica, read.watch);
-    struct replica_text leader = replica_text_of(r, "leader"), id = replica_text_of(r, "id");
     uint64_t serial;
 
     if (watch->attempts > 1) { /* its connection ended: what goes on may be another log */
@@ -180,9 +187,9 @@ static void on_events(struct etcd_watch *watch, const struct etcd_event *events,
         const struct etcd_kv *kv = &events[i].kv;
 
         r->read.seen = MAX(r->read.seen, kv->mod_revision);
-        if (span_eq(kv->key, replica_span(&id)))
+        if (span_eq(kv->key, r->keys.id))
             ask_after(r, 0);
-        else if (span_eq(kv->key, replica_span(&leader)))
+        else if (span_eq(kv->key, r->keys.leader))
             replica_note_leader(r, events[i].is_delete ? NULL : kv);
         else if (!events[i].is_delete && replica_key_is_log(kv->key, r->cluster, &serial))
             add_entry(r, kv);
@@ -208,12 +215,9 @@ static void on_watch_end(struct etcd_watch *watch, enum etcd_watch_end end, cons
 
 static void watch(struct replica *r)
 {
-    struct replica_text from = replica_text_of(r, "id"), to = replica_text_of(r, "log0");
-
     sm_move(&machine, &r->read.state, READ_WATCHING);
     r->read.watch = (struct etcd_watch){.on_events = on_events, .on_end = on_watch_end};
-    etcd_watch_start(r->etcd, &r->read.watch, replica_span(&from), replica_span(&to),
-                     r->read.watch_from);
+    etcd_watch_start(r->etcd, &r->read.watch, r->keys.id, r->keys.log_end, r->read.watch_from);
 }
 
 /* Paging. */
@@ -227,21 +231,17 @@ static void leave_log(struct replica *r, const struct etcd_op_answer *leader, co
     if (r->role == REPLICA_TAKING_OVER)
         replica_end_leading(r, why);
     else
-        replica_note_leader(r, leader != NULL && leader->kv_count > 0 ? leader->kvs : NULL);
+        replica_note_leader(r, leader != NULL ? replica_first(leader) : NULL);
 }
 
 /* A log that goes on differently behind what this node has is not its own, whatever its id. */
 static bool is_set_back(const struct replica *r, const struct etcd_op_answer *page)
 {
     struct replica_head head;
-    struct span stored;
-    struct err *e;
 
     if (!r->read.looks_back || r->read.last.next != r->read.wanted || page->kv_count == 0)
         return false; /* or it was trimmed */
-    e = replica_batch_parse(page->kvs->value, &head, &stored);
-    err_free(e);
-    return e == NULL && !head.is_base &&
+    return replica_head_of(page->kvs, &head) && !head.is_base &&
            (head.epoch != r->read.last.epoch || head.first + head.count != r->read.last.next ||
             memcmp(head.digest, r->read.last.digest, sizeof(head.digest)) != 0);
 }
@@ -291,14 +291,14 @@ static bool take_nearest(struct replica *r, const struct etcd_op_answer *ops)
 static bool check_id(struct replica *r, const struct etcd_op_answer *id_page,
                      const struct etcd_op_answer *restored_page)
 {
-    struct span restored = restored_page->kv_count > 0 ? restored_page->kvs[0].value : SPAN("");
+    struct span restored = replica_value(restored_page);
     uint64_t kept = etcd_kept_to(r->etcd);
     char words[REPLICA_ETCD_BYTES];
     char why[REPLICA_WHY_BYTES];
     struct uuid id;
     bool is_stranger;
 
-    if (id_page->kv_count == 0 || !uuid_parse(id_page->kvs[0].value, &id))
+    if (!uuid_parse(replica_value(id_page), &id))
         return true; /* then it is lost, or being begun */
     if (replica_settle_id(r, id.b, restored, why, &is_stranger))
         return true;
@@ -339,8 +339,7 @@ static void on_page(struct etcd_call *call, const struct etcd_answer *answer)
     const struct etcd_op_answer *ops = answer->ops, *page;
 
     if (answer->outcome != ETCD_DONE || answer->op_count != PAGE_OPS) {
-        if (answer->outcome != ETCD_DONE && answer->outcome != ETCD_REFUSED)
-            replica_say_outcome(r, answer);
+        replica_say_outcome(r, answer);
         ask_after(r, PAUSE_MS);
         return;
     }
@@ -365,30 +364,23 @@ static void on_page(struct etcd_call *call, const struct etcd_answer *answer)
         else
             watch(r);
     }
-    replica_note_leader(r, ops[0].kv_count > 0 ? ops[0].kvs : NULL);
+    replica_note_leader(r, replica_first(&ops[0]));
 }
 
 static void ask_page(struct replica *r)
 {
-    struct replica_text leader = replica_text_of(r, "leader"), from = replica_text_of(r, "log/"),
-                        at = replica_log_text(r, r->read.wanted), to = replica_text_of(r, "log0"),
-                        id = replica_text_of(r, "id"), restored = replica_text_of(r, "restored"),
-                        home = replica_text_of(r, "etcd"), secret = replica_text_of(r, "secret"),
+    struct replica_text at = replica_log_text(r, r->read.wanted),
                         last = replica_log_text(r, r->read.last.first);
     struct span behind = span_of(at.p, at.n + 1); /* with the NUL: what follows this key */
     const struct etcd_op gets[] = {
-        {.kind = ETCD_GET, .key = replica_span(&leader)},
-        {.kind = ETCD_GET,
-         .key = replica_span(&from),
-         .range_end = behind,
-         .limit = 1,
-         .descending = true},
-        {.kind = ETCD_GET, .key = behind, .range_end = replica_span(&to), .limit = PAGE},
-        {.kind = ETCD_GET, .key = replica_span(&id)},
-        {.kind = ETCD_GET, .key = replica_span(&restored)},
-        {.kind = ETCD_GET, .key = replica_span(&home)},
+        {.kind = ETCD_GET, .key = r->keys.leader},
+        {.kind = ETCD_GET, .key = r->keys.log, .range_end = behind, .limit = 1, .descending = true},
+        {.kind = ETCD_GET, .key = behind, .range_end = r->keys.log_end, .limit = PAGE},
+        {.kind = ETCD_GET, .key = r->keys.id},
+        {.kind = ETCD_GET, .key = r->keys.restored},
+        {.kind = ETCD_GET, .key = r->keys.home},
         {.kind = ETCD_GET, .key = replica_span(&last), .keys_only = !r->read.looks_back},
-        {.kind = ETCD_GET, .key = replica_span(&secret)},
+        {.kind = ETCD_GET, .key = r->keys.secret},
     };
 
     _Static_assert(ARRAY_LEN(gets) == PAGE_OPS, "all are looked at");
@@ -402,14 +394,9 @@ static void ask_page(struct replica *r)
 
 static bool take_part(struct replica *r, const struct replica_head *head, const struct etcd_kv *kv)
 {
-    struct buf key;
-    bool is_next;
+    struct replica_text key = replica_part_text(r, head->epoch, head->first, r->read.parts_read);
 
-    buf_init(&key, BUF_NO_CAP);
-    replica_key_part(&key, r->cluster, head->epoch, head->first, r->read.parts_read);
-    is_next = span_eq(buf_span(&key), kv->key);
-    buf_done(&key);
-    if (!is_next)
+    if (!span_eq(replica_span(&key), kv->key))
         return false;
     buf_add(&r->read.parts, kv->value);
     r->read.parts_read++;
@@ -420,27 +407,26 @@ static bool take_part(struct replica *r, const struct replica_head *head, const 
 static void on_parts(struct etcd_call *call, const struct etcd_answer *answer)
 {
     struct replica *r = CONTAINER_OF(call, struct replica, read.call);
+    const struct etcd_op_answer *page = answer->ops;
     struct replica_head head;
     struct span stored;
     struct err *e;
+    bool is_whole;
 
     if (answer->outcome != ETCD_DONE) {
         replica_say_outcome(r, answer);
         timer_start(r->loop, &r->read.parts_again, PAUSE_MS);
         return;
     }
+    is_whole = page->kv_count > 0;
     e = replica_batch_parse(blob_span(first_entry(&r->read)->value), &head, &stored);
     MUST(e == NULL); /* it was parsed before */
-    for (size_t i = 0; i < answer->ops->kv_count; i++)
-        if (r->read.parts_read == head.parts || !take_part(r, &head, &answer->ops->kvs[i])) {
-            lack(r, "a batch of the log lacks parts");
-            return;
-        }
-    if (answer->ops->kv_count == 0) {
+    for (size_t i = 0; i < page->kv_count && is_whole; i++)
+        is_whole = r->read.parts_read < head.parts && take_part(r, &head, &page->kvs[i]);
+    if (is_whole)
+        loop_post(r->loop, &r->read.pump);
+    else
         lack(r, "a batch of the log lacks parts");
-        return;
-    }
-    loop_post(r->loop, &r->read.pump);
 }
 
 static void on_parts_again(struct timer *timer)
@@ -452,19 +438,15 @@ static void on_parts_again(struct timer *timer)
 
 static void ask_parts(struct replica *r, const struct replica_head *head)
 {
-    struct buf from, to;
-    struct etcd_op get = {.kind = ETCD_GET, .limit = PARTS};
+    struct replica_text from = replica_part_text(r, head->epoch, head->first, r->read.parts_read);
+    struct replica_text to = replica_part_text(r, head->epoch, head->first, head->parts);
 
-    buf_init(&from, BUF_NO_CAP);
-    buf_init(&to, BUF_NO_CAP);
-    replica_key_part(&from, r->cluster, head->epoch, head->first, r->read.parts_read);
-    replica_key_part(&to, r->cluster, head->epoch, head->first, head->parts);
-    get.key = buf_span(&from);
-    get.range_end = buf_span(&to);
     r->read.call = (struct etcd_call){.on_done = on_parts};
-    etcd_range(r->etcd, &r->read.call, &get);
-    buf_done(&from);
-    buf_done(&to);
+    etcd_range(r->etcd, &r->read.call,
+               &(struct etcd_op){.kind = ETCD_GET,
+                                 .key = replica_span(&from),
+                                 .range_end = replica_span(&to),
+                                 .limit = PARTS});
 }
 
 /* Yielding. */
@@ -492,8 +474,7 @@ static void hand_over(struct replica *r, const struct replica_head *head, uint64
     r->before_bytes = head->before_bytes + head->stored_bytes;
     r->stats.read++;
     r->stats.read_bytes += read->content.n;
-    if (r->trouble == REPLICA_DAMAGED)
-        replica_say(r, REPLICA_NO_TROUBLE, "%s", "");
+    replica_say_over(r, REPLICA_DAMAGED, REPLICA_DAMAGED);
     r->callbacks.on_batch(r->callbacks.context, &batch);
 }
 
@@ -567,16 +548,12 @@ static void on_pump(struct loop_task *task)
 void replica_taken(struct replica *r, uint64_t next)
 {
     struct replica_read *read = &r->read;
-    struct list_link *link;
+    struct handed *h;
 
     MUST(next <= read->wanted);
-    while ((link = list_first(&read->handed)) != NULL) {
-        struct handed *h = CONTAINER_OF(link, struct handed, link);
-
-        if (h->next > next)
-            break;
+    while ((h = first_handed(read)) != NULL && h->next <= next) {
         read->handed_bytes -= h->bytes;
-        list_remove(&read->handed, link);
+        list_remove(&read->handed, &h->link);
         mem_free(h);
     }
     read->taken = MAX(read->taken, next);
@@ -585,14 +562,12 @@ void replica_taken(struct replica *r, uint64_t next)
 
 uint64_t replica_lag_ms(const struct replica *r)
 {
-    struct list_link *handed = list_first(&r->read.handed), *entry = list_first(&r->read.entries);
-    uint64_t since_ms;
+    const struct handed *handed = first_handed(&r->read);
+    const struct entry *entry = first_entry(&r->read);
 
     if (handed == NULL && entry == NULL)
         return 0;
-    since_ms = handed != NULL ? CONTAINER_OF(handed, struct handed, link)->since_ms
-                              : CONTAINER_OF(entry, struct entry, link)->since_ms;
-    return loop_now_ms(r->loop) - since_ms;
+    return loop_now_ms(r->loop) - (handed != NULL ? handed->since_ms : entry->since_ms);
 }
 
 bool replica_read_is_level(const struct replica *r)
@@ -640,9 +615,7 @@ void replica_read_stop(struct replica *r)
 
     stop_asking(r);
     timer_stop(r->loop, &read->parts_again);
-    while (!list_empty(&read->entries))
-        drop_entry(read, first_entry(read));
-    read->is_caught_up = false;
+    drop_entries(read);
     if (read->state != READ_OFF)
         sm_move(&machine, &read->state, READ_OFF);
 }
@@ -676,8 +649,8 @@ void replica_read_done(struct replica *r)
 
     replica_read_stop(r);
     loop_unpost(r->loop, &read->pump);
-    while (!list_empty(&read->handed))
-        mem_free(CONTAINER_OF(list_pop_front(&read->handed), struct handed, link));
+    LIST_EACH(&read->handed, at)
+        mem_free(CONTAINER_OF(at, struct handed, link));
     buf_done(&read->parts);
     buf_done(&read->content);
 }

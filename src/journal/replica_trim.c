@@ -17,8 +17,6 @@
 #include "base/must.h"
 #include "json/json.h"
 
-#include <stdio.h>
-
 enum { BEHIND_FACTOR = 4, SLACK_DIVISOR = 8 };
 
 static void end(struct replica *r)
@@ -33,16 +31,6 @@ static bool may_trim(const struct replica *r)
 
     return r->role == REPLICA_LEADING ||
            (is_waiting && r->epoch == 0 && r->trouble == REPLICA_FULL);
-}
-
-/* Of a batch's value; false: it is none, which whoever reads it says. */
-static bool head_of(const struct etcd_kv *kv, struct replica_head *out_head)
-{
-    struct span stored;
-    struct err *e = replica_batch_parse(kv->value, out_head, &stored);
-
-    err_free(e);
-    return e == NULL;
 }
 
 static void on_compacted(struct etcd_call *call, const struct etcd_answer *answer)
@@ -72,32 +60,18 @@ static void on_deleted(struct etcd_call *call, const struct etcd_answer *answer)
 /* Everything before the batch that begins with trim_low. */
 static void cut(struct replica *r)
 {
-    struct replica_text leader = replica_text_of(r, "leader"), from = replica_text_of(r, "log/"),
-                        to = replica_log_text(r, r->trim_low), parts = replica_text_of(r, "part/"),
-                        parts_to;
-    char rest[64];
+    struct replica_text to = replica_log_text(r, r->trim_low),
+                        parts_to = replica_parts_text(r, r->trim_epoch, r->trim_low);
+    const struct etcd_compare compare = {
+        .key = r->keys.leader, .create_revision = r->role == REPLICA_LEADING ? r->epoch : 0};
+    const struct etcd_op deletions[] = {
+        {.kind = ETCD_DELETE, .key = r->keys.log, .range_end = replica_span(&to)},
+        {.kind = ETCD_DELETE, .key = r->keys.parts, .range_end = replica_span(&parts_to)},
+    };
 
-    snprintf(rest, sizeof(rest), "part/%016llx/%016llx/", (unsigned long long)r->trim_epoch,
-             (unsigned long long)r->trim_low);
-    parts_to = replica_text_of(r, rest);
-    {
-        const struct etcd_compare compare = {.key = replica_span(&leader),
-                                             .create_revision =
-                                                 r->role == REPLICA_LEADING ? r->epoch : 0};
-        const struct etcd_op deletions[] = {
-            {.kind = ETCD_DELETE, .key = replica_span(&from), .range_end = replica_span(&to)},
-            {.kind = ETCD_DELETE,
-             .key = replica_span(&parts),
-             .range_end = replica_span(&parts_to)},
-        };
-
-        r->trim = (struct etcd_call){.on_done = on_deleted};
-        etcd_txn(r->etcd, &r->trim,
-                 &(struct etcd_txn){.compares = &compare,
-                                    .compare_count = 1,
-                                    .then = deletions,
-                                    .then_count = ARRAY_LEN(deletions)});
-    }
+    r->trim = (struct etcd_call){.on_done = on_deleted};
+    etcd_txn(r->etcd, &r->trim,
+             &(struct etcd_txn){&compare, 1, deletions, ARRAY_LEN(deletions), NULL, 0});
 }
 
 /* The batch that begins with trim_low is kept with all behind it; one that begins with trim_high or
@@ -114,7 +88,7 @@ static void on_found(struct etcd_call *call, const struct etcd_answer *answer)
         end(r);
         return;
     }
-    if (answer->ops->kv_count == 0 || !head_of(answer->ops->kvs, &head) ||
+    if (answer->ops->kv_count == 0 || !replica_head_of(answer->ops->kvs, &head) ||
         head.first > r->trim_bound || r->trim_end_bytes - head.before_bytes < r->trim_keep) {
         r->trim_high = middle;
     } else {
@@ -150,7 +124,7 @@ static bool leave_behind(struct replica *r)
 
 static void search(struct replica *r)
 {
-    struct replica_text from, to = replica_text_of(r, "log0");
+    struct replica_text from;
 
     if (r->trim_high <= r->trim_low + 1 && !leave_behind(r)) {
         if (r->trim_low > r->trim_oldest)
@@ -164,7 +138,7 @@ static void search(struct replica *r)
     etcd_range(r->etcd, &r->trim,
                &(struct etcd_op){.kind = ETCD_GET,
                                  .key = replica_span(&from),
-                                 .range_end = replica_span(&to),
+                                 .range_end = r->keys.log_end,
                                  .limit = 1});
 }
 
@@ -202,8 +176,8 @@ static void on_surveyed(struct etcd_call *call, const struct etcd_answer *answer
     uint64_t tail = r->options.tail_bytes;
 
     if (answer->outcome != ETCD_DONE || answer->op_count != 3 || !may_trim(r) ||
-        ops[0].kv_count == 0 || ops[1].kv_count == 0 || !head_of(ops[0].kvs, &oldest) ||
-        !head_of(ops[1].kvs, &newest)) {
+        ops[0].kv_count == 0 || ops[1].kv_count == 0 || !replica_head_of(ops[0].kvs, &oldest) ||
+        !replica_head_of(ops[1].kvs, &newest)) {
         end(r);
         return;
     }
@@ -224,18 +198,16 @@ static void on_surveyed(struct etcd_call *call, const struct etcd_answer *answer
 
 static void survey(struct replica *r)
 {
-    struct replica_text from = replica_text_of(r, "log/"), to = replica_text_of(r, "log0"),
-                        nodes = replica_text_of(r, "node/"), nodes_to = replica_text_of(r, "node0");
     const struct etcd_op gets[] = {
-        {.kind = ETCD_GET, .key = replica_span(&from), .range_end = replica_span(&to), .limit = 1},
+        {.kind = ETCD_GET, .key = r->keys.log, .range_end = r->keys.log_end, .limit = 1},
         {.kind = ETCD_GET,
-         .key = replica_span(&from),
-         .range_end = replica_span(&to),
+         .key = r->keys.log,
+         .range_end = r->keys.log_end,
          .limit = 1,
          .descending = true},
         {.kind = ETCD_GET,
-         .key = replica_span(&nodes),
-         .range_end = replica_span(&nodes_to),
+         .key = r->keys.nodes,
+         .range_end = r->keys.nodes_end,
          .limit = REPLICA_NODES_MOST},
     };
 

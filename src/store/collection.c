@@ -354,8 +354,9 @@ static bool comes_before(const struct list_link *a, const struct list_link *b)
            CONTAINER_OF_CONST(b, struct entity, order)->object_no;
 }
 
-void collection_loaded(struct collection *c)
+void collection_loaded(struct collection *c, void *unused)
 {
+    (void)unused;
     c->is_loaded = true;
     map_unmapped(c);
     mem_free(TAKE(c->unmapped));
@@ -383,11 +384,10 @@ void collection_digest_entity(const struct entity *e, struct buf *b, struct stor
     store_digest_add(digest, buf_span(b));
 }
 
-void collection_digest(struct collection *c, struct store_digest *digest)
+void collection_digest(struct collection *c, void *digest)
 {
-    struct buf b;
+    struct buf b = {.max = BUF_NO_CAP};
 
-    buf_init(&b, BUF_NO_CAP);
     LIST_EACH(&c->entities, at)
         collection_digest_entity(entity_at(at), &b, digest);
     buf_done(&b);

@@ -26,8 +26,10 @@ void collection_put(struct collection *c, const struct record_entity *record,
 void collection_remove(struct collection *c, const struct uuid *id,
                        const struct store_origin *origin);
 struct err *collection_move(void *store, struct stored *stored, struct change *change);
-void collection_loaded(struct collection *c);
-void collection_digest(struct collection *c, struct store_digest *digest);
+/* For store_each_collection: a replay has ended; what is in it is added to a struct store_digest.
+ */
+void collection_loaded(struct collection *c, void *unused);
+void collection_digest(struct collection *c, void *digest);
 /* What one entity adds to that. `b` is written anew. */
 void collection_digest_entity(const struct entity *e, struct buf *b, struct store_digest *digest);
 

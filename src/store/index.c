@@ -111,9 +111,9 @@ static struct index_bucket *bucket_get(struct index *index)
     return bucket;
 }
 
-static struct index_node *node_at(struct list_link *link)
+static struct entity *entity_of(struct list_link *link)
 {
-    return link == NULL ? NULL : CONTAINER_OF(link, struct index_node, link);
+    return link == NULL ? NULL : CONTAINER_OF(link, struct index_node, link)->entity;
 }
 
 struct span index_member(const struct index *index)
@@ -134,11 +134,11 @@ void index_expect(struct index *index, struct json_value member)
 
 void index_add(struct index *index, struct index_node *node)
 {
-    struct index_node *last;
+    const struct entity *last;
 
     node->bucket = bucket_get(index);
-    last = node_at(list_last(&node->bucket->nodes));
-    if (last != NULL && last->entity->object_no > node->entity->object_no)
+    last = entity_of(list_last(&node->bucket->nodes));
+    if (last != NULL && last->object_no > node->entity->object_no)
         node->bucket->is_unordered = true;
     list_push_back(&node->bucket->nodes, &node->link);
 }
@@ -184,28 +184,24 @@ static void put_in_order(struct index_bucket *bucket)
 struct entity *index_first(struct index_bucket *bucket)
 {
     put_in_order(bucket);
-    return node_at(list_first(&bucket->nodes))->entity;
+    return entity_of(list_first(&bucket->nodes));
 }
 
 struct entity *index_last(struct index_bucket *bucket)
 {
     put_in_order(bucket);
-    return node_at(list_last(&bucket->nodes))->entity;
+    return entity_of(list_last(&bucket->nodes));
 }
 
 struct entity *index_next(struct index_bucket *bucket, const struct entity *e, size_t index_place)
 {
-    struct index_node *next = node_at(list_next(&bucket->nodes, &e->indexed[index_place].link));
-
-    return next == NULL ? NULL : next->entity;
+    return entity_of(list_next(&bucket->nodes, &e->indexed[index_place].link));
 }
 
 struct entity *index_previous(struct index_bucket *bucket, const struct entity *e,
                               size_t index_place)
 {
-    struct index_node *before = node_at(list_prev(&bucket->nodes, &e->indexed[index_place].link));
-
-    return before == NULL ? NULL : before->entity;
+    return entity_of(list_prev(&bucket->nodes, &e->indexed[index_place].link));
 }
 
 size_t index_bucket_count(const struct index_bucket *bucket)

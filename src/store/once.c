@@ -104,9 +104,8 @@ static struct err *move_once(void *context, struct stored *stored, struct change
 static void digest_once(void *context, struct store_digest *digest)
 {
     struct once *o = context;
-    struct buf b;
+    struct buf b = {.max = BUF_NO_CAP};
 
-    buf_init(&b, BUF_NO_CAP);
     LIST_EACH(&o->order, at) {
         buf_clear(&b);
         record_add_once(&b, &entry_at(at)->record);

@@ -96,9 +96,8 @@ void record_add_entity(struct buf *b, const struct record_entity *r)
 
 struct err *record_read_entity(struct span body, struct record_entity *out)
 {
-    struct reader r;
+    struct reader r = {.rest = body};
 
-    reader_init(&r, body);
     out->resource = read_text16(&r);
     out->id = read_uuid(&r);
     out->object_no = reader_le64(&r);
@@ -116,9 +115,8 @@ void record_add_entity_gone(struct buf *b, const struct record_entity_gone *r)
 struct err *record_read_entity_gone(struct span body, struct record_entity_gone *out)
 {
     struct record_entity_gone e;
-    struct reader r;
+    struct reader r = {.rest = body};
 
-    reader_init(&r, body);
     e.resource = read_text16(&r);
     e.id = read_uuid(&r);
     if (r.failed)
@@ -155,10 +153,9 @@ void record_add_event(struct buf *b, const struct record_event *r)
 struct err *record_read_event(struct span body, struct record_event *out)
 {
     struct record_event e;
-    struct reader r;
+    struct reader r = {.rest = body};
     uint8_t flags;
 
-    reader_init(&r, body);
     e.id = read_uuid(&r);
     e.object_no = reader_le64(&r);
     e.time_unix_ns = (int64_t)reader_le64(&r);
@@ -187,10 +184,9 @@ void record_add_number(struct buf *b, uint64_t object_no)
 
 struct err *record_read_number(struct span body, uint64_t *out_object_no)
 {
-    struct reader r;
+    struct reader r = {.rest = body};
     uint64_t number;
 
-    reader_init(&r, body);
     number = reader_le64(&r);
     if (r.failed)
         return too_short(RECORD_EVENT_GONE);
@@ -214,9 +210,8 @@ void record_add_delivery(struct buf *b, const struct record_delivery *r)
 struct err *record_read_delivery(struct span body, struct record_delivery *out)
 {
     struct record_delivery d;
-    struct reader r;
+    struct reader r = {.rest = body};
 
-    reader_init(&r, body);
     d.object_no = reader_le64(&r);
     d.event_no = reader_le64(&r);
     d.webhook = read_uuid(&r);
@@ -251,10 +246,9 @@ void record_add_lane(struct buf *b, const struct record_lane *r)
 struct err *record_read_lane(struct span body, struct record_lane *out)
 {
     struct record_lane lane = {.has_consent = false};
-    struct reader r;
+    struct reader r = {.rest = body};
     uint8_t flags;
 
-    reader_init(&r, body);
     lane.webhook = read_uuid(&r);
     lane.failing_since_unix_ns = (int64_t)reader_le64(&r);
     lane.hold_until_unix_ns = (int64_t)reader_le64(&r);
@@ -287,9 +281,8 @@ void record_add_once(struct buf *b, const struct record_once *r)
 struct err *record_read_once(struct span body, struct record_once *out)
 {
     struct record_once once = {.event_no = 0};
-    struct reader r;
+    struct reader r = {.rest = body};
 
-    reader_init(&r, body);
     read_raw(&r, once.key, sizeof(once.key));
     read_raw(&r, once.body, sizeof(once.body));
     once.time_unix_ns = (int64_t)reader_le64(&r);
@@ -311,9 +304,8 @@ void record_add_once_gone(struct buf *b, const struct record_once_gone *r)
 struct err *record_read_once_gone(struct span body, struct record_once_gone *out)
 {
     struct record_once_gone gone = {{0}};
-    struct reader r;
+    struct reader r = {.rest = body};
 
-    reader_init(&r, body);
     read_raw(&r, gone.key, sizeof(gone.key));
     if (r.failed)
         return too_short(RECORD_ONCE_GONE);

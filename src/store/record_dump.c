@@ -6,16 +6,28 @@
 
 #include <string.h>
 
-static void dump_text(struct buf *b, const char *name, struct span text)
+static void dump_base64(struct buf *b, const char *name, struct span bytes)
 {
     json_add_name(b, span_str(name));
-    if (text_is_utf8(text)) {
-        json_add_string(b, text);
-        return;
-    }
     buf_add_str(b, "\"base64:");
-    text_add_base64(b, text);
+    text_add_base64(b, bytes);
     buf_add_char(b, '"');
+}
+
+static void dump_hex(struct buf *b, const char *name, const uint8_t *bytes, size_t n)
+{
+    json_add_name(b, span_str(name));
+    buf_add_char(b, '"');
+    text_add_hex(b, span_of((const char *)bytes, n));
+    buf_add_char(b, '"');
+}
+
+static void dump_text(struct buf *b, const char *name, struct span text)
+{
+    if (text_is_utf8(text))
+        member_add_text(b, span_str(name), text);
+    else
+        dump_base64(b, name, text);
 }
 
 /* As it stands. What a damaged or foreign journal holds instead of JSON is shown as text. */
@@ -139,20 +151,9 @@ static struct err *dump_lane(struct buf *b, struct span body)
     member_add_bool(b, SPAN("troubled"), r.is_troubled);
     if (!r.has_consent)
         return NULL;
-    json_add_name(b, SPAN("consent"));
-    buf_add_char(b, '"');
-    text_add_hex(b, span_of((const char *)r.consent, sizeof(r.consent)));
-    buf_add_char(b, '"');
+    dump_hex(b, "consent", r.consent, sizeof(r.consent));
     member_add_u64(b, SPAN("rate_per_minute"), r.rate_per_minute);
     return NULL;
-}
-
-static void dump_key(struct buf *b, const uint8_t key[RECORD_ONCE_KEY_BYTES])
-{
-    json_add_name(b, SPAN("key"));
-    buf_add_char(b, '"');
-    text_add_hex(b, span_of((const char *)key, RECORD_ONCE_KEY_BYTES));
-    buf_add_char(b, '"');
 }
 
 static struct err *dump_once(struct buf *b, struct span body)
@@ -160,7 +161,7 @@ static struct err *dump_once(struct buf *b, struct span body)
     struct record_once r;
 
     TRY(record_read_once(body, &r));
-    dump_key(b, r.key);
+    dump_hex(b, "key", r.key, sizeof(r.key));
     member_add_time(b, SPAN("time"), r.time_unix_ns);
     member_add_u64(b, SPAN("event_no"), r.event_no);
     member_add_uuid(b, SPAN("event"), &r.event);
@@ -174,7 +175,7 @@ static struct err *dump_once_gone(struct buf *b, struct span body)
     struct record_once_gone r;
 
     TRY(record_read_once_gone(body, &r));
-    dump_key(b, r.key);
+    dump_hex(b, "key", r.key, sizeof(r.key));
     return NULL;
 }
 
@@ -195,12 +196,11 @@ static dump_fn *dumper_of(unsigned kind)
 
 struct err *record_check(unsigned kind, struct span body)
 {
-    struct buf b;
+    struct buf b = {.max = BUF_NO_CAP};
     struct err *e;
 
     if (dumper_of(kind) == NULL)
         return ERR(ERR_STORAGE_FAILURE, "kind %u is not known", kind);
-    buf_init(&b, BUF_NO_CAP);
     e = dumper_of(kind)(&b, body);
     buf_done(&b);
     return e;
@@ -212,14 +212,10 @@ void record_add_dump(struct buf *b, unsigned kind, struct span body)
 
     buf_add_char(b, '{');
     member_add_text(b, SPAN("kind"), span_str(record_kind_name(kind)));
-    if (e == NULL) {
+    if (e == NULL)
         err_free(dumper_of(kind)(b, body));
-    } else {
-        json_add_name(b, SPAN("body"));
-        buf_add_str(b, "\"base64:");
-        text_add_base64(b, body);
-        buf_add_char(b, '"');
-    }
+    else
+        dump_base64(b, "body", body);
     err_free(e);
     buf_add_char(b, '}');
 }

@@ -50,15 +50,15 @@ static void free_part(struct part *part)
 
 void snapshot_close(struct snapshot *snapshot)
 {
-    struct list_link *at;
+    struct part *part;
     struct store *s = TAKE(snapshot->store);
 
     if (s == NULL)
         return;
     list_remove(store_snapshots(s), &snapshot->link);
     map_done(&snapshot->saved);
-    while ((at = list_pop_front(&snapshot->parts)) != NULL)
-        free_part(CONTAINER_OF(at, struct part, link));
+    while ((part = LIST_OBJECT(list_pop_front(&snapshot->parts), struct part, link)) != NULL)
+        free_part(part);
     store_free_gone(s);
 }
 
@@ -191,21 +191,6 @@ static size_t place_above(struct part *part, uint64_t number)
     return from;
 }
 
-static struct entity *saved_after(struct part *part, uint64_t number)
-{
-    size_t place = place_above(part, number);
-
-    return place < part->count ? part->items[place] : NULL;
-}
-
-/* `number` is not 0. */
-static struct entity *saved_before(struct part *part, uint64_t number)
-{
-    size_t place = place_above(part, number - 1);
-
-    return place > 0 ? part->items[place - 1] : NULL;
-}
-
 /* An index leads to entities of pages before as well. */
 static bool is_passed_over(const struct snapshot_walk *walk, const struct entity *e)
 {
@@ -238,14 +223,16 @@ static struct entity *live_next(struct snapshot_walk *walk)
 static struct entity *saved_next(const struct snapshot_walk *walk)
 {
     struct part *part = find_part(walk->snapshot, walk->live.collection);
-    struct entity *saved;
+    size_t place;
 
     if (part == NULL)
         return NULL;
+    place = place_above(part, walk->given - walk->live.is_turned); /* which is not 0 then */
     if (!walk->live.is_turned)
-        return saved_after(part, walk->given);
-    saved = saved_before(part, walk->given);
-    return saved != NULL && saved->object_no > walk->live.above ? saved : NULL;
+        return place < part->count ? part->items[place] : NULL;
+    return place > 0 && part->items[place - 1]->object_no > walk->live.above
+               ? part->items[place - 1]
+               : NULL;
 }
 
 static bool is_next(const struct snapshot_walk *walk, const struct entity *saved,

@@ -68,25 +68,14 @@ static struct err *apply_entity_gone(void *context, struct span body,
     return NULL;
 }
 
-static void digest_collection(struct collection *c, void *digest)
-{
-    collection_digest(c, digest);
-}
-
 static void digest_entities(void *context, struct store_digest *digest)
 {
-    store_each_collection(context, digest_collection, digest);
-}
-
-static void load_collection(struct collection *c, void *arg)
-{
-    (void)arg;
-    collection_loaded(c);
+    store_each_collection(context, collection_digest, digest);
 }
 
 static struct err *load_entities(void *context)
 {
-    store_each_collection(context, load_collection, NULL);
+    store_each_collection(context, collection_loaded, NULL);
     return NULL;
 }
 
@@ -180,13 +169,12 @@ static struct stored *stored_at(struct list_link *link)
 void store_track(struct store *s, struct stored *stored, unsigned kind,
                  const struct store_origin *origin)
 {
-    const struct list_link *newest;
+    const struct stored *newest;
 
     if (list_linked(&stored->link))
         store_forget(s, stored);
-    newest = list_last(&s->live);
-    MUST(newest == NULL ||
-         CONTAINER_OF_CONST(newest, struct stored, link)->serial <= origin->serial);
+    newest = store_newest(s);
+    MUST(newest == NULL || newest->serial <= origin->serial);
     stored->serial = origin->serial;
     stored->bytes = origin->bytes;
     stored->kind = (uint16_t)kind;
@@ -306,22 +294,19 @@ void store_entity_gone(struct store *s, struct entity *e, uint64_t serial)
 
 static uint64_t oldest_snapshot(const struct store *s)
 {
-    const struct list_link *oldest = list_first(&s->snapshots);
+    const struct snapshot *oldest = LIST_OBJECT(list_first(&s->snapshots), struct snapshot, link);
 
-    return oldest == NULL ? UINT64_MAX : CONTAINER_OF_CONST(oldest, struct snapshot, link)->serial;
+    return oldest == NULL ? UINT64_MAX : oldest->serial;
 }
 
 /* It may give way: others may open snapshots meanwhile. */
 void store_free_gone(struct store *s)
 {
-    struct list_link *at;
+    struct entity *e;
 
-    while ((at = list_first(&s->gone)) != NULL) {
-        struct entity *e = CONTAINER_OF(at, struct entity, order);
-
-        if (e->stored.serial > oldest_snapshot(s))
-            return;
-        list_remove(&s->gone, at);
+    while ((e = LIST_OBJECT(list_first(&s->gone), struct entity, order)) != NULL &&
+           e->stored.serial <= oldest_snapshot(s)) {
+        list_remove(&s->gone, &e->order);
         mem_free(e);
         budget_spend(GONE_UNITS);
     }

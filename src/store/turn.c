@@ -153,13 +153,10 @@ static void on_clean_more(struct loop_task *task)
 static void on_tell(struct loop_task *task)
 {
     struct turn *t = CONTAINER_OF(task, struct turn, tell);
-    struct list_link *at;
+    struct turn_wait *wait;
 
-    while ((at = list_pop_front(&t->told)) != NULL) {
-        struct turn_wait *wait = CONTAINER_OF(at, struct turn_wait, told);
-
+    while ((wait = LIST_OBJECT(list_pop_front(&t->told), struct turn_wait, told)) != NULL)
         wait->on_late(wait);
-    }
 }
 
 struct turn *turn_new(struct loop *loop, struct store *store)
@@ -345,8 +342,7 @@ bool turn_is_committed(const struct turn *t, uint64_t serial)
 static void tell(struct turn *t, struct turn_wait *wait)
 {
     list_push_back(&t->told, &wait->told);
-    if (!loop_posted(&t->tell))
-        loop_post(t->loop, &t->tell);
+    loop_post(t->loop, &t->tell);
 }
 
 void turn_tell_late(struct turn *t, uint64_t confirmed)

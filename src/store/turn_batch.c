@@ -19,10 +19,9 @@ void turn_batch_add(struct buf *b, const struct turn_batch_record *record)
 
 struct err *turn_batch_next(struct span *content, struct turn_batch_record *out_record)
 {
-    struct reader r;
+    struct reader r = {.rest = *content};
     uint16_t flags;
 
-    reader_init(&r, *content);
     out_record->kind = reader_le16(&r);
     flags = reader_le16(&r);
     out_record->more = (flags & MORE) != 0;

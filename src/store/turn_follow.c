@@ -259,8 +259,7 @@ void turn_log_take(struct turn *t, const struct replica_batch *batch)
     taken->rest = without_known(buf_span(&taken->content), batch->first, next);
     taken->next = batch->first + batch->count;
     list_push_back(&l->taken, &taken->link);
-    if (!loop_posted(&l->pump))
-        loop_post(t->loop, &l->pump);
+    loop_post(t->loop, &l->pump);
 }
 
 void turn_follow_init(struct turn_log *l)

@@ -20,11 +20,9 @@ struct turn_log {
     bool is_under_way, is_late, is_lost, is_closed;
     unsigned held_kind;       /* of a record that was refused because not every node knows it */
     bool is_stuck, is_barred; /* barred: there is a batch that is not understood */
-    struct list told;         /* struct turn_wait, to be told that it is late */
-    struct loop_task tell;
-    struct list taken;     /* struct taken, to be applied */
-    struct list on_disk;   /* struct taken, applied and on its way to the disk */
-    struct loop_task pump; /* applies more */
+    struct list taken;        /* struct taken, to be applied */
+    struct list on_disk;      /* struct taken, applied and on its way to the disk */
+    struct loop_task pump;    /* applies more */
     struct turn_line line;
     struct timer again;
     struct arena scratch;

@@ -47,18 +47,15 @@ size_t turn_left_waiting(const struct turn *t)
 static void on_next(struct loop_task *task)
 {
     struct turn *t = CONTAINER_OF(task, struct turn, held.next);
+    struct turn_line *at;
     struct list line;
-    struct list_link *at;
 
     if (t->held.is_held)
         return;
     list_init(&line);
     list_take_all(&line, &t->held.line);
-    while ((at = list_pop_front(&line)) != NULL) {
-        struct turn_line *next = CONTAINER_OF(at, struct turn_line, link);
-
-        next->on_free(next);
-    }
+    while ((at = LIST_OBJECT(list_pop_front(&line), struct turn_line, link)) != NULL)
+        at->on_free(at);
 }
 
 void turn_line_up(struct turn *t, struct turn_line *line)

@@ -47,8 +47,8 @@ void __real_collection_remove(struct collection *c, const struct uuid *id,
                               const struct store_origin *origin);
 void __wrap_collection_remove(struct collection *c, const struct uuid *id,
                               const struct store_origin *origin);
-void __real_collection_digest(struct collection *c, struct store_digest *digest);
-void __wrap_collection_digest(struct collection *c, struct store_digest *digest);
+void __real_collection_digest(struct collection *c, void *digest);
+void __wrap_collection_digest(struct collection *c, void *digest);
 
 static struct blob *digest_of(struct blob *payload)
 {
@@ -145,7 +145,7 @@ void __wrap_collection_remove(struct collection *c, const struct uuid *id,
     __real_collection_remove(c, id, origin);
 }
 
-void __wrap_collection_digest(struct collection *c, struct store_digest *digest)
+void __wrap_collection_digest(struct collection *c, void *digest)
 {
     struct known_collection *k = known(c);
 

@@ -532,7 +532,7 @@ static void forge_batch(void)
     head.first += head.count;
     buf_init(&key, BUF_NO_CAP);
     buf_init(&value, BUF_NO_CAP);
-    replica_key_log(&key, SPAN(ORDER_CLUSTER), head.first);
+    buf_printf(&key, "/svcd/" ORDER_CLUSTER "/log/%016llx", (unsigned long long)head.first);
     replica_batch_add(&value, &head, stored);
     put(&(struct etcd_op){.kind = ETCD_PUT, .key = buf_span(&key), .value = buf_span(&value)});
     buf_done(&key);

@@ -138,7 +138,8 @@ static void add_parts(struct buf *b, const struct replica_head *head)
         struct buf key;
 
         buf_init(&key, BUF_NO_CAP);
-        replica_key_part(&key, cluster, head->epoch, head->first, i);
+        buf_printf(&key, "/svcd/%.*s/part/%016" PRIx64 "/%016" PRIx64 "/%08" PRIx32,
+                   SPAN_FMT(cluster), head->epoch, head->first, i);
         part = etcd_store_find(buf_span(&key));
         if (part == NULL)
             sim_broken(NOTHING_HALF, "batch %" PRIu64 " lacks its part %u", head->first, i);
