@@ -140,8 +140,10 @@ static struct err *apply(struct call *call)
 }
 
 /* What a request writes grows with what it matches, and not with what was sent. */
-static struct err *refuse_change(const struct call *call)
+static struct err *check_change(const struct call *call)
 {
+    if (call->change->bodies.n <= (size_t)call->rest->limits->change_bytes)
+        return NULL;
     call->rest->metrics->limit_hits[METRIC_CHANGE_BYTES]++;
     return ERR(ERR_PAYLOAD_TOO_LARGE,
                "the request would write more than the limit ChangeBytes (%lld bytes): choose fewer "
@@ -155,29 +157,11 @@ struct written {
     uint64_t version;
 };
 
-static const struct shape *stored_shape(const struct resource *resource)
-{
-    return resource->ops->stored_shape != NULL ? resource->ops->stored_shape : resource->shape;
-}
-
-/* What is stored, in the form that its resource has now. */
-static struct span stored_text(const struct resource *resource, const struct entity *e,
-                               struct arena *a)
-{
-    struct buf b;
-
-    if (e->version >= resource->shape_since || resource->shape->dynamic)
-        return entity_json(e);
-    buf_init_arena(&b, a);
-    schema_add_reshaped(&b, stored_shape(resource), entity_parse(entity_json(e), a), a);
-    return buf_span(&b);
-}
-
 /* A secret that is written is a change, equal or not: nobody learns one by trying. */
 static bool changes_nothing(const struct call *call, const struct draft *draft,
                             const struct entity *old, struct span json, struct arena *a)
 {
-    return call->method == METHOD_PATCH && span_eq(json, stored_text(call->resource, old, a)) &&
+    return call->method == METHOD_PATCH && span_eq(json, crud_stored(call->resource, old, a)) &&
            !secrets_are_written(call->rest->mask, draft, a);
 }
 
@@ -204,8 +188,7 @@ static struct err *store_draft(struct call *call, struct draft *draft, const str
     if (ops->stored != NULL)
         TRY(ops->stored(call, old != NULL ? METHOD_PATCH : METHOD_POST, written.json));
     *out_written = written;
-    return call->change->bodies.n > (size_t)call->rest->limits->change_bytes ? refuse_change(call)
-                                                                             : NULL;
+    return check_change(call);
 }
 
 /* Decodes one input object over an old entity (NULL: an insert) and stores it; `a` holds what that
@@ -215,17 +198,17 @@ static struct err *decode_entity(struct call *call, struct json_value input,
                                  struct written *out_written)
 {
     const struct resource *resource = call->resource;
+    const struct shape *shape = crud_stored_shape(resource);
     struct span old_text = old != NULL ? entity_json(old) : span_of(NULL, 0);
     struct json_value old_json = {NULL, NULL};
     struct draft draft;
 
     if (resource->ops->holds_secrets != NULL) {
-        TRY(secrets_decode(call->rest->mask, stored_shape(resource), input, old_text, mode, a,
-                           &draft));
+        TRY(secrets_decode(call->rest->mask, shape, input, old_text, mode, a, &draft));
     } else {
         if (old != NULL)
             old_json = entity_parse(old_text, a);
-        TRY(schema_decode(stored_shape(resource), input, old_json, mode, a, &draft));
+        TRY(schema_decode(shape, input, old_json, mode, a, &draft));
     }
     if (call->key != NULL && call->key->tenant.n > 0)
         TRY(tenant_check_draft(call, &draft));
@@ -491,8 +474,7 @@ static struct err *delete_one(struct call *call, const struct query_item *item)
     if (ops->stored == NULL)
         return NULL;
     TRY(ops->stored(call, METHOD_DELETE, crud_text(call->resource, e, call->arena)));
-    return call->change->bodies.n > (size_t)call->rest->limits->change_bytes ? refuse_change(call)
-                                                                             : NULL;
+    return check_change(call);
 }
 
 struct err *crud_delete(struct call *call)
