@@ -122,8 +122,8 @@ struct span err_message(const struct err *e);
 /* `at <function> (<file>:<line>)` per line, innermost first; file without the source root. The last
  * line is not ended. After 32 places no more are noted. */
 void err_add_trace(const struct err *e, struct buf *b);
-/* Seconds for the Retry-After header; 0: none. */
-void err_set_retry_after(struct err *e, unsigned seconds);
+/* Seconds for the Retry-After header; 0: none. Returns e. */
+struct err *err_set_retry_after(struct err *e, unsigned seconds) NEVER_NULL;
 unsigned err_retry_after(const struct err *e);
 /* NULL is allowed. */
 void err_free(struct err *e);

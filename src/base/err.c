@@ -151,9 +151,10 @@ void err_add_trace(const struct err *e, struct buf *b)
     }
 }
 
-void err_set_retry_after(struct err *e, unsigned seconds)
+struct err *err_set_retry_after(struct err *e, unsigned seconds)
 {
     e->retry_after = seconds;
+    return e;
 }
 
 unsigned err_retry_after(const struct err *e)

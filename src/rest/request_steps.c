@@ -132,12 +132,10 @@ static void make_room(struct call *call)
 
 static struct err *refuse_for_memory(const struct call *call)
 {
-    struct err *e = ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached",
-                        (long long)call->rest->limits->memory_bytes);
-
     call->rest->metrics->limit_hits[METRIC_MEMORY_BYTES]++;
-    err_set_retry_after(e, 5);
-    return e;
+    return err_set_retry_after(ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached",
+                                   (long long)call->rest->limits->memory_bytes),
+                               5);
 }
 
 /* Past MemoryBytes nothing more is taken in; reading, deleting and delivering go on. */

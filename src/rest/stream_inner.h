@@ -118,7 +118,6 @@ void stream_pump_init(struct streams *h);
 /* There are views, or none any more. */
 void stream_pump_start(struct streams *h);
 void stream_pump_stop(struct streams *h);
-void stream_make_due(struct stream *s);
 void stream_end(struct stream *s, enum stream_end why);
 
 /* stream.c */
