@@ -36,9 +36,6 @@ struct span crud_show(const struct call *call, const struct entity *e, struct ar
 struct err *crud_answer_items(struct call *call, const struct query_result *result) MUST_USE;
 /* Writes items as the answer's body, in the negotiated format. */
 void crud_write_list(struct call *call, const struct span *items, size_t count);
-/* `/<resource>/...` below the base path: for what clients follow as they stand. Svc-pager
- * and ErrorInfo are relative to the base path instead. */
-struct span crud_link(const struct call *call, struct span target);
 /* Where the one that was inserted is found: its JSON begins with Id. */
 void crud_add_location(struct call *call, struct span json);
 /* Writes a body of the given JSON array items for a change: honours Prefer: return=minimal, as

@@ -109,6 +109,11 @@ void rest_done(struct rest *rest);
  * is loaded access_check_beside has let them pass, they are listed anew, and who observes is told.
  */
 void rest_set_access(struct rest *rest, struct access *access);
+/* What stands before `/<resource>/...` in targets that clients and nodes follow as they stand: the
+ * base path, but for `/`. Svc-pager and ErrorInfo are relative to it instead. */
+struct span rest_prefix(const struct rest *rest);
+/* The same with such a target behind it, in the arena. */
+struct span rest_link(const struct rest *rest, struct span target, struct arena *a);
 /* A new reference to the account that work is on which belongs to a tenant, else to the key of that
  * name, which may be gone; everybody's where both are absent. For what lasts longer than a call,
  * as a webhook does: to be dropped by account_unref(rest->accounts, ...). */

@@ -296,29 +296,12 @@ struct span crud_id_of(struct span json)
     return span_sub(json, sizeof("{\"Id\":\"") - 1, sizeof("{\"Id\":\"") - 1 + UUID_TEXT_BYTES);
 }
 
-static void begin_link(const struct call *call, struct buf *link)
-{
-    struct span base = call->rest->base_path;
-
-    buf_init_arena(link, call->arena);
-    if (!span_eq(base, SPAN("/")))
-        buf_add(link, base);
-}
-
-struct span crud_link(const struct call *call, struct span target)
-{
-    struct buf link;
-
-    begin_link(call, &link);
-    buf_add(&link, target);
-    return buf_span(&link);
-}
-
 void crud_add_location(struct call *call, struct span json)
 {
     struct buf link;
 
-    begin_link(call, &link);
+    buf_init_arena(&link, call->arena);
+    buf_add(&link, rest_prefix(call->rest));
     buf_add_char(&link, '/');
     buf_add(&link, call->resource->name);
     buf_add(&link, SPAN("/Id="));

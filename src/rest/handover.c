@@ -28,7 +28,7 @@
 
 enum { KEPT_BYTES = 4096, ANSWER_MS = 10000 };
 
-static const struct span internal_path = SPAN_INIT("Svc.Cluster.Records");
+static const struct span internal_path = SPAN_INIT("/Svc.Cluster.Records");
 
 struct handover {
     struct rest *rest;
@@ -129,14 +129,6 @@ static void on_answer(struct fetch *fetch, const struct fetch_result *result)
     look_again(h);
 }
 
-static struct span target_of(struct handover *h)
-{
-    struct span base = h->rest->base_path;
-
-    return arena_printf(&h->arena, "%.*s%s%.*s", SPAN_FMT(base), base.n == 1 ? "" : "/",
-                        SPAN_FMT(internal_path));
-}
-
 static void say_whose(struct handover *h, struct span target, struct span body)
 {
     const struct cluster_view *view = h->rest->cluster;
@@ -153,7 +145,7 @@ static void say_whose(struct handover *h, struct span target, struct span body)
 static void send_batch(struct handover *h)
 {
     const struct cluster_view *view = h->rest->cluster;
-    struct span target = target_of(h), body;
+    struct span target = rest_link(h->rest, internal_path, &h->arena), body;
     struct blob *blob;
 
     h->sent = batch_bytes(h);
@@ -260,11 +252,10 @@ uint64_t handover_dropped(const struct handover *h)
 
 static bool is_the_path(const struct rest *rest, struct span target)
 {
-    struct span base = rest->base_path;
-    size_t from = base.n == 1 ? 1 : base.n + 1;
+    struct span prefix = rest_prefix(rest);
 
-    return target.n > from && span_starts(target, base) &&
-           span_eq(span_sub(target, from, target.n), internal_path);
+    return span_starts(target, prefix) &&
+           span_eq(span_sub(target, prefix.n, target.n), internal_path);
 }
 
 bool handover_is(const struct rest *rest, const struct request *request)

@@ -60,13 +60,11 @@ static const struct probe {
 };
 
 /* Of a target, without its query; the absent span when it is not below the base path. */
-static struct span path_of(struct span target, struct span base)
+static struct span path_of(struct span target, struct span prefix)
 {
-    size_t from = base.n == 1 ? 0 : base.n;
-
-    if (from > 0 && !span_starts(target, base))
+    if (!span_starts(target, prefix))
         return (struct span){NULL, 0};
-    return span_sub(target, from, span_find_char(target, '?', from));
+    return span_sub(target, prefix.n, span_find_char(target, '?', prefix.n));
 }
 
 static const struct probe *find_probe(const struct call *call, struct span path)
@@ -79,7 +77,7 @@ static const struct probe *find_probe(const struct call *call, struct span path)
     if (call->rest->base_path.n == 1) /* looked at already */
         return NULL;
     for (size_t i = 0; i < ARRAY_LEN(probes); i++)
-        if (probes[i].is_host_wide && span_eq(path_of(target, SPAN("/")), probes[i].path))
+        if (probes[i].is_host_wide && span_eq(path_of(target, SPAN("")), probes[i].path))
             return &probes[i];
     return NULL;
 }
@@ -134,7 +132,7 @@ static bool answer_probe(struct call *call, const struct probe *probe)
 
 bool probe_answer(struct call *call)
 {
-    struct span path = path_of(call->request->target, call->rest->base_path);
+    struct span path = path_of(call->request->target, rest_prefix(call->rest));
     const struct probe *probe = find_probe(call, path);
 
     if (probe != NULL && !only_reads(call))

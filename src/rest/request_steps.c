@@ -200,18 +200,11 @@ static struct err *execute(struct call *call)
     return own != NULL ? own(call) : generic[call->method](call);
 }
 
-static struct span openapi_target(const struct call *call)
-{
-    struct span base = call->rest->base_path;
-
-    return arena_printf(call->arena, "%.*s%sSvc.OpenApi", SPAN_FMT(base), base.n == 1 ? "" : "/");
-}
-
 /* `OPTIONS *` asks about the server (RFC 9110, section 9.3.7), as does the list of resources. */
 static struct span target_meant(const struct call *call)
 {
     if (call->asks_for_openapi)
-        return openapi_target(call);
+        return rest_link(call->rest, SPAN("/Svc.OpenApi"), call->arena);
     return span_eq(call->request->target, SPAN("*")) ? call->rest->base_path
                                                      : call->request->target;
 }
