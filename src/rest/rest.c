@@ -17,25 +17,13 @@
 #include "rest/stream.h"
 #include "store/store.h"
 
-void rest_init(struct rest *rest, const struct rest_options *options)
+void rest_init(struct rest *rest)
 {
-    *rest = (struct rest){
-        .loop = options->loop,
-        .store = options->store,
-        .turn = options->turn,
-        .limits = options->limits,
-        .metrics = options->metrics,
-        .access = NEW(struct access),
-        .accounts = accounts_new(),
-        .clients = clients_new(options->loop, options->limits),
-        .resources = NEW(struct resources),
-        .base_path = options->base_path,
-        .cors_origins = options->cors_origins,
-        .cloudevents_origins = options->cloudevents_origins,
-        .hosts = options->hosts,
-        .mask = NEW(struct mask),
-    };
-    rest->mask->header_names = options->secret_headers;
+    rest->access = NEW(struct access);
+    rest->accounts = accounts_new();
+    rest->clients = clients_new(rest->loop, rest->limits);
+    rest->resources = NEW(struct resources);
+    rest->mask = NEW(struct mask);
     access_init(rest->access);
     rest->access->accounts = rest->accounts;
     rest->everybody = account_ref(rest->accounts, span_of(NULL, 0), span_of(NULL, 0));
