@@ -55,6 +55,9 @@ bool access_is_tenant(struct span text);
 /* 1 to ACCESS_NAME_SCALARS characters, none of them a control, a blank, or one that shows nothing.
  */
 bool access_is_name(struct span text);
+/* ERR_INVALID_ENTITY, which names the member, for what is none of these; a tenant may be absent. */
+struct err *access_check_tenant(struct span text) MUST_USE;
+struct err *access_check_name(struct span text) MUST_USE;
 
 void access_init(struct access *access); /* nothing required, no keys */
 /* Must whoever asks have a key? */
@@ -116,6 +119,8 @@ struct err *access_sign_in(const struct access *access, struct span authorizatio
 bool access_allows(const struct access_key *key, struct span resource, enum method method);
 /* May the key GET whatever there is, and will be? NULL key: it may. */
 bool access_reads_all(const struct access_key *key);
+/* How many patterns its entries have. */
+size_t access_count_resources(const struct access_key *key);
 /* The parts of a pattern, `shop.*` or `*`, that the key may GET, whether there is such a resource
  * or not: the pattern itself when it may GET all of it, else patterns and names, folded, in the
  * arena. NULL key: the pattern. */

@@ -435,7 +435,7 @@ bool access_reads_all(const struct access_key *key)
     return access_allows(key, SPAN("*"), METHOD_GET);
 }
 
-static size_t count_resources(const struct access_key *key)
+size_t access_count_resources(const struct access_key *key)
 {
     size_t count = 0;
 
@@ -449,7 +449,7 @@ void access_narrow(const struct access_key *key, struct span pattern, struct are
                    struct span **out_parts, size_t *out_count)
 {
     bool has_all = access_allows(key, pattern, METHOD_GET);
-    struct span *parts = ARENA_ARRAY(a, struct span, has_all ? 1 : count_resources(key));
+    struct span *parts = ARENA_ARRAY(a, struct span, has_all ? 1 : access_count_resources(key));
     size_t count = 0;
 
     if (has_all)

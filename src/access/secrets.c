@@ -71,8 +71,7 @@ static struct err *keep_elements(struct keeping *k, struct json_value list, stru
     for (struct json_value v = json_first(list); json_exists(v); v = json_next(list, v)) {
         struct json_value known = {NULL, NULL};
 
-        if (place > 0)
-            buf_add_char(&k->b, ',');
+        json_add_comma(&k->b);
         if (json_type(old) == JSON_ARRAY)
             known = json_at(old, place);
         TRY(keep_below(k, arena_u64(k->a, place), v, known, is_secret));
@@ -84,16 +83,12 @@ static struct err *keep_elements(struct keeping *k, struct json_value list, stru
 
 static struct err *keep_members(struct keeping *k, struct json_value object, struct json_value old)
 {
-    bool is_first = true;
-
     buf_add_char(&k->b, '{');
     for (struct json_member m = json_first_member(object); json_exists(m.name);
          m = json_next_member(object, m)) {
         struct span name = json_string(m.name, k->a);
 
-        if (!is_first)
-            buf_add_char(&k->b, ',');
-        is_first = false;
+        json_add_comma(&k->b);
         buf_add(&k->b, json_text(m.name));
         buf_add_char(&k->b, ':');
         TRY(keep_below(k, name, m.value, json_member_fold(old, name),

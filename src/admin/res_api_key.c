@@ -57,9 +57,7 @@ static struct own *own_of(struct call *call)
 
 static struct span text_of(const struct draft *draft, struct span property, struct arena *a)
 {
-    struct json_value value = draft_value(draft, property, a);
-
-    return json_exists(value) ? json_string(value, a) : span_of(NULL, 0);
+    return json_string(draft_value(draft, property, a), a);
 }
 
 static void set_text(struct draft *draft, struct span property, struct span text, struct arena *a)
@@ -109,10 +107,7 @@ static struct err *check_tenant(struct call *call, struct draft *draft, struct j
         tenant = own;
         set_text(draft, name, tenant, call->arena);
     }
-    if (tenant.p != NULL && !access_is_tenant(tenant))
-        return ERR(ERR_INVALID_ENTITY,
-                   "Tenant: '%.*s' is not 1 to %d letters, digits, '_', '-' and '.'",
-                   SPAN_FMT(tenant), ACCESS_TENANT_BYTES);
+    TRY(access_check_tenant(tenant));
     if (own.p != NULL &&
         (!span_eq(tenant, own) || (json_exists(old) && is_changed(draft, old, name))))
         return ERR(ERR_NOT_AUTHORIZED, "Tenant: the API key's own is '%.*s'", SPAN_FMT(own));
@@ -141,9 +136,7 @@ static struct err *check_name(struct call *call, const struct draft *draft, stru
     struct span name = text_of(draft, SPAN("Name"), call->arena);
     const struct access_key *other;
 
-    if (!access_is_name(name))
-        return ERR(ERR_INVALID_ENTITY, "Name: must be 1 to %d visible characters",
-                   ACCESS_NAME_SCALARS);
+    TRY(access_check_name(name));
     other = access_find(call->rest->access, tenant, name);
     if (other != NULL && (old == NULL || other->stored != old->attached))
         return refuse_name(name);
@@ -157,12 +150,11 @@ static struct err *check_rights(struct call *call, struct draft *draft, struct j
     struct span name = SPAN("AllowAccess");
     struct json_value value = draft_value(draft, name, call->arena);
     int64_t most = call->rest->limits->key_resources;
-    size_t count = 0;
+    size_t count;
     struct buf json;
 
     TRY(access_read_rights(value, call->arena, granted));
-    for (size_t i = 0; i < granted->entry_count; i++)
-        count += granted->entries[i].resource_count;
+    count = access_count_resources(granted);
     if (MAX(count, granted->entry_count) > (size_t)most)
         return ERR(ERR_INVALID_ENTITY,
                    "AllowAccess: has %zu entries for %zu resources; the limit KeyResources is %lld",

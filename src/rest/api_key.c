@@ -154,21 +154,16 @@ static void attach(struct api_key *stored, struct access_key *key)
     key->stored = stored;
 }
 
-static int64_t time_of(struct json_value json, struct span name, struct arena *a, int64_t otherwise)
-{
-    struct json_value value = json_member(json, name);
-    int64_t unix_ns;
-
-    if (json_type(value) != JSON_STRING || !api_key_time(json_string(value, a), &unix_ns))
-        return otherwise;
-    return unix_ns;
-}
-
 static struct span text_of(struct json_value json, struct span name, struct arena *a)
 {
-    struct json_value value = json_member(json, name);
+    return json_string(json_member(json, name), a);
+}
 
-    return json_type(value) == JSON_STRING ? json_string(value, a) : span_of(NULL, 0);
+static int64_t time_of(struct json_value json, struct span name, struct arena *a, int64_t otherwise)
+{
+    int64_t unix_ns;
+
+    return api_key_time(text_of(json, name, a), &unix_ns) ? unix_ns : otherwise;
 }
 
 static struct err *read_key(struct json_value json, struct arena *a, struct access_key *out_key)
