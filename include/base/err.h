@@ -80,6 +80,8 @@ struct err_info {
 };
 
 const struct err_info *err_info(enum err_code code);
+/* Is it the ErrorCode of the row before it, in another place? */
+bool err_repeats(enum err_code code);
 
 struct err;
 

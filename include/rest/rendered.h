@@ -28,6 +28,10 @@ struct rendered {
 /* Makes it the call's source; it lives in the call's arena. */
 struct rendered *rendered_open(struct call *call, void *(*next)(struct rendered *r),
                                void (*add_json)(struct rendered *r, void *object, struct buf *b));
+/* The same for objects that are there already, `size` bytes each, and stay as long as the call. */
+struct rendered *
+rendered_open_array(struct call *call, const void *objects, size_t count, size_t size,
+                    void (*add_json)(struct rendered *r, void *object, struct buf *b));
 /* Its objects come in the order of their ObjectNo, by which pages are asked for then. */
 void rendered_by_object_no(struct rendered *r);
 /* They can be had from the last one back. */
