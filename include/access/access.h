@@ -72,6 +72,10 @@ size_t access_count(const struct access *access);
  * used while reading only. */
 struct err *access_add(struct access *access, struct json_value declaration,
                        struct arena *scratch) MUST_USE;
+/* Reads such a declaration alone. What *out_key points to is in the arena, or in the declaration.
+ */
+struct err *access_read(struct json_value declaration, struct arena *a,
+                        struct access_key *out_key) MUST_USE;
 /* Would these keys of the configuration stand beside those made at run time? ERR_INVALID_ENTITY
  * names one that is called as one of them. */
 struct err *access_check_beside(const struct access *access, const struct access *with) MUST_USE;

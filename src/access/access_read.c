@@ -1,7 +1,6 @@
 /* What is read of keys: names and tenants, the entries of an AllowAccess, and the declarations of
  * the configuration. Each is read by a shape. */
 #include "access/access.h"
-#include "access/access_inner.h"
 #include "base/text.h"
 #include "protocol/method.h"
 #include "protocol/schema.h"
@@ -141,24 +140,16 @@ struct err *access_read_rights(struct json_value allow_access, struct arena *a,
     return NULL;
 }
 
-static void add_resources(struct buf *b, struct json_value resources, struct arena *a)
+/* Methods in the one spelling that they have. No pattern is one: it has a dot, or is `*`. */
+static void add_texts(struct buf *b, struct json_value list, struct arena *a)
 {
     buf_add_char(b, '[');
-    for (struct json_value v = json_first(resources); json_exists(v); v = json_next(resources, v)) {
-        json_add_comma(b);
-        json_add_string(b, json_string(v, a));
-    }
-    buf_add_char(b, ']');
-}
-
-static void add_methods(struct buf *b, struct json_value methods, struct arena *a)
-{
-    buf_add_char(b, '[');
-    for (struct json_value v = json_first(methods); json_exists(v); v = json_next(methods, v)) {
+    for (struct json_value v = json_first(list); json_exists(v); v = json_next(list, v)) {
         struct span text = json_string(v, a);
+        enum method method = method_parse(text);
 
         json_add_comma(b);
-        json_add_string(b, span_eq(text, SPAN("*")) ? text : method_name(method_parse(text)));
+        json_add_string(b, method == METHOD_OTHER ? text : method_name(method));
     }
     buf_add_char(b, ']');
 }
@@ -170,9 +161,9 @@ void access_add_rights(struct buf *b, struct json_value allow_access, struct are
          v = json_next(allow_access, v)) {
         json_add_comma(b);
         buf_add_str(b, "{\"Resources\":");
-        add_resources(b, json_member_fold(v, SPAN("Resources")), a);
+        add_texts(b, json_member_fold(v, SPAN("Resources")), a);
         buf_add_str(b, ",\"Methods\":");
-        add_methods(b, json_member_fold(v, SPAN("Methods")), a);
+        add_texts(b, json_member_fold(v, SPAN("Methods")), a);
         buf_add_char(b, '}');
     }
     buf_add_char(b, ']');
