@@ -117,9 +117,9 @@ static void *next_readable(struct rendered *r)
     return event;
 }
 
-static void turn_back(struct rendered *r)
+static void turn_back(struct query_source *source)
 {
-    struct cursor *at = r->cursor;
+    struct cursor *at = CONTAINER_OF(source, struct rendered, source)->cursor;
 
     at->is_turned = true;
 }
@@ -152,7 +152,7 @@ static struct err *open_source(struct call *call)
     r->cursor = at;
     rendered_by_object_no(r);
     if (!at->is_single && at->client_id.n == 0)
-        rendered_turns_back(r, turn_back);
+        r->source.turn_back = turn_back;
     return NULL;
 }
 

@@ -248,8 +248,9 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
     arena_reset(&k->scratch);
 }
 
-static void forget(struct api_keys *k, struct entity *entity)
+static void on_gone(void *context, struct entity *entity)
 {
+    struct api_keys *k = context;
     struct api_key *stored = TAKE(entity->attached);
 
     detach(k, stored);
@@ -258,11 +259,6 @@ static void forget(struct api_keys *k, struct entity *entity)
     if (stored->is_configured)
         list_remove(&k->configured, &stored->configured);
     mem_free(stored);
-}
-
-static void on_gone(void *context, struct entity *entity)
-{
-    forget(context, entity);
 }
 
 bool api_key_is_configured(const struct entity *e)
@@ -478,17 +474,6 @@ void api_keys_detach_configured(struct api_keys *k)
         detach(k, of_configured(link));
 }
 
-static void put_rights(const struct api_key *stored, struct change *change)
-{
-    struct buf patch;
-
-    buf_init_arena(&patch, change->arena);
-    buf_add_str(&patch, "{\"AllowAccess\":");
-    buf_add(&patch, stored->key->rights);
-    buf_add_char(&patch, '}');
-    put_merged(stored, buf_span(&patch), change);
-}
-
 /* As the configuration has it now, or no more. */
 static void list_again(struct api_keys *k, struct api_key *stored, struct change *change)
 {
@@ -503,7 +488,8 @@ static void list_again(struct api_keys *k, struct api_key *stored, struct change
     }
     attach(stored, key);
     if (!span_eq(json_text(json_member(json, SPAN("AllowAccess"))), key->rights))
-        put_rights(stored, change);
+        put_merged(stored, arena_printf(a, "{\"AllowAccess\":%.*s}", SPAN_FMT(key->rights)),
+                   change);
 }
 
 static void list_first_time(const struct access_key *key, struct change *change)
@@ -618,7 +604,7 @@ void api_keys_free(struct api_keys *k)
     for (struct entity *e = collection_first(k->collection); e != NULL;
          e = collection_next(k->collection, e))
         if (e->attached != NULL)
-            forget(k, e);
+            on_gone(k, e);
     collection_observe(k->collection, NULL, NULL);
     timer_stop(k->rest->loop, &k->expiry_timer);
     timer_stop(k->rest->loop, &k->use_timer);

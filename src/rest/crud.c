@@ -39,7 +39,7 @@ struct err *crud_body(struct call *call, struct json_doc *out_doc)
     return json_parse(text, &bounds, call->arena, out_doc);
 }
 
-struct err *crud_check_several(const struct call *call, size_t count)
+static struct err *check_several(const struct call *call, size_t count)
 {
     if (count <= 1 || call->query->meta.is_unsafe)
         return NULL;
@@ -47,6 +47,13 @@ struct err *crud_check_several(const struct call *call, size_t count)
                "%zu entities of '%.*s' match, and %.*s of several needs the meta-condition "
                "unsafe=true",
                count, SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
+}
+
+struct err *crud_check_found(const struct call *call, size_t count)
+{
+    return count > 0 ? check_several(call, count)
+                     : ERR(ERR_UNKNOWN_ENTITY, "no entity of '%.*s' matches",
+                           SPAN_FMT(call->resource->name));
 }
 
 static void add_info(struct call *call, size_t count, const char *verb)
@@ -379,10 +386,7 @@ struct err *crud_patch(struct call *call)
 
     TRY(crud_select(call, true, &found));
     TRY(crud_body_object(call, &input));
-    if (found.count == 0)
-        return ERR(ERR_UNKNOWN_ENTITY, "no entity of '%.*s' matches",
-                   SPAN_FMT(call->resource->name));
-    TRY(crud_check_several(call, found.count));
+    TRY(crud_check_found(call, found.count));
     texts = ARENA_ARRAY(call->arena, struct span, found.count);
     for (size_t i = 0; i < found.count; i++) {
         TRY(crud_check_preconditions(call, &found.items[i]));
@@ -465,7 +469,7 @@ struct err *crud_delete(struct call *call)
     struct query_result found;
 
     TRY(crud_select(call, true, &found));
-    TRY(crud_check_several(call, found.count));
+    TRY(check_several(call, found.count));
     if (found.count == 0)
         TRY(crud_check_preconditions(call, NULL));
     call->change->frees_space = true;

@@ -415,7 +415,8 @@ static struct err *answer_report(struct call *call)
     return NULL;
 }
 
-struct err *crud_answer_items(struct call *call, const struct query_result *result)
+/* In the negotiated format, with Svc-count, paging and ETag. */
+static struct err *answer_items(struct call *call, const struct query_result *result)
 {
     struct response *response = call->response;
     struct span *texts;
@@ -473,5 +474,5 @@ struct err *crud_read(struct call *call)
     else
         TRY(crud_select(call, false, &result));
     TRY(budget_check());
-    return crud_answer_items(call, &result);
+    return answer_items(call, &result);
 }

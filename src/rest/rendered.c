@@ -229,19 +229,6 @@ void rendered_by_object_no(struct rendered *r)
     r->source.object_no = object_no;
 }
 
-static void turn_back(struct query_source *source)
-{
-    struct rendered *r = rendered_of(source);
-
-    r->turn_back(r);
-}
-
-void rendered_turns_back(struct rendered *r, void (*turn)(struct rendered *r))
-{
-    r->turn_back = turn;
-    r->source.turn_back = turn_back;
-}
-
 bool rendered_wanted_id(const struct call *call, struct span property, struct uuid *out_id)
 {
     const struct conditions *conditions = &call->query->conditions;

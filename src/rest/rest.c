@@ -1,4 +1,6 @@
-/* What requests are evaluated with, set up and taken down in reverse. */
+/* What requests are evaluated with, set up and taken down in reverse; and what the resources that
+ * the application declares do their own way: entities that raise events tell the observer when they
+ * are stored, binary resources answer with their bytes. */
 #include "rest/rest.h"
 
 #include "access/access.h"
@@ -6,16 +8,42 @@
 #include "access/account.h"
 #include "access/clients.h"
 #include "access/mask.h"
+#include "base/blob.h"
 #include "base/fiber.h"
 #include "base/mem.h"
 #include "resource/resource.h"
 #include "rest/api_key.h"
-#include "rest/declared.h"
+#include "rest/call.h"
 #include "rest/evaluation.h"
 #include "rest/handover.h"
 #include "rest/passage.h"
+#include "rest/response.h"
 #include "rest/stream.h"
 #include "store/store.h"
+
+static struct err *stored(struct call *call, enum method verb, struct span json)
+{
+    const struct rest_observer *observer = &call->rest->observer;
+
+    return observer->entity_stored == NULL
+               ? NULL
+               : observer->entity_stored(observer->context, call, verb, json);
+}
+
+static const struct resource_ops declared_entity_ops = {.stored = stored};
+
+static struct err *get_content(struct call *call)
+{
+    const struct resource *resource = call->resource;
+    struct response *response = call->response;
+
+    response->status = 200;
+    response->content_type = resource->content_type;
+    buf_add(&response->body, blob_span(resource->content));
+    return NULL;
+}
+
+static const struct resource_ops declared_binary_ops = {.get = get_content};
 
 void rest_init(struct rest *rest)
 {
