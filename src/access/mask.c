@@ -159,6 +159,15 @@ void mask_add_value(struct buf *b, const struct mask *m, struct json_value value
     add_value(&g, value);
 }
 
+struct span mask_value(const struct mask *m, struct json_value value, struct arena *a)
+{
+    struct buf b;
+
+    buf_init_arena(&b, a);
+    mask_add_value(&b, m, value, a);
+    return buf_span(&b);
+}
+
 /* ---- bodies ---- */
 
 struct span mask_body(const struct mask *m, struct span body, const struct json_limits *limits,

@@ -145,15 +145,6 @@ static struct span *copy_values(const struct draft *draft, struct arena *a)
     return values;
 }
 
-static struct json_value shown(const struct mask *m, struct json_value old, struct arena *a)
-{
-    struct buf b;
-
-    buf_init_arena(&b, a);
-    mask_add_value(&b, m, old, a);
-    return entity_parse(buf_span(&b), a);
-}
-
 struct err *secrets_decode(const struct mask *m, const struct shape *shape, struct json_value input,
                            struct span old, enum schema_mode mode, struct arena *a,
                            struct draft *out_draft)
@@ -164,7 +155,7 @@ struct err *secrets_decode(const struct mask *m, const struct shape *shape, stru
 
     if (old.p != NULL) {
         stored = entity_parse(old, a);
-        seen = shown(m, stored, a);
+        seen = entity_parse(mask_value(m, stored, a), a);
     }
     TRY(schema_decode(shape, input, seen, mode, a, out_draft));
     out_draft->written = copy_values(out_draft, a);
@@ -181,13 +172,9 @@ struct err *secrets_decode(const struct mask *m, const struct shape *shape, stru
 
 static bool is_written(const struct mask *m, struct span name, struct span json, struct arena *a)
 {
-    struct buf b;
-
     if (mask_is_secret_header(m, name))
         return !span_eq(json, SPAN("null")) && !mask_is(entity_parse(json, a), a);
-    buf_init_arena(&b, a);
-    mask_add_value(&b, m, entity_parse(json, a), a);
-    return !span_eq(buf_span(&b), json);
+    return !span_eq(mask_value(m, entity_parse(json, a), a), json);
 }
 
 bool secrets_are_written(const struct mask *m, const struct draft *draft, struct arena *a)

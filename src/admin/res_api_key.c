@@ -60,15 +60,6 @@ static struct span text_of(const struct draft *draft, struct span property, stru
     return json_string(draft_value(draft, property, a), a);
 }
 
-static void set_text(struct draft *draft, struct span property, struct span text, struct arena *a)
-{
-    struct buf json;
-
-    buf_init_arena(&json, a);
-    json_add_string(&json, text);
-    draft_set(draft, property, buf_span(&json));
-}
-
 static void set_time(struct draft *draft, struct span property, int64_t unix_ns, struct arena *a)
 {
     struct buf time;
@@ -105,7 +96,7 @@ static struct err *check_tenant(struct call *call, struct draft *draft, struct j
         own = call->key->tenant;
     if (tenant.p == NULL && own.p != NULL) {
         tenant = own;
-        set_text(draft, name, tenant, call->arena);
+        draft_set_text(draft, name, tenant, call->arena);
     }
     TRY(access_check_tenant(tenant));
     if (own.p != NULL &&
@@ -254,12 +245,12 @@ static void make(struct call *call, struct draft *draft)
     digest_sha256(key, digest);
     buf_init_arena(&hex, a);
     text_add_hex(&hex, span_of((const char *)digest, sizeof(digest)));
-    set_text(draft, SPAN("KeySha256"), buf_span(&hex), a);
+    draft_set_text(draft, SPAN("KeySha256"), buf_span(&hex), a);
     set_time(draft, SPAN("Time"), clock_unix_ns(), a);
     if (call->key != NULL)
-        set_text(draft, SPAN("CreatedBy"), call->key->name, a);
+        draft_set_text(draft, SPAN("CreatedBy"), call->key->name, a);
     if (call->key != NULL)
-        set_text(draft, SPAN("Account"), call->key->root, a);
+        draft_set_text(draft, SPAN("Account"), call->key->root, a);
     else
         draft_set(draft, SPAN("Account"), draft_get(draft, SPAN("Name")));
     note_made(own_of(call), key, a);

@@ -247,12 +247,6 @@ static void forget(struct change *change, const void *object)
     event_forget(change, object);
 }
 
-static struct err *apply(struct call *call)
-{
-    forgotten_add(hooks_of(call)->forgotten, call->change);
-    return call_apply(call);
-}
-
 static struct err *post(struct call *call)
 {
     return event_post(hooks_of(call), call);
@@ -262,7 +256,7 @@ static const struct resource_ops ops = {
     .open = open_source,
     .post = post,
     .forget = forget,
-    .apply = apply,
+    .apply = builtin_apply_forgotten,
     .never_changes = true,
     .reads_raw_body = true,
     .check_post = event_post_check_conditions,

@@ -60,13 +60,8 @@ struct span crud_text(const struct resource *resource, const struct entity *e, s
 struct span crud_visible(const struct rest *rest, const struct resource *resource, struct span json,
                          struct arena *a)
 {
-    struct buf masked;
-
-    if (resource->ops->holds_secrets == NULL)
-        return json;
-    buf_init_arena(&masked, a);
-    mask_add_value(&masked, rest->mask, entity_parse(json, a), a);
-    return buf_span(&masked);
+    return resource->ops->holds_secrets == NULL ? json
+                                                : mask_value(rest->mask, entity_parse(json, a), a);
 }
 
 bool crud_limits(const struct call *call)

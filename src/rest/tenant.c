@@ -84,7 +84,6 @@ struct err *tenant_check_draft(const struct call *call, struct draft *draft)
     struct span tenant = tenant_of(call);
     const struct property *property = property_of(call->resource->shape);
     struct json_value value;
-    struct buf json;
 
     if (tenant.n == 0)
         return NULL;
@@ -94,8 +93,6 @@ struct err *tenant_check_draft(const struct call *call, struct draft *draft)
     value = draft_value(draft, property->name, call->arena);
     if (json_type(value) != JSON_NULL)
         return span_eq(json_string(value, call->arena), tenant) ? NULL : refuse(call);
-    buf_init_arena(&json, call->arena);
-    json_add_string(&json, tenant);
-    draft_set(draft, property->name, buf_span(&json));
+    draft_set_text(draft, property->name, tenant, call->arena);
     return NULL;
 }
