@@ -196,13 +196,10 @@ static void note_clash(struct api_keys *k, struct span name)
 static void make_key(struct api_keys *k, struct api_key *stored, struct json_value json)
 {
     struct access_key read, *key;
-    struct err *e = read_key(json, &k->scratch, &read);
 
-    if (e != NULL) {
-        log_error("access", "a stored key is not understood: %.*s", SPAN_FMT(err_message(e)));
-        err_free(e);
+    if (log_failed(LOG_ERROR, "access", "a stored key is not understood",
+                   read_key(json, &k->scratch, &read)))
         return;
-    }
     key = access_put(k->rest->access, &read);
     if (key == NULL) {
         note_clash(k, read.name);
@@ -304,14 +301,10 @@ static void tell(struct api_keys *k, struct span name)
 {
     struct arena a;
     uint64_t serial;
-    struct err *e;
 
     arena_init(&a);
-    e = api_keys_tell(k, name, &a, &serial);
-    if (e != NULL)
-        log_warn("access", "what follows from other keys cannot be stored: %.*s",
-                 SPAN_FMT(err_message(e)));
-    err_free(e);
+    log_failed(LOG_WARN, "access", "what follows from other keys cannot be stored",
+               api_keys_tell(k, name, &a, &serial));
     arena_done(&a);
 }
 
@@ -413,19 +406,16 @@ static bool write_some(struct api_keys *k, size_t slices)
 {
     struct arena a;
     struct err *e = NULL;
-    bool went_well;
+    bool has_failed;
 
     arena_init(&a);
     for (size_t i = 0; i < slices && e == NULL && !list_empty(&k->used); i++) {
         e = write_slice(k, &a);
         arena_reset(&a);
     }
-    if (e != NULL)
-        log_warn("access", "times of last use are not written now: %.*s", SPAN_FMT(err_message(e)));
-    went_well = e == NULL;
-    err_free(e);
+    has_failed = log_failed(LOG_WARN, "access", "times of last use are not written now", e);
     arena_done(&a);
-    return went_well;
+    return !has_failed;
 }
 
 static bool follows(const struct api_keys *k)
@@ -568,12 +558,8 @@ struct err *api_keys_list_configured(struct api_keys *k)
 
 void api_keys_read_anew(struct api_keys *k)
 {
-    struct err *e = api_keys_list_configured(k);
-
-    if (e != NULL)
-        log_warn("access", "the configuration's keys are not listed anew: %.*s",
-                 SPAN_FMT(err_message(e)));
-    err_free(e);
+    log_failed(LOG_WARN, "access", "the configuration's keys are not listed anew",
+               api_keys_list_configured(k));
     tell(k, span_of(NULL, 0));
 }
 

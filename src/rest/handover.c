@@ -186,13 +186,10 @@ static void take_own(struct handover *h)
     if (e == NULL)
         e = turn_apply(turn, &change, &serial);
     change_done(&change);
-    if (e == NULL) {
+    if (!log_failed(LOG_WARN, "cluster", "own records are not written now", e)) {
         buf_drop_front(&h->waiting, bytes);
         tell_stored(h->rest);
-    } else {
-        log_warn("cluster", "own records are not written now: %.*s", SPAN_FMT(err_message(e)));
     }
-    err_free(e);
     arena_reset(&h->arena);
 }
 

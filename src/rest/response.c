@@ -75,18 +75,13 @@ static struct span without_controls(struct span value, struct arena *a)
     return span_of(p, value.n);
 }
 
-/* As almost all are. */
-static bool is_printable_ascii(struct span value)
-{
-    return span_holds_only(value, ' ', 0x7f, 0x7f);
-}
-
 void response_add_header(struct response *r, struct span name, struct span value)
 {
     struct arena *a = &r->arena;
 
-    value =
-        is_printable_ascii(value) ? arena_copy(a, value) : encoded(without_controls(value, a), a);
+    value = span_holds_only(value, ' ', 0x7f, 0x7f) /* as almost all do */
+                ? arena_copy(a, value)
+                : encoded(without_controls(value, a), a);
     response_add_own_header(r, name, value);
 }
 
@@ -141,7 +136,5 @@ void response_set_problem(struct response *r, int status, enum err_code code, st
     member_add_text(b, SPAN("ErrorCode"), err_info(code)->name);
     buf_add_char(b, '}');
     r->message = without_controls(message, &r->arena);
-    response_add_own_header(r, SPAN("Svc-info"),
-                            is_printable_ascii(r->message) ? r->message
-                                                           : encoded(r->message, &r->arena));
+    response_add_header(r, SPAN("Svc-info"), message);
 }
