@@ -55,6 +55,9 @@ bool access_is_tenant(struct span text);
 /* 1 to ACCESS_NAME_SCALARS characters, none of them a control, a blank, or one that shows nothing.
  */
 bool access_is_name(struct span text);
+/* ERR_INVALID_ENTITY, which names the member, for what is none of these; a tenant may be absent. */
+struct err *access_check_tenant(struct span text) MUST_USE;
+struct err *access_check_name(struct span text) MUST_USE;
 
 void access_init(struct access *access); /* nothing required, no keys */
 /* Must whoever asks have a key? */
@@ -69,6 +72,10 @@ size_t access_count(const struct access *access);
  * used while reading only. */
 struct err *access_add(struct access *access, struct json_value declaration,
                        struct arena *scratch) MUST_USE;
+/* Reads such a declaration alone. What *out_key points to is in the arena, or in the declaration.
+ */
+struct err *access_read(struct json_value declaration, struct arena *a,
+                        struct access_key *out_key) MUST_USE;
 /* Would these keys of the configuration stand beside those made at run time? ERR_INVALID_ENTITY
  * names one that is called as one of them. */
 struct err *access_check_beside(const struct access *access, const struct access *with) MUST_USE;
@@ -116,6 +123,8 @@ struct err *access_sign_in(const struct access *access, struct span authorizatio
 bool access_allows(const struct access_key *key, struct span resource, enum method method);
 /* May the key GET whatever there is, and will be? NULL key: it may. */
 bool access_reads_all(const struct access_key *key);
+/* How many patterns its entries have. */
+size_t access_count_resources(const struct access_key *key);
 /* The parts of a pattern, `shop.*` or `*`, that the key may GET, whether there is such a resource
  * or not: the pattern itself when it may GET all of it, else patterns and names, folded, in the
  * arena. NULL key: the pattern. */

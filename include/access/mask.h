@@ -38,6 +38,9 @@ bool mask_is(struct json_value value, struct arena *a);
  */
 void mask_add_value(struct buf *b, const struct mask *m, struct json_value value, struct arena *a);
 
+/* The same as a text in the arena. */
+struct span mask_value(const struct mask *m, struct json_value value, struct arena *a);
+
 /* May there be a secret in this JSON text? Where not, mask_add_value would change nothing: most
  * entities hold none, and need not be read for that. */
 bool mask_may_find(const struct mask *m, struct span json);

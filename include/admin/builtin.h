@@ -55,5 +55,7 @@ static inline struct service *service_of(const struct call *call)
 struct hooks *hooks_of(const struct call *call);
 /* The same for ops that get the context of their resource. */
 struct hooks *hooks_of_service(struct service *s);
+/* resource_ops.apply of what streams show: they are told what is gone. */
+struct err *builtin_apply_forgotten(struct call *call) MUST_USE;
 
 #endif

@@ -77,6 +77,8 @@ struct err_info {
 };
 
 const struct err_info *err_info(enum err_code code);
+/* Is it the ErrorCode of the row before it, in another place? */
+bool err_repeats(enum err_code code);
 
 struct err;
 
@@ -119,8 +121,8 @@ struct span err_message(const struct err *e);
 /* `at <function> (<file>:<line>)` per line, innermost first; file without the source root. The last
  * line is not ended. After 32 places no more are noted. */
 void err_add_trace(const struct err *e, struct buf *b);
-/* Seconds for the Retry-After header; 0: none. */
-void err_set_retry_after(struct err *e, unsigned seconds);
+/* Seconds for the Retry-After header; 0: none. Returns e. */
+struct err *err_set_retry_after(struct err *e, unsigned seconds) NEVER_NULL;
 unsigned err_retry_after(const struct err *e);
 /* NULL is allowed. */
 void err_free(struct err *e);

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+struct err;
+
 #define LOG_LEVELS(X)                                                                              \
     X(LOG_DEBUG, "debug")                                                                          \
     X(LOG_INFO, "info")                                                                            \
@@ -25,6 +27,9 @@ void log_to(int fd);
 bool log_enabled(enum log_level level);
 /* `area` is the module's name. Text: `2026-01-31T12:00:00.000Z info area: message`. */
 void log_line(enum log_level level, const char *area, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* What came of an error that nobody else is told of: `what: message`. Frees it. False for NULL, of
+ * which nothing is said. */
+bool log_failed(enum log_level level, const char *area, const char *what, struct err *e);
 
 #define log_debug(area, ...)                                                                       \
     (log_enabled(LOG_DEBUG) ? log_line(LOG_DEBUG, area, __VA_ARGS__) : (void)0)

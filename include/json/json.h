@@ -107,7 +107,9 @@ void json_add_string(struct buf *b, struct span text); /* quoted and escaped; ba
 /* The longest prefix that json_add_string writes in at most `most` bytes, without its quotes, cut
  * on a character boundary; *out_bytes: in how many. */
 struct span json_cut_string(struct span text, size_t most, size_t *out_bytes);
-/* "name": with a comma before it unless it follows '{' or '['. */
+/* A comma, unless it would follow '{' or '['. */
+void json_add_comma(struct buf *b);
+/* "name": with such a comma before it. */
 void json_add_name(struct buf *b, struct span name);
 /* The same for a name that is known to need no escape. */
 void json_add_plain_name(struct buf *b, struct span name);

@@ -49,6 +49,8 @@ struct span draft_get(const struct draft *d, struct span property);
 struct span draft_written(const struct draft *d, struct span property);
 /* Replaces it; `json` must live as long as the arena. */
 void draft_set(struct draft *d, struct span property, struct span json);
+/* The same with a text, written in the arena. */
+void draft_set_text(struct draft *d, struct span property, struct span text, struct arena *a);
 /* The same parsed: an absent value for null. */
 struct json_value draft_value(const struct draft *d, struct span property, struct arena *a);
 

@@ -67,6 +67,8 @@ struct cluster_view {
     void *context;
 };
 
+/* The view, with what changes by itself as it is now. */
+const struct cluster_view *cluster_look(const struct cluster_view *view);
 /* This node; NULL: nothing is known of it yet. */
 const struct cluster_node *cluster_self(const struct cluster_view *view);
 

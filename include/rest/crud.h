@@ -32,13 +32,8 @@ struct err *crud_select(struct call *call, bool objects_only,
                         struct query_result *out_result) MUST_USE;
 /* The text of an entity as the call's key sees it. */
 struct span crud_show(const struct call *call, const struct entity *e, struct arena *a);
-/* Writes items in the negotiated format, with Svc-count, paging and ETag. */
-struct err *crud_answer_items(struct call *call, const struct query_result *result) MUST_USE;
 /* Writes items as the answer's body, in the negotiated format. */
 void crud_write_list(struct call *call, const struct span *items, size_t count);
-/* `/<resource>/...` below the base path: for what clients follow as they stand. Svc-pager
- * and ErrorInfo are relative to the base path instead. */
-struct span crud_link(const struct call *call, struct span target);
 /* Where the one that was inserted is found: its JSON begins with Id. */
 void crud_add_location(struct call *call, struct span json);
 /* Writes a body of the given JSON array items for a change: honours Prefer: return=minimal, as
@@ -56,7 +51,8 @@ void crud_add_text_tag(const struct call *call, struct span json, uint64_t versi
  * ERR_PRECONDITION_FAILED. NULL: there is nothing. */
 struct err *crud_check_preconditions(const struct call *call,
                                      const struct query_item *item) MUST_USE;
-/* PATCH and DELETE of several without unsafe=true: ERR_AMBIGUOUS_MATCH with the count. */
-struct err *crud_check_several(const struct call *call, size_t count) MUST_USE;
+/* PATCH of nothing: ERR_UNKNOWN_ENTITY; of several without unsafe=true: ERR_AMBIGUOUS_MATCH with
+ * the count. */
+struct err *crud_check_found(const struct call *call, size_t count) MUST_USE;
 
 #endif

@@ -45,6 +45,8 @@ void response_add_header(struct response *r, struct span name, struct span value
 /* The same for a value of our own making: it holds nothing of that, and is static or in the arena.
  */
 void response_add_own_header(struct response *r, struct span name, struct span value);
+/* As Allow: `GET, HEAD`. */
+void response_add_methods(struct response *r, struct span name, unsigned methods);
 /* A problem body (RFC 9457) with Svc-info; `instance` may be absent. Other headers are kept. */
 void response_set_problem(struct response *r, int status, enum err_code code, struct span message,
                           struct span instance);

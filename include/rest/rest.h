@@ -51,40 +51,15 @@ struct rest_observer {
                                 uint64_t *out_serial);
 };
 
-struct rest_options {
-    struct loop *loop;
-    struct store *store;
-    struct turn *turn;
-    const struct limits *limits;
-    struct metrics *metrics;          /* counts what happens */
-    struct span base_path;            /* "/" or "/x" */
-    const char **cors_origins;        /* NULL-terminated; NULL: none */
-    const char **hosts;               /* see struct rest */
-    const char **cloudevents_origins; /* likewise */
-    const char **secret_headers;      /* Limits.SecretHeaders, likewise */
-};
-
 struct rest {
+    /* The caller's, there before rest_init. */
     struct loop *loop;
     struct store *store;
     struct turn *turn;
     const struct limits *limits;
-    struct metrics *metrics;
-    struct access *access;
-    struct api_keys *api_keys;
-    struct accounts *accounts;
-    struct account *everybody; /* of requests without a key */
-    struct clients *clients;
-    struct resources *resources;
-    struct evaluations *evaluations;
-    struct evaluation *running; /* what the request that runs now is evaluated in; NULL: it runs on
-                                 * the loop's stack */
-    struct streams *streams;
-    struct passages *passages;
-    struct handover *handover;    /* of a follower's own records */
-    struct cluster_view *cluster; /* cluster_view.h; NULL: the server is alone */
-    struct span base_path;
-    const char **cors_origins;
+    struct metrics *metrics;   /* counts what happens */
+    struct span base_path;     /* "/" or "/x" */
+    const char **cors_origins; /* NULL-terminated; NULL: none */
     /* Names and addresses without a port that clients may call this server by, besides the loopback
      * ones: NULL-terminated; NULL: any. */
     const char **hosts;
@@ -97,18 +72,38 @@ struct rest {
      * (`path`: below the base path) with files that hold no data and need no key. NULL: there are
      * none. */
     void (*answer_page)(struct call *call, struct span path);
+    /* What rest_init makes; cluster and observer are set by whom they are. */
+    struct access *access;
+    struct api_keys *api_keys;
+    struct accounts *accounts;
+    struct account *everybody; /* of requests without a key */
+    struct clients *clients;
+    struct resources *resources;
+    struct evaluations *evaluations;
+    struct evaluation *running; /* what the request that runs now is evaluated in; NULL: it runs on
+                                 * the loop's stack */
+    struct streams *streams;
+    struct passages *passages;
+    struct handover *handover;     /* of a follower's own records */
+    struct cluster_view *cluster;  /* cluster_view.h; NULL: the server is alone */
     struct mask *mask;             /* what is secret */
     struct rest_observer observer; /* members may be NULL */
 };
 
-/* No resources, no keys, nobody who observes. What the options point to is borrowed. */
-void rest_init(struct rest *rest, const struct rest_options *options);
+/* No resources, no keys, nothing secret but the usual. What the caller's members point to is
+ * borrowed. */
+void rest_init(struct rest *rest);
 /* Frees declared and built-in resources; the store's entities are still there. */
 void rest_done(struct rest *rest);
 /* Takes the configuration's keys and rights over, in place of those that there were. Once the store
  * is loaded access_check_beside has let them pass, they are listed anew, and who observes is told.
  */
 void rest_set_access(struct rest *rest, struct access *access);
+/* What stands before `/<resource>/...` in targets that clients and nodes follow as they stand: the
+ * base path, but for `/`. Svc-pager and ErrorInfo are relative to it instead. */
+struct span rest_prefix(const struct rest *rest);
+/* The same with such a target behind it, in the arena. */
+struct span rest_link(const struct rest *rest, struct span target, struct arena *a);
 /* A new reference to the account that work is on which belongs to a tenant, else to the key of that
  * name, which may be gone; everybody's where both are absent. For what lasts longer than a call,
  * as a webhook does: to be dropped by account_unref(rest->accounts, ...). */

@@ -16,7 +16,8 @@ struct scan_result {
     size_t count;
 };
 
-/* Ends with evaluation_begin_change, so that what was found stays what it is. The errors of
+/* The call's source writes entities as the caller is shown them; it neither gives any, nor turns
+ * back. Ends with evaluation_begin_change, so that what was found stays what it is. The errors of
  * query_run and of evaluation_begin_change. */
 struct err *scan_run(struct call *call, bool objects_only, struct scan_result *out_result) MUST_USE;
 

@@ -92,7 +92,7 @@ void streams_drain(struct streams *h);
 struct err *stream_answer(struct call *call) MUST_USE;
 /* It begins to send. */
 void stream_start(struct stream *s, const struct stream_sink *sink, void *context);
-/* The client has taken what was written. */
+/* The client has taken what was written, or there is something else to be done. */
 void stream_go_on(struct stream *s);
 /* Nobody reads it any more, started or not; also from inside a sink's write. NULL is allowed. */
 void stream_close(struct stream *s);

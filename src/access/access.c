@@ -2,7 +2,6 @@
  * one. Each key is one block of memory, for there may be very many. */
 #include "access/access.h"
 
-#include "access/access_inner.h"
 #include "access/access_keys.h"
 #include "access/account.h"
 #include "base/clock.h"
@@ -81,20 +80,6 @@ static struct access_key *with_digest(const struct access *access,
     return key != NULL && digest_equal(key->sha256, digest, DIGEST_BYTES) ? key : NULL;
 }
 
-struct access_key *access_find(const struct access *access, struct span tenant, struct span name)
-{
-    char title[ACCESS_TITLE_BYTES];
-
-    if (tenant.n + 1 + name.n > sizeof(title))
-        return NULL;
-    if (tenant.n > 0)
-        memcpy(title, tenant.p, tenant.n);
-    title[tenant.n] = '/';
-    if (name.n > 0)
-        memcpy(title + tenant.n + 1, name.p, name.n);
-    return map_find(&access->by_title, span_of(title, tenant.n + 1 + name.n));
-}
-
 static struct span room_for(char **room, struct span text)
 {
     struct span copy = span_of(*room, text.n);
@@ -103,6 +88,18 @@ static struct span room_for(char **room, struct span text)
         memcpy(*room, text.p, text.n);
     *room += text.n;
     return copy;
+}
+
+struct access_key *access_find(const struct access *access, struct span tenant, struct span name)
+{
+    char title[ACCESS_TITLE_BYTES], *room = title;
+
+    if (tenant.n + 1 + name.n > sizeof(title))
+        return NULL;
+    room_for(&room, tenant);
+    *room++ = '/';
+    room_for(&room, name);
+    return map_find(&access->by_title, span_of(title, (size_t)(room - title)));
 }
 
 static struct span copy_or_absent(char **room, struct span text)
@@ -435,7 +432,7 @@ bool access_reads_all(const struct access_key *key)
     return access_allows(key, SPAN("*"), METHOD_GET);
 }
 
-static size_t count_resources(const struct access_key *key)
+size_t access_count_resources(const struct access_key *key)
 {
     size_t count = 0;
 
@@ -449,7 +446,7 @@ void access_narrow(const struct access_key *key, struct span pattern, struct are
                    struct span **out_parts, size_t *out_count)
 {
     bool has_all = access_allows(key, pattern, METHOD_GET);
-    struct span *parts = ARENA_ARRAY(a, struct span, has_all ? 1 : count_resources(key));
+    struct span *parts = ARENA_ARRAY(a, struct span, has_all ? 1 : access_count_resources(key));
     size_t count = 0;
 
     if (has_all)

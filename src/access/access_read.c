@@ -1,7 +1,6 @@
 /* What is read of keys: names and tenants, the entries of an AllowAccess, and the declarations of
  * the configuration. Each is read by a shape. */
 #include "access/access.h"
-#include "access/access_inner.h"
 #include "base/text.h"
 #include "protocol/method.h"
 #include "protocol/schema.h"
@@ -46,7 +45,19 @@ static const struct property key_properties[] = {
 };
 static const struct shape key_shape = {key_properties, ARRAY_LEN(key_properties), false};
 
-/* Dot-delimited parts of letters, digits, '_' and '-'. */
+/* Letters, digits, '_', '-' and '.', of whatever number. */
+static bool is_made_of_letters(struct span text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        char c = span_fold_char(text.p[i]);
+
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-' && c != '.')
+            return false;
+    }
+    return true;
+}
+
+/* Dot-delimited parts of such letters. */
 static bool is_dotted(struct span text, size_t least_parts)
 {
     size_t parts = 0;
@@ -54,13 +65,7 @@ static bool is_dotted(struct span text, size_t least_parts)
     do {
         struct span part = span_split(&text, '.');
 
-        for (size_t i = 0; i < part.n; i++) {
-            char c = span_fold_char(part.p[i]);
-
-            if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-')
-                return false;
-        }
-        if (part.n == 0)
+        if (part.n == 0 || !is_made_of_letters(part))
             return false;
         parts++;
     } while (text.p != NULL);
@@ -135,24 +140,16 @@ struct err *access_read_rights(struct json_value allow_access, struct arena *a,
     return NULL;
 }
 
-static void add_resources(struct buf *b, struct json_value resources, struct arena *a)
+/* Methods in the one spelling that they have. No pattern is one: it has a dot, or is `*`. */
+static void add_texts(struct buf *b, struct json_value list, struct arena *a)
 {
     buf_add_char(b, '[');
-    for (struct json_value v = json_first(resources); json_exists(v); v = json_next(resources, v)) {
-        buf_add_str(b, b->p[b->n - 1] == '[' ? "" : ",");
-        json_add_string(b, json_string(v, a));
-    }
-    buf_add_char(b, ']');
-}
-
-static void add_methods(struct buf *b, struct json_value methods, struct arena *a)
-{
-    buf_add_char(b, '[');
-    for (struct json_value v = json_first(methods); json_exists(v); v = json_next(methods, v)) {
+    for (struct json_value v = json_first(list); json_exists(v); v = json_next(list, v)) {
         struct span text = json_string(v, a);
+        enum method method = method_parse(text);
 
-        buf_add_str(b, b->p[b->n - 1] == '[' ? "" : ",");
-        json_add_string(b, span_eq(text, SPAN("*")) ? text : method_name(method_parse(text)));
+        json_add_comma(b);
+        json_add_string(b, method == METHOD_OTHER ? text : method_name(method));
     }
     buf_add_char(b, ']');
 }
@@ -162,10 +159,11 @@ void access_add_rights(struct buf *b, struct json_value allow_access, struct are
     buf_add_char(b, '[');
     for (struct json_value v = json_first(allow_access); json_exists(v);
          v = json_next(allow_access, v)) {
-        buf_add_str(b, b->p[b->n - 1] == '[' ? "{\"Resources\":" : ",{\"Resources\":");
-        add_resources(b, json_member_fold(v, SPAN("Resources")), a);
+        json_add_comma(b);
+        buf_add_str(b, "{\"Resources\":");
+        add_texts(b, json_member_fold(v, SPAN("Resources")), a);
         buf_add_str(b, ",\"Methods\":");
-        add_methods(b, json_member_fold(v, SPAN("Methods")), a);
+        add_texts(b, json_member_fold(v, SPAN("Methods")), a);
         buf_add_char(b, '}');
     }
     buf_add_char(b, ']');
@@ -173,24 +171,7 @@ void access_add_rights(struct buf *b, struct json_value allow_access, struct are
 
 bool access_is_tenant(struct span text)
 {
-    for (size_t i = 0; i < text.n; i++) {
-        char c = span_fold_char(text.p[i]);
-
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-' && c != '.')
-            return false;
-    }
-    return text.n > 0 && text.n <= ACCESS_TENANT_BYTES;
-}
-
-/* The scalar value of one well-formed character. */
-static uint32_t scalar_of(const unsigned char *p, size_t n)
-{
-    static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t scalar = p[0] & first_bits[n];
-
-    for (size_t i = 1; i < n; i++)
-        scalar = scalar << 6 | (p[i] & 0x3f);
-    return scalar;
+    return text.n > 0 && text.n <= ACCESS_TENANT_BYTES && is_made_of_letters(text);
 }
 
 /* Controls, blanks, marks of direction and what has no width: with these two names look the same.
@@ -216,7 +197,7 @@ bool access_is_name(struct span text)
 
     for (; text.n > 0; text = span_sub(text, n, text.n)) {
         n = text_utf8_bytes(text);
-        if (n == 0 || shows_nothing(scalar_of((const unsigned char *)text.p, n)))
+        if (n == 0 || shows_nothing(text_scalar(span_sub(text, 0, n))))
             return false;
         if (++scalars > ACCESS_NAME_SCALARS)
             return false;
@@ -224,30 +205,20 @@ bool access_is_name(struct span text)
     return scalars > 0;
 }
 
-static struct err *read_tenant(struct json_value value, struct arena *a, struct span *out_tenant)
+struct err *access_check_tenant(struct span text)
 {
-    struct span text;
-
-    if (json_type(value) != JSON_STRING)
+    if (text.p == NULL || access_is_tenant(text))
         return NULL;
-    text = json_string(value, a);
-    if (!access_is_tenant(text))
-        return ERR(ERR_INVALID_ENTITY,
-                   "Tenant: '%.*s' is not 1 to %d letters, digits, '_', '-' and '.'",
-                   SPAN_FMT(text), ACCESS_TENANT_BYTES);
-    *out_tenant = text;
-    return NULL;
+    return ERR(ERR_INVALID_ENTITY,
+               "Tenant: '%.*s' is not 1 to %d letters, digits, '_', '-' and '.'", SPAN_FMT(text),
+               ACCESS_TENANT_BYTES);
 }
 
-static struct err *read_name(struct json_value value, struct arena *a, struct span *out_name)
+struct err *access_check_name(struct span text)
 {
-    struct span text = json_string(value, a);
-
-    if (!access_is_name(text))
-        return ERR(ERR_INVALID_ENTITY, "Name: must be 1 to %d visible characters",
-                   ACCESS_NAME_SCALARS);
-    *out_name = text;
-    return NULL;
+    if (access_is_name(text))
+        return NULL;
+    return ERR(ERR_INVALID_ENTITY, "Name: must be 1 to %d visible characters", ACCESS_NAME_SCALARS);
 }
 
 struct err *access_read(struct json_value declaration, struct arena *a, struct access_key *out_key)
@@ -258,13 +229,14 @@ struct err *access_read(struct json_value declaration, struct arena *a, struct a
     struct buf rights;
 
     TRY(schema_read(&key_shape, declaration, a, &values));
-    TRY(read_name(values[KEY_NAME], a, &key.name));
-    key.root = key.name;
+    key.root = key.name = json_string(values[KEY_NAME], a);
+    TRY(access_check_name(key.name));
     sha256 = json_string(values[KEY_SHA256], a);
     if (sha256.n != 2 * sizeof(key.sha256) || !text_from_hex(sha256, key.sha256))
         return ERR(ERR_INVALID_ENTITY, "KeySha256: must be a SHA-256 in %zu hexadecimal digits",
                    2 * sizeof(key.sha256));
-    TRY(read_tenant(values[KEY_TENANT], a, &key.tenant));
+    key.tenant = json_string(values[KEY_TENANT], a);
+    TRY(access_check_tenant(key.tenant));
     TRY(access_read_rights(values[KEY_ALLOW_ACCESS], a, &key));
     buf_init_arena(&rights, a);
     access_add_rights(&rights, values[KEY_ALLOW_ACCESS], a);

@@ -81,13 +81,9 @@ static void add_secret(struct masking *g, struct json_value value)
 static void add_list(struct masking *g, struct json_value list,
                      void (*add)(struct masking *g, struct json_value element))
 {
-    bool is_first = true;
-
     buf_add_char(g->b, '[');
     for (struct json_value v = json_first(list); json_exists(v); v = json_next(list, v)) {
-        if (!is_first)
-            buf_add_char(g->b, ',');
-        is_first = false;
+        json_add_comma(g->b);
         add(g, v);
     }
     buf_add_char(g->b, ']');
@@ -98,6 +94,7 @@ static void add_member(struct masking *g, struct json_member m)
     struct span name = json_string(m.name, g->a);
     bool is_list = mask_is_secret_list(name);
 
+    json_add_comma(g->b);
     if (g->looks_inside) /* a key may stand where a name belongs */
         add_string(g, m.name);
     else
@@ -113,16 +110,10 @@ static void add_member(struct masking *g, struct json_member m)
 
 static void add_object(struct masking *g, struct json_value object)
 {
-    bool is_first = true;
-
     buf_add_char(g->b, '{');
     for (struct json_member m = json_first_member(object); json_exists(m.name);
-         m = json_next_member(object, m)) {
-        if (!is_first)
-            buf_add_char(g->b, ',');
-        is_first = false;
+         m = json_next_member(object, m))
         add_member(g, m);
-    }
     buf_add_char(g->b, '}');
 }
 
@@ -166,6 +157,15 @@ void mask_add_value(struct buf *b, const struct mask *m, struct json_value value
     struct masking g = {.b = b, .m = m, .a = a};
 
     add_value(&g, value);
+}
+
+struct span mask_value(const struct mask *m, struct json_value value, struct arena *a)
+{
+    struct buf b;
+
+    buf_init_arena(&b, a);
+    mask_add_value(&b, m, value, a);
+    return buf_span(&b);
 }
 
 /* ---- bodies ---- */

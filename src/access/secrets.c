@@ -71,8 +71,7 @@ static struct err *keep_elements(struct keeping *k, struct json_value list, stru
     for (struct json_value v = json_first(list); json_exists(v); v = json_next(list, v)) {
         struct json_value known = {NULL, NULL};
 
-        if (place > 0)
-            buf_add_char(&k->b, ',');
+        json_add_comma(&k->b);
         if (json_type(old) == JSON_ARRAY)
             known = json_at(old, place);
         TRY(keep_below(k, arena_u64(k->a, place), v, known, is_secret));
@@ -84,16 +83,12 @@ static struct err *keep_elements(struct keeping *k, struct json_value list, stru
 
 static struct err *keep_members(struct keeping *k, struct json_value object, struct json_value old)
 {
-    bool is_first = true;
-
     buf_add_char(&k->b, '{');
     for (struct json_member m = json_first_member(object); json_exists(m.name);
          m = json_next_member(object, m)) {
         struct span name = json_string(m.name, k->a);
 
-        if (!is_first)
-            buf_add_char(&k->b, ',');
-        is_first = false;
+        json_add_comma(&k->b);
         buf_add(&k->b, json_text(m.name));
         buf_add_char(&k->b, ':');
         TRY(keep_below(k, name, m.value, json_member_fold(old, name),
@@ -150,15 +145,6 @@ static struct span *copy_values(const struct draft *draft, struct arena *a)
     return values;
 }
 
-static struct json_value shown(const struct mask *m, struct json_value old, struct arena *a)
-{
-    struct buf b;
-
-    buf_init_arena(&b, a);
-    mask_add_value(&b, m, old, a);
-    return entity_parse(buf_span(&b), a);
-}
-
 struct err *secrets_decode(const struct mask *m, const struct shape *shape, struct json_value input,
                            struct span old, enum schema_mode mode, struct arena *a,
                            struct draft *out_draft)
@@ -169,7 +155,7 @@ struct err *secrets_decode(const struct mask *m, const struct shape *shape, stru
 
     if (old.p != NULL) {
         stored = entity_parse(old, a);
-        seen = shown(m, stored, a);
+        seen = entity_parse(mask_value(m, stored, a), a);
     }
     TRY(schema_decode(shape, input, seen, mode, a, out_draft));
     out_draft->written = copy_values(out_draft, a);
@@ -186,13 +172,9 @@ struct err *secrets_decode(const struct mask *m, const struct shape *shape, stru
 
 static bool is_written(const struct mask *m, struct span name, struct span json, struct arena *a)
 {
-    struct buf b;
-
     if (mask_is_secret_header(m, name))
         return !span_eq(json, SPAN("null")) && !mask_is(entity_parse(json, a), a);
-    buf_init_arena(&b, a);
-    mask_add_value(&b, m, entity_parse(json, a), a);
-    return !span_eq(buf_span(&b), json);
+    return !span_eq(mask_value(m, entity_parse(json, a), a), json);
 }
 
 bool secrets_are_written(const struct mask *m, const struct draft *draft, struct arena *a)

@@ -2,6 +2,7 @@
 #include "admin/builtin.h"
 
 #include "admin/service.h"
+#include "hooks/forgotten.h"
 #include "query/shape.h"
 #include "store/collection.h"
 
@@ -13,6 +14,12 @@ struct hooks *hooks_of(const struct call *call)
 struct hooks *hooks_of_service(struct service *s)
 {
     return &s->hooks;
+}
+
+struct err *builtin_apply_forgotten(struct call *call)
+{
+    forgotten_add(hooks_of(call)->forgotten, call->change);
+    return call_apply(call);
 }
 
 static struct err *index_builtin(const struct resource_definition *definition,

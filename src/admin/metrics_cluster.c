@@ -49,10 +49,8 @@ static void collect_log(const struct replica_stats *stats, struct cluster_metric
 
 static void collect_cluster(const struct rest *rest, struct cluster_metrics *m)
 {
-    const struct cluster_view *view = rest->cluster;
+    const struct cluster_view *view = cluster_look(rest->cluster);
 
-    if (view->refresh != NULL)
-        view->refresh(view->context);
     *m = (struct cluster_metrics){.epoch = 0};
     collect_position(view, m);
     collect_log(view->stats, m);
@@ -65,30 +63,24 @@ static void collect_cluster(const struct rest *rest, struct cluster_metrics *m)
 
 /* ---- the text ---- */
 
-void metrics_text_by_role(const struct metrics_text *t)
-{
-    metrics_text_by_names(t, cluster_role_names.values, METRIC_CLUSTER_ROLE_COUNT);
-}
+static const struct span trouble_names[METRIC_CLUSTER_TROUBLE_COUNT] = {
+    [REPLICA_UNREACHABLE - 1] = SPAN_INIT("Unreachable"),
+    [REPLICA_DENIED - 1] = SPAN_INIT("Denied"),
+    [REPLICA_FULL - 1] = SPAN_INIT("Full"),
+    [REPLICA_NAME_TAKEN - 1] = SPAN_INIT("NameTaken"),
+    [REPLICA_OTHER_HISTORY - 1] = SPAN_INIT("OtherHistory"),
+    [REPLICA_LOG_LOST - 1] = SPAN_INIT("LogLost"),
+    [REPLICA_DAMAGED - 1] = SPAN_INIT("Damaged"),
+    [REPLICA_MISUSED - 1] = SPAN_INIT("Misused"),
+    [REPLICA_OTHER_ETCD - 1] = SPAN_INIT("OtherEtcd"),
+    [TROUBLE_STUCK] = SPAN_INIT("Stuck"),
+    [TROUBLE_LATE] = SPAN_INIT("Late"),
+    [TROUBLE_HELD_BACK] = SPAN_INIT("HeldBack"),
+};
+static const struct enumeration troubles = {"trouble", trouble_names, ARRAY_LEN(trouble_names)};
 
-void metrics_text_by_trouble(const struct metrics_text *t)
-{
-    static const struct span names[METRIC_CLUSTER_TROUBLE_COUNT] = {
-        [REPLICA_UNREACHABLE - 1] = SPAN_INIT("Unreachable"),
-        [REPLICA_DENIED - 1] = SPAN_INIT("Denied"),
-        [REPLICA_FULL - 1] = SPAN_INIT("Full"),
-        [REPLICA_NAME_TAKEN - 1] = SPAN_INIT("NameTaken"),
-        [REPLICA_OTHER_HISTORY - 1] = SPAN_INIT("OtherHistory"),
-        [REPLICA_LOG_LOST - 1] = SPAN_INIT("LogLost"),
-        [REPLICA_DAMAGED - 1] = SPAN_INIT("Damaged"),
-        [REPLICA_MISUSED - 1] = SPAN_INIT("Misused"),
-        [REPLICA_OTHER_ETCD - 1] = SPAN_INIT("OtherEtcd"),
-        [TROUBLE_STUCK] = SPAN_INIT("Stuck"),
-        [TROUBLE_LATE] = SPAN_INIT("Late"),
-        [TROUBLE_HELD_BACK] = SPAN_INIT("HeldBack"),
-    };
-
-    metrics_text_by_names(t, names, ARRAY_LEN(names));
-}
+const struct metrics_form metrics_text_by_role = {metrics_text_by_names, &cluster_role_names, 0};
+const struct metrics_form metrics_text_by_trouble = {metrics_text_by_names, &troubles, 0};
 
 void metrics_cluster_text(struct metrics_text *t)
 {

@@ -47,19 +47,11 @@ void metrics_hooks_collect(const struct hooks *hooks, struct metrics *m)
 
 /* ---- forms ---- */
 
-void metrics_text_by_outcome(const struct metrics_text *t)
-{
-    metrics_text_by_names(t, &delivery_state_names.values[DELIVERY_DELIVERED],
-                          METRIC_OUTCOME_COUNT);
-}
+const struct metrics_form metrics_text_by_outcome = {metrics_text_by_names, &delivery_state_names,
+                                                     DELIVERY_DELIVERED};
+const struct metrics_form metrics_text_by_state = {metrics_text_by_names, &delivery_state_names, 0};
 
-void metrics_text_by_state(const struct metrics_text *t)
-{
-    metrics_text_by_names(t, delivery_state_names.values, DELIVERY_STATE_COUNT);
-}
-
-static void add_by_webhook(const struct metrics_text *t,
-                           uint64_t (*value)(struct worst_entry *entry))
+static void add_by_webhook(const struct metrics_text *t)
 {
     const struct worst *worst = t->hooks->worst;
 
@@ -67,7 +59,7 @@ static void add_by_webhook(const struct metrics_text *t,
         char id[UUID_TEXT_BYTES + 1];
 
         uuid_text(lane_webhook_id(lane_of_worst(worst->entries[i])), id);
-        metrics_text_labelled(t, span_str(id), value(worst->entries[i]));
+        metrics_text_labelled(t, span_str(id), t->row->form->of_worst(worst->entries[i]));
     }
 }
 
@@ -86,17 +78,6 @@ static uint64_t pending_of(struct worst_entry *entry)
     return lane_unended(lane_of_worst(entry));
 }
 
-void metrics_text_worst_attempts(const struct metrics_text *t)
-{
-    add_by_webhook(t, attempts_of);
-}
-
-void metrics_text_worst_failures(const struct metrics_text *t)
-{
-    add_by_webhook(t, failures_of);
-}
-
-void metrics_text_worst_pending(const struct metrics_text *t)
-{
-    add_by_webhook(t, pending_of);
-}
+const struct metrics_form metrics_text_worst_attempts = {add_by_webhook, .of_worst = attempts_of};
+const struct metrics_form metrics_text_worst_failures = {add_by_webhook, .of_worst = failures_of};
+const struct metrics_form metrics_text_worst_pending = {add_by_webhook, .of_worst = pending_of};

@@ -5,6 +5,7 @@
 #include "base/metric.h"
 #include "io/tcp.h"
 #include "protocol/method.h"
+#include "query/shape.h"
 #include "rest/metrics.h"
 
 _Static_assert((int)TCP_CLOSE_REASON_COUNT <= (int)METRIC_CLOSE_REASON_COUNT, "room for all");
@@ -14,17 +15,17 @@ static uint64_t value_of(const struct metrics_text *t)
     return *(const uint64_t *)t->member;
 }
 
-void metrics_text_count(const struct metrics_text *t)
+static void add_count(const struct metrics_text *t)
 {
     metric_add(t->out, t->row->name, NULL, 0, value_of(t));
 }
 
-void metrics_text_seconds(const struct metrics_text *t)
+static void add_seconds(const struct metrics_text *t)
 {
     metric_add_seconds(t->out, t->row->name, value_of(t));
 }
 
-void metrics_text_histogram(const struct metrics_text *t)
+static void add_histogram(const struct metrics_text *t)
 {
     metric_add_histogram(t->out, t->row->name, t->member);
 }
@@ -36,16 +37,17 @@ void metrics_text_labelled(const struct metrics_text *t, struct span label, uint
     metric_add(t->out, t->row->name, labels, ARRAY_LEN(labels), value);
 }
 
-void metrics_text_by_names(const struct metrics_text *t, const struct span *names, size_t count)
+void metrics_text_by_names(const struct metrics_text *t)
 {
+    const struct metrics_form *form = t->row->form;
     const uint64_t *values = t->member;
 
-    for (size_t i = 0; i < count; i++)
-        metrics_text_labelled(t, names[i], values[i]);
+    for (size_t i = form->first; i < form->names->count; i++)
+        metrics_text_labelled(t, form->names->values[i], values[i - form->first]);
 }
 
 /* Those that have occurred: most pairs of method and status never do. */
-void metrics_text_requests(const struct metrics_text *t)
+static void add_requests(const struct metrics_text *t)
 {
     static const struct span statuses[] = {[METRIC_STATUS_OTHER] = SPAN_INIT("other"),
 #define METRIC_STATUS_AS_TEXT(status) [METRIC_STATUS_##status] = SPAN_INIT(#status),
@@ -68,81 +70,49 @@ void metrics_text_requests(const struct metrics_text *t)
     }
 }
 
-/* Of all rows of the table of errors with this number: together they are one ErrorCode. */
-static uint64_t sum_of_number(const uint64_t *counts, int number)
+/* Rows of one number follow one another in the table of errors: together they are one ErrorCode. */
+static void add_by_error(const struct metrics_text *t)
 {
+    const uint64_t *counts = t->member;
     uint64_t sum = 0;
 
-    for (enum err_code code = 0; code < ERR_CODE_COUNT; code++)
-        if (err_info(code)->number == number)
-            sum += counts[code];
-    return sum;
+    for (enum err_code code = ERR_NO_ERROR + 1; code < ERR_CODE_COUNT; code++) {
+        sum += counts[code];
+        if (code + 1 < ERR_CODE_COUNT && err_repeats(code + 1))
+            continue;
+        metrics_text_labelled(t, err_info(code)->name, sum);
+        sum = 0;
+    }
 }
 
-static bool is_first_of_number(enum err_code code)
-{
-    for (enum err_code before = 0; before < code; before++)
-        if (err_info(before)->number == err_info(code)->number)
-            return false;
-    return true;
-}
-
-void metrics_text_by_error(const struct metrics_text *t)
-{
-    for (enum err_code code = ERR_NO_ERROR + 1; code < ERR_CODE_COUNT; code++)
-        if (is_first_of_number(code))
-            metrics_text_labelled(t, err_info(code)->name,
-                                  sum_of_number(t->member, err_info(code)->number));
-}
-
-void metrics_text_by_limit(const struct metrics_text *t)
-{
-    static const struct span names[] = {
-#define METRIC_LIMIT_AS_NAME(symbol, name) SPAN_INIT(name),
-        METRIC_LIMITS(METRIC_LIMIT_AS_NAME)
-#undef METRIC_LIMIT_AS_NAME
-    };
-
-    metrics_text_by_names(t, names, ARRAY_LEN(names));
-}
-
-void metrics_text_by_close_reason(const struct metrics_text *t)
-{
-    static const struct span names[] = {
-#define TCP_REASON_AS_NAME(symbol, text) SPAN_INIT(text),
-        TCP_CLOSE_REASONS(TCP_REASON_AS_NAME)
-#undef TCP_REASON_AS_NAME
-    };
-
-    metrics_text_by_names(t, names, ARRAY_LEN(names));
-}
-
-void metrics_text_by_result(const struct metrics_text *t)
-{
-    static const struct span names[] = {
-#define METRIC_RESULT_AS_NAME(symbol, name) SPAN_INIT(name),
-        METRIC_RESULTS(METRIC_RESULT_AS_NAME)
-#undef METRIC_RESULT_AS_NAME
-    };
-
-    metrics_text_by_names(t, names, ARRAY_LEN(names));
-}
-
-void metrics_text_by_holder(const struct metrics_text *t)
-{
-    static const struct span names[] = {
-#define METRIC_HOLDER_AS_NAME(symbol, name) SPAN_INIT(name),
-        METRIC_HOLDERS(METRIC_HOLDER_AS_NAME)
-#undef METRIC_HOLDER_AS_NAME
-    };
-
-    metrics_text_by_names(t, names, ARRAY_LEN(names));
-}
-
-void metrics_text_build(const struct metrics_text *t)
+static void add_build(const struct metrics_text *t)
 {
     metrics_text_labelled(t, SPAN(SVCD_VERSION), value_of(t));
 }
+
+#define AS_NAME(symbol, name) SPAN_INIT(name),
+static const struct span limit_names[] = {METRIC_LIMITS(AS_NAME)};
+static const struct span close_reason_names[] = {TCP_CLOSE_REASONS(AS_NAME)};
+static const struct span result_names[] = {METRIC_RESULTS(AS_NAME)};
+static const struct span holder_names[] = {METRIC_HOLDERS(AS_NAME)};
+#undef AS_NAME
+
+static const struct enumeration limits = {"limit", limit_names, ARRAY_LEN(limit_names)};
+static const struct enumeration close_reasons = {"reason", close_reason_names,
+                                                 ARRAY_LEN(close_reason_names)};
+static const struct enumeration results = {"result", result_names, ARRAY_LEN(result_names)};
+static const struct enumeration holders = {"kind", holder_names, ARRAY_LEN(holder_names)};
+
+const struct metrics_form metrics_text_count = {.add = add_count};
+const struct metrics_form metrics_text_seconds = {.add = add_seconds};
+const struct metrics_form metrics_text_histogram = {.add = add_histogram};
+const struct metrics_form metrics_text_requests = {.add = add_requests};
+const struct metrics_form metrics_text_by_error = {.add = add_by_error};
+const struct metrics_form metrics_text_by_limit = {metrics_text_by_names, &limits, 0};
+const struct metrics_form metrics_text_by_close_reason = {metrics_text_by_names, &close_reasons, 0};
+const struct metrics_form metrics_text_by_result = {metrics_text_by_names, &results, 0};
+const struct metrics_form metrics_text_by_holder = {metrics_text_by_names, &holders, 0};
+const struct metrics_form metrics_text_build = {.add = add_build};
 
 void metrics_text_rows(struct metrics_text *t, const struct metrics_row *rows, size_t count,
                        const void *counts)
@@ -151,6 +121,6 @@ void metrics_text_rows(struct metrics_text *t, const struct metrics_row *rows, s
         t->row = &rows[i];
         t->member = (const char *)counts + t->row->offset;
         metric_add_head(t->out, t->row->name, t->row->type, t->row->help);
-        t->row->add(t);
+        t->row->form->add(t);
     }
 }

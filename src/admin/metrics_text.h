@@ -7,9 +7,11 @@
 #include "base/span.h"
 
 struct buf;
+struct enumeration;
 struct hooks;
 struct metrics;
 struct rest;
+struct worst_entry;
 
 /* What is being written. */
 struct metrics_text {
@@ -20,43 +22,48 @@ struct metrics_text {
     const void *member; /* of struct metrics, or of struct cluster_metrics */
 };
 
-/* How samples are written. */
-typedef void metrics_text_form(const struct metrics_text *t);
+/* How samples are written: by a function, which may do so one for each of these names. */
+struct metrics_form {
+    void (*add)(const struct metrics_text *t);
+    const struct enumeration *names;
+    size_t first; /* of them */
+    uint64_t (*of_worst)(struct worst_entry *entry);
+};
 
 struct metrics_row {
     struct span name;
     const char *type;
     struct span labels, help;
-    metrics_text_form *add;
+    const struct metrics_form *form;
     size_t offset; /* of the member */
 };
 
 /* Of the tables; `in` is the struct whose members they name. */
 #define METRICS_TEXT_ROW(in, member, form, type, name, labels, help)                               \
-    {SPAN_INIT(name),     type, SPAN_INIT(labels), SPAN_INIT(help), metrics_text_##form,           \
+    {SPAN_INIT(name),     type, SPAN_INIT(labels), SPAN_INIT(help), &metrics_text_##form,          \
      offsetof(in, member)},
 
 /* Writes rows whose members are in `counts`. */
 void metrics_text_rows(struct metrics_text *t, const struct metrics_row *rows, size_t count,
                        const void *counts);
 
-/* One sample with the row's label; and one for each of these. */
+/* One sample with the row's label; and one for each of the form's names. */
 void metrics_text_labelled(const struct metrics_text *t, struct span label, uint64_t value);
-void metrics_text_by_names(const struct metrics_text *t, const struct span *names, size_t count);
+void metrics_text_by_names(const struct metrics_text *t);
 
 /* ---- forms, by their names in the tables ---- */
 
-metrics_text_form metrics_text_count, metrics_text_seconds, metrics_text_histogram,
+extern const struct metrics_form metrics_text_count, metrics_text_seconds, metrics_text_histogram,
     metrics_text_requests, metrics_text_by_error, metrics_text_by_limit,
     metrics_text_by_close_reason, metrics_text_by_result, metrics_text_by_holder,
     metrics_text_build;
 /* res_metrics.c */
-metrics_text_form metrics_text_entities;
+extern const struct metrics_form metrics_text_entities;
 /* metrics_hooks.c */
-metrics_text_form metrics_text_by_outcome, metrics_text_by_state, metrics_text_worst_attempts,
-    metrics_text_worst_failures, metrics_text_worst_pending;
+extern const struct metrics_form metrics_text_by_outcome, metrics_text_by_state,
+    metrics_text_worst_attempts, metrics_text_worst_failures, metrics_text_worst_pending;
 /* metrics_cluster.c */
-metrics_text_form metrics_text_by_role, metrics_text_by_trouble;
+extern const struct metrics_form metrics_text_by_role, metrics_text_by_trouble;
 
 /* ---- gauges, and counters that somebody else keeps, as they are now ---- */
 

@@ -163,8 +163,7 @@ static struct err *add_object(struct aggregation *g, struct json_value object,
     buf_add_char(&g->text, '{');
     for (struct json_member m = json_first_member(object); json_exists(m.name);
          m = json_next_member(object, m)) {
-        if (place.name.p != NULL)
-            buf_add_char(&g->text, ',');
+        json_add_comma(&g->text);
         place.name = json_string(m.name, g->call->arena);
         buf_add(&g->text, json_text(m.name));
         buf_add_char(&g->text, ':');
@@ -181,8 +180,7 @@ static struct err *add_array(struct aggregation *g, struct json_value array,
 
     buf_add_char(&g->text, '[');
     for (struct json_value v = json_first(array); json_exists(v); v = json_next(array, v)) {
-        if (place.index > 0)
-            buf_add_char(&g->text, ',');
+        json_add_comma(&g->text);
         TRY(add_value(g, v, &place));
         place.index++;
     }

@@ -57,18 +57,7 @@ static struct own *own_of(struct call *call)
 
 static struct span text_of(const struct draft *draft, struct span property, struct arena *a)
 {
-    struct json_value value = draft_value(draft, property, a);
-
-    return json_exists(value) ? json_string(value, a) : span_of(NULL, 0);
-}
-
-static void set_text(struct draft *draft, struct span property, struct span text, struct arena *a)
-{
-    struct buf json;
-
-    buf_init_arena(&json, a);
-    json_add_string(&json, text);
-    draft_set(draft, property, buf_span(&json));
+    return json_string(draft_value(draft, property, a), a);
 }
 
 static void set_time(struct draft *draft, struct span property, int64_t unix_ns, struct arena *a)
@@ -107,12 +96,9 @@ static struct err *check_tenant(struct call *call, struct draft *draft, struct j
         own = call->key->tenant;
     if (tenant.p == NULL && own.p != NULL) {
         tenant = own;
-        set_text(draft, name, tenant, call->arena);
+        draft_set_text(draft, name, tenant, call->arena);
     }
-    if (tenant.p != NULL && !access_is_tenant(tenant))
-        return ERR(ERR_INVALID_ENTITY,
-                   "Tenant: '%.*s' is not 1 to %d letters, digits, '_', '-' and '.'",
-                   SPAN_FMT(tenant), ACCESS_TENANT_BYTES);
+    TRY(access_check_tenant(tenant));
     if (own.p != NULL &&
         (!span_eq(tenant, own) || (json_exists(old) && is_changed(draft, old, name))))
         return ERR(ERR_NOT_AUTHORIZED, "Tenant: the API key's own is '%.*s'", SPAN_FMT(own));
@@ -141,9 +127,7 @@ static struct err *check_name(struct call *call, const struct draft *draft, stru
     struct span name = text_of(draft, SPAN("Name"), call->arena);
     const struct access_key *other;
 
-    if (!access_is_name(name))
-        return ERR(ERR_INVALID_ENTITY, "Name: must be 1 to %d visible characters",
-                   ACCESS_NAME_SCALARS);
+    TRY(access_check_name(name));
     other = access_find(call->rest->access, tenant, name);
     if (other != NULL && (old == NULL || other->stored != old->attached))
         return refuse_name(name);
@@ -157,12 +141,11 @@ static struct err *check_rights(struct call *call, struct draft *draft, struct j
     struct span name = SPAN("AllowAccess");
     struct json_value value = draft_value(draft, name, call->arena);
     int64_t most = call->rest->limits->key_resources;
-    size_t count = 0;
+    size_t count;
     struct buf json;
 
     TRY(access_read_rights(value, call->arena, granted));
-    for (size_t i = 0; i < granted->entry_count; i++)
-        count += granted->entries[i].resource_count;
+    count = access_count_resources(granted);
     if (MAX(count, granted->entry_count) > (size_t)most)
         return ERR(ERR_INVALID_ENTITY,
                    "AllowAccess: has %zu entries for %zu resources; the limit KeyResources is %lld",
@@ -262,12 +245,12 @@ static void make(struct call *call, struct draft *draft)
     digest_sha256(key, digest);
     buf_init_arena(&hex, a);
     text_add_hex(&hex, span_of((const char *)digest, sizeof(digest)));
-    set_text(draft, SPAN("KeySha256"), buf_span(&hex), a);
+    draft_set_text(draft, SPAN("KeySha256"), buf_span(&hex), a);
     set_time(draft, SPAN("Time"), clock_unix_ns(), a);
     if (call->key != NULL)
-        set_text(draft, SPAN("CreatedBy"), call->key->name, a);
+        draft_set_text(draft, SPAN("CreatedBy"), call->key->name, a);
     if (call->key != NULL)
-        set_text(draft, SPAN("Account"), call->key->root, a);
+        draft_set_text(draft, SPAN("Account"), call->key->root, a);
     else
         draft_set(draft, SPAN("Account"), draft_get(draft, SPAN("Name")));
     note_made(own_of(call), key, a);

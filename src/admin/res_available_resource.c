@@ -9,6 +9,7 @@
 #include "store/collection.h"
 #include "store/store.h"
 #include "json/json.h"
+#include "json/member.h"
 
 static const struct property properties[] = {
     READ_ONLY_PROPERTY("Name", TYPE_STRING, 0, "Full resource name"),
@@ -30,42 +31,30 @@ static const struct shape shape = {.properties = properties,
                                    .count = ARRAY_LEN(properties),
                                    .name = SPAN_INIT("Svc.AvailableResource")};
 
-/* One line of the listing: what of a resource this key may use. */
-struct line {
-    const struct resource *resource;
-    unsigned methods;
-};
-
 static void *next(struct rendered *r)
 {
     const struct resources *resources = r->call->rest->resources;
     size_t *place = r->cursor;
-    struct line *line = ARENA_NEW(r->call->arena, struct line);
 
     while (*place < resources->count) {
-        line->resource = resources->sorted[(*place)++];
-        if (!resource_is_visible(line->resource, r->call->key))
-            continue;
-        line->methods = access_methods(r->call->key, line->resource->name, line->resource->methods);
-        return line;
+        struct resource *resource = resources->sorted[(*place)++];
+
+        if (resource_is_visible(resource, r->call->key))
+            return resource;
     }
     return NULL;
 }
 
 static void add_json(struct rendered *r, void *object, struct buf *b)
 {
-    const struct line *line = object;
-    const struct resource *resource = line->resource;
+    const struct resource *resource = object;
 
-    (void)r;
-    buf_add_str(b, "{\"Name\":");
-    json_add_string(b, resource->name);
-    json_add_name(b, SPAN("Description"));
-    json_add_string(b, resource->description);
-    json_add_name(b, SPAN("Methods"));
-    method_add_json(b, line->methods);
-    json_add_name(b, SPAN("Kind"));
-    json_add_string(b, resource_kind_names.values[resource->kind]);
+    buf_add_char(b, '{');
+    member_add_text(b, SPAN("Name"), resource->name);
+    member_add_text(b, SPAN("Description"), resource->description);
+    json_add_plain_name(b, SPAN("Methods"));
+    method_add_json(b, access_methods(r->call->key, resource->name, resource->methods));
+    member_add_text(b, SPAN("Kind"), resource_kind_names.values[resource->kind]);
     buf_add_char(b, '}');
 }
 

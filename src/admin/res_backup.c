@@ -201,14 +201,12 @@ static struct err *check_key(const struct call *call)
 
 static struct err *check_room(struct rest *rest)
 {
-    struct err *e;
-
     if (rest->metrics->backups < (uint64_t)rest->limits->backups)
         return NULL;
     rest->metrics->limit_hits[METRIC_BACKUPS]++;
-    e = ERR(ERR_OVERLOADED, "the limit Backups (%" PRId64 ") is reached", rest->limits->backups);
-    err_set_retry_after(e, RETRY_AFTER_S);
-    return e;
+    return err_set_retry_after(
+        ERR(ERR_OVERLOADED, "the limit Backups (%" PRId64 ") is reached", rest->limits->backups),
+        RETRY_AFTER_S);
 }
 
 static struct err *backup_new(struct rest *rest, struct backup **out_backup)

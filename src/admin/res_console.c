@@ -59,13 +59,9 @@ static void answer_file(struct call *call, const struct console_file *file)
 
 static void answer_elsewhere(struct call *call)
 {
-    struct span base = call->rest->base_path;
-
     call->response->status = 302;
     response_add_header(call->response, SPAN("Location"),
-                        arena_printf(call->arena, "%.*s%.*s",
-                                     SPAN_FMT(span_sub(base, 0, base.n == 1 ? 0 : base.n)),
-                                     SPAN_FMT(own_path)));
+                        rest_link(call->rest, own_path, call->arena));
 }
 
 /* The page's own references are relative to its one address: with a slash behind it, or in other

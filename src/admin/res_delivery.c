@@ -288,10 +288,7 @@ static struct err *patch(struct call *call)
     TRY(crud_select(call, true, &found));
     TRY(crud_body_object(call, &input));
     TRY(check_state(input, call->arena));
-    if (found.count == 0)
-        return ERR(ERR_UNKNOWN_ENTITY, "no entity of '%.*s' matches",
-                   SPAN_FMT(call->resource->name));
-    TRY(crud_check_several(call, found.count));
+    TRY(crud_check_found(call, found.count));
     texts = ARENA_ARRAY(call->arena, struct span, found.count);
     TRY(resend_all(call, &found, texts, &resent));
     if (found.count == 1)

@@ -3,6 +3,7 @@
 #include "query/shape.h"
 #include "rest/rendered.h"
 #include "json/json.h"
+#include "json/member.h"
 
 static const struct property properties[] = {
     READ_ONLY_PROPERTY("Name", TYPE_STRING, 0, "Name of the code"),
@@ -13,41 +14,27 @@ static const struct shape shape = {.properties = properties,
                                    .count = ARRAY_LEN(properties),
                                    .name = SPAN_INIT("Svc.Admin.ErrorCode")};
 
-/* Rows of one number follow one another: the first is listed. */
-static bool repeats(int code)
-{
-    return code > 0 &&
-           err_info((enum err_code)code)->number == err_info((enum err_code)(code - 1))->number;
-}
-
-static void *next(struct rendered *r)
-{
-    int *code = r->cursor;
-    const struct err_info **line = ARENA_NEW(r->call->arena, const struct err_info *);
-
-    while (*code < ERR_CODE_COUNT && repeats(*code))
-        (*code)++;
-    if (*code == ERR_CODE_COUNT)
-        return NULL;
-    *line = err_info((enum err_code)(*code)++);
-    return line;
-}
-
 static void add_json(struct rendered *r, void *object, struct buf *b)
 {
-    const struct err_info *info = *(const struct err_info *const *)object;
+    const struct err_info *info = object;
 
     (void)r;
-    buf_add_str(b, "{\"Name\":");
-    json_add_string(b, info->name);
-    json_add_name(b, SPAN("Code"));
+    buf_add_char(b, '{');
+    member_add_text(b, SPAN("Name"), info->name);
+    json_add_plain_name(b, SPAN("Code"));
     buf_add_i64(b, info->number);
     buf_add_char(b, '}');
 }
 
 static struct err *open_source(struct call *call)
 {
-    rendered_open(call, next, add_json)->cursor = ARENA_NEW(call->arena, int);
+    struct err_info *listed = ARENA_ARRAY(call->arena, struct err_info, ERR_CODE_COUNT);
+    size_t count = 0;
+
+    for (enum err_code code = 0; code < ERR_CODE_COUNT; code++)
+        if (!err_repeats(code))
+            listed[count++] = *err_info(code);
+    rendered_open_array(call, listed, count, sizeof(*listed), add_json);
     return NULL;
 }
 

@@ -117,9 +117,9 @@ static void *next_readable(struct rendered *r)
     return event;
 }
 
-static void turn_back(struct rendered *r)
+static void turn_back(struct query_source *source)
 {
-    struct cursor *at = r->cursor;
+    struct cursor *at = CONTAINER_OF(source, struct rendered, source)->cursor;
 
     at->is_turned = true;
 }
@@ -152,7 +152,7 @@ static struct err *open_source(struct call *call)
     r->cursor = at;
     rendered_by_object_no(r);
     if (!at->is_single && at->client_id.n == 0)
-        rendered_turns_back(r, turn_back);
+        r->source.turn_back = turn_back;
     return NULL;
 }
 
@@ -247,12 +247,6 @@ static void forget(struct change *change, const void *object)
     event_forget(change, object);
 }
 
-static struct err *apply(struct call *call)
-{
-    forgotten_add(hooks_of(call)->forgotten, call->change);
-    return call_apply(call);
-}
-
 static struct err *post(struct call *call)
 {
     return event_post(hooks_of(call), call);
@@ -262,7 +256,7 @@ static const struct resource_ops ops = {
     .open = open_source,
     .post = post,
     .forget = forget,
-    .apply = apply,
+    .apply = builtin_apply_forgotten,
     .never_changes = true,
     .reads_raw_body = true,
     .check_post = event_post_check_conditions,

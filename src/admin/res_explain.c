@@ -146,8 +146,7 @@ static struct err *find_webhook(const struct question *q, const struct webhook *
 /* By somebody, or by the server, which says why. */
 static struct span paused(struct json_value webhook, struct arena *a)
 {
-    struct json_value why = json_member(webhook, SPAN("ErrorMessage"));
-    struct span text = json_type(why) == JSON_STRING ? json_string(why, a) : span_of(NULL, 0);
+    struct span text = json_string(json_member(webhook, SPAN("ErrorMessage")), a);
 
     return text.n == 0 ? SPAN("The webhook is paused.")
                        : arena_printf(a, "The webhook is paused: %.*s", SPAN_FMT(text));

@@ -10,6 +10,7 @@
 #include "rest/response.h"
 #include "store/turn.h"
 #include "json/json.h"
+#include "json/member.h"
 
 enum { REASONS_MOST = 4 };
 
@@ -40,9 +41,7 @@ static struct span cluster_reason(const struct service *s)
 
     if (c == NULL)
         return span_of(NULL, 0);
-    if (c->refresh != NULL)
-        c->refresh(c->context);
-    if (c->stuck.n > 0)
+    if (cluster_look(c)->stuck.n > 0)
         return SPAN("what the cluster's log has is not taken");
     if (c->trouble != REPLICA_NO_TROUBLE)
         return span_str(replica_trouble_text(c->trouble));
@@ -70,12 +69,6 @@ static size_t find_reasons(const struct service *s, struct span reasons[REASONS_
     return count;
 }
 
-static void add_member(struct buf *b, const char *before, struct span value)
-{
-    buf_add_str(b, before);
-    json_add_string(b, value);
-}
-
 static struct span trouble_of(const struct cluster_view *c)
 {
     if (c->stuck.n > 0)
@@ -91,12 +84,14 @@ static void add_cluster(struct buf *b, const struct cluster_view *c)
     if (c == NULL)
         return;
     self = cluster_self(c);
-    add_member(b, ",\"Cluster\":{\"Name\":", c->name);
-    add_member(b, ",\"Node\":", c->node);
-    add_member(
-        b, ",\"Role\":", span_str(replica_role_text(self == NULL ? REPLICA_ENTERING : self->role)));
-    add_member(b, ",\"Leader\":", c->leads ? c->url : c->leader_url);
-    add_member(b, ",\"Trouble\":", trouble_of(c));
+    json_add_plain_name(b, SPAN("Cluster"));
+    buf_add_char(b, '{');
+    member_add_text(b, SPAN("Name"), c->name);
+    member_add_text(b, SPAN("Node"), c->node);
+    member_add_text(b, SPAN("Role"),
+                    span_str(replica_role_text(self == NULL ? REPLICA_ENTERING : self->role)));
+    member_add_text(b, SPAN("Leader"), c->leads ? c->url : c->leader_url);
+    member_add_text(b, SPAN("Trouble"), trouble_of(c));
     buf_add_char(b, '}');
 }
 
@@ -109,19 +104,16 @@ static struct err *get(struct call *call)
 
     response->status = count == 0 ? 200 : 503;
     response->content_type = SPAN("application/json");
-    if (count == 0) {
-        buf_add_str(b, "{\"Status\":\"ok\"");
-        add_cluster(b, call->rest->cluster);
-        buf_add_char(b, '}');
-        return NULL;
-    }
-    buf_add_str(b, "{\"Status\":\"failing\",\"Reasons\":[");
+    buf_add_char(b, '{');
+    member_add_text(b, SPAN("Status"), count == 0 ? SPAN("ok") : SPAN("failing"));
+    if (count > 0)
+        buf_add_str(b, ",\"Reasons\":[");
     for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            buf_add_char(b, ',');
+        json_add_comma(b);
         json_add_string(b, reasons[i]);
     }
-    buf_add_char(b, ']');
+    if (count > 0)
+        buf_add_char(b, ']');
     add_cluster(b, call->rest->cluster);
     buf_add_char(b, '}');
     return NULL;

@@ -7,6 +7,7 @@
 #include "rest/rendered.h"
 #include "rest/rest.h"
 #include "json/json.h"
+#include "json/member.h"
 
 #include <stddef.h>
 
@@ -34,42 +35,25 @@ static const struct limit table[] = {
 #undef LIMIT_AS_ROW
 };
 
-struct cursor {
-    size_t next;
-};
-
-static void *next(struct rendered *r)
-{
-    struct cursor *at = r->cursor;
-
-    return at->next == ARRAY_LEN(table) ? NULL : (void *)(uintptr_t)&table[at->next++];
-}
-
-static int64_t value_of(const struct limits *limits, const struct limit *limit)
-{
-    return *(const int64_t *)((const char *)limits + limit->offset);
-}
-
 static void add_json(struct rendered *r, void *object, struct buf *b)
 {
     const struct limit *limit = object;
+    const char *limits = (const char *)r->call->rest->limits;
 
-    buf_add_str(b, "{\"Name\":");
-    json_add_string(b, limit->name);
-    json_add_name(b, SPAN("Value"));
-    buf_add_i64(b, value_of(r->call->rest->limits, limit));
-    json_add_name(b, SPAN("Unit"));
-    json_add_string(b, limit->unit);
-    json_add_name(b, SPAN("Default"));
+    buf_add_char(b, '{');
+    member_add_text(b, SPAN("Name"), limit->name);
+    json_add_plain_name(b, SPAN("Value"));
+    buf_add_i64(b, *(const int64_t *)(limits + limit->offset));
+    member_add_text(b, SPAN("Unit"), limit->unit);
+    json_add_plain_name(b, SPAN("Default"));
     buf_add_i64(b, limit->otherwise);
-    json_add_name(b, SPAN("Meaning"));
-    json_add_string(b, limit->meaning);
+    member_add_text(b, SPAN("Meaning"), limit->meaning);
     buf_add_char(b, '}');
 }
 
 static struct err *open_source(struct call *call)
 {
-    rendered_open(call, next, add_json)->cursor = ARENA_NEW(call->arena, struct cursor);
+    rendered_open_array(call, table, ARRAY_LEN(table), sizeof(*table), add_json);
     return NULL;
 }
 

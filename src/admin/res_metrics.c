@@ -86,7 +86,7 @@ static size_t add_entities_of(const struct metrics_text *t, bool own, size_t mos
     return told_apart;
 }
 
-void metrics_text_entities(const struct metrics_text *t)
+static void add_entities(const struct metrics_text *t)
 {
     uint64_t others = *(const uint64_t *)t->member;
     size_t most = METRICS_MAX_RESOURCES;
@@ -96,6 +96,8 @@ void metrics_text_entities(const struct metrics_text *t)
     if (most == 0)
         metrics_text_labelled(t, SPAN("_other"), others);
 }
+
+const struct metrics_form metrics_text_entities = {.add = add_entities};
 
 static void add_text(const struct call *call, struct buf *b)
 {

@@ -47,88 +47,48 @@ static const struct shape shape = {
 
 /* ---- what is shown ---- */
 
-/* As it was when the request looked. */
-struct nodes {
-    struct cluster_node *list;
-    size_t count, next;
-    uint64_t end;
-};
-
 static struct span role_text(const struct cluster_node *node)
 {
     return cluster_role_names.values[cluster_role_of(node)];
 }
 
-static void *next(struct rendered *r)
-{
-    struct nodes *nodes = r->cursor;
-
-    return nodes->next == nodes->count ? NULL : &nodes->list[nodes->next++];
-}
-
-static void add_number(struct buf *b, struct span name, uint64_t value)
-{
-    json_add_name(b, name);
-    buf_add_u64(b, value);
-}
-
 static void add_node(struct buf *b, const struct cluster_node *node, uint64_t end)
 {
-    buf_add_str(b, "{\"Name\":");
-    json_add_string(b, node->name);
-    json_add_name(b, SPAN("Url"));
-    json_add_string(b, node->url);
-    json_add_name(b, SPAN("Role"));
-    json_add_string(b, role_text(node));
-    add_number(b, SPAN("Applied"), node->applied);
-    add_number(b, SPAN("Lag"), end > node->applied ? end - node->applied : 0);
+    buf_add_char(b, '{');
+    member_add_text(b, SPAN("Name"), node->name);
+    member_add_text(b, SPAN("Url"), node->url);
+    member_add_text(b, SPAN("Role"), role_text(node));
+    member_add_u64(b, SPAN("Applied"), node->applied);
+    member_add_u64(b, SPAN("Lag"), end > node->applied ? end - node->applied : 0);
     member_add_time(b, SPAN("Since"), node->since_unix_ns);
-    json_add_name(b, SPAN("Version"));
-    json_add_string(b, node->version);
+    member_add_text(b, SPAN("Version"), node->version);
     buf_add_char(b, '}');
 }
 
+/* The log's end, as it was when the request looked. */
 static void add_json(struct rendered *r, void *object, struct buf *b)
 {
-    const struct nodes *nodes = r->cursor;
+    const uint64_t *end = r->call->own;
 
-    add_node(b, object, nodes->end);
-}
-
-static const struct cluster_view *view_now(const struct call *call)
-{
-    const struct cluster_view *view = call->rest->cluster;
-
-    if (view->refresh != NULL)
-        view->refresh(view->context);
-    return view;
+    add_node(b, object, *end);
 }
 
 /* The view's own are gone when the loop goes on, and the request may take longer. */
-static struct nodes *look(const struct call *call)
-{
-    const struct cluster_view *view = view_now(call);
-    struct nodes *nodes = ARENA_NEW(call->arena, struct nodes);
-
-    nodes->list = ARENA_ARRAY(call->arena, struct cluster_node, view->node_count);
-    nodes->count = view->node_count;
-    nodes->end = view->end;
-    for (size_t i = 0; i < nodes->count; i++) {
-        struct cluster_node *node = &nodes->list[i];
-
-        *node = view->nodes[i];
-        node->name = arena_copy(call->arena, node->name);
-        node->url = arena_copy(call->arena, node->url);
-        node->version = arena_copy(call->arena, node->version);
-    }
-    return nodes;
-}
-
 static struct err *open_source(struct call *call)
 {
-    struct nodes *nodes = look(call);
+    const struct cluster_view *view = cluster_look(call->rest->cluster);
+    struct cluster_node *nodes = ARENA_ARRAY(call->arena, struct cluster_node, view->node_count);
+    uint64_t *end = ARENA_NEW(call->arena, uint64_t);
 
-    rendered_open(call, next, add_json)->cursor = nodes;
+    *end = view->end;
+    call->own = end;
+    for (size_t i = 0; i < view->node_count; i++) {
+        nodes[i] = view->nodes[i];
+        nodes[i].name = arena_copy(call->arena, nodes[i].name);
+        nodes[i].url = arena_copy(call->arena, nodes[i].url);
+        nodes[i].version = arena_copy(call->arena, nodes[i].version);
+    }
+    rendered_open_array(call, nodes, view->node_count, sizeof(*nodes), add_json);
     return NULL;
 }
 

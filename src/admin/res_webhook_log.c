@@ -79,12 +79,6 @@ static void limit(void *context, const struct access_key *key, struct buf *b, st
     buf_add_char(b, '}');
 }
 
-static struct err *apply(struct call *call)
-{
-    forgotten_add(hooks_of(call)->forgotten, call->change);
-    return call_apply(call);
-}
-
 /* Streams. --------------------------------------------------------------------------------- */
 
 static struct span stream_name(const void *object)
@@ -142,7 +136,7 @@ static const struct stream_source stream = {
 };
 
 static const struct resource_ops ops = {
-    .apply = apply,
+    .apply = builtin_apply_forgotten,
     .limit = limit,
     .stream = &stream,
     .stored_shape = &webhook_log_stored_shape,

@@ -47,6 +47,11 @@ const struct err_info *err_info(enum err_code code)
     return &infos[code];
 }
 
+bool err_repeats(enum err_code code)
+{
+    return code > 0 && err_info(code)->number == err_info(code - 1)->number;
+}
+
 /* Arguments may be as long as a request body: what lies beyond MESSAGE_BYTES is never formatted. */
 PRINTF_LIKE(2, 0)
 static void add_formatted(struct buf *text, const char *fmt, va_list args)
@@ -151,9 +156,10 @@ void err_add_trace(const struct err *e, struct buf *b)
     }
 }
 
-void err_set_retry_after(struct err *e, unsigned seconds)
+struct err *err_set_retry_after(struct err *e, unsigned seconds)
 {
     e->retry_after = seconds;
+    return e;
 }
 
 unsigned err_retry_after(const struct err *e)

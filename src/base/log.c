@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/datetime.h"
+#include "base/err.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -138,4 +139,13 @@ void log_line(enum log_level level, const char *area, const char *fmt, ...)
     write_line(buf_span(&line));
     buf_done(&line);
     errno = errno_before;
+}
+
+bool log_failed(enum log_level level, const char *area, const char *what, struct err *e)
+{
+    if (e == NULL)
+        return false;
+    log_line(level, area, "%s: %.*s", what, SPAN_FMT(err_message(e)));
+    err_free(e);
+    return true;
 }

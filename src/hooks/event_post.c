@@ -80,10 +80,7 @@ struct err *posting_give_tenant(const struct call *call, struct span given,
         draft->tenant = own;
         return NULL;
     }
-    if (!access_is_tenant(given))
-        return ERR(ERR_INVALID_ENTITY,
-                   "Tenant: '%.*s' is not 1 to %d letters, digits, '_', '-' and '.'",
-                   SPAN_FMT(given), ACCESS_TENANT_BYTES);
+    TRY(access_check_tenant(given));
     if (own.n > 0 && !span_eq(own, given))
         return ERR(ERR_NOT_AUTHORIZED, "Tenant: the API key may raise events of '%.*s' only",
                    SPAN_FMT(own));

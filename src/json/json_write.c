@@ -89,10 +89,15 @@ static bool follows_another(const struct buf *b)
     return last != '{' && last != '[';
 }
 
-void json_add_name(struct buf *b, struct span name)
+void json_add_comma(struct buf *b)
 {
     if (follows_another(b))
         buf_add_char(b, ',');
+}
+
+void json_add_name(struct buf *b, struct span name)
+{
+    json_add_comma(b);
     json_add_string(b, name);
     buf_add_char(b, ':');
 }

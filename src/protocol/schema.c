@@ -515,6 +515,15 @@ void draft_set(struct draft *d, struct span property, struct span json)
         d->values[place] = json;
 }
 
+void draft_set_text(struct draft *d, struct span property, struct span text, struct arena *a)
+{
+    struct buf json;
+
+    buf_init_arena(&json, a);
+    json_add_string(&json, text);
+    draft_set(d, property, buf_span(&json));
+}
+
 struct json_value draft_value(const struct draft *d, struct span property, struct arena *a)
 {
     struct span text = draft_get(d, property);

@@ -154,21 +154,16 @@ static void attach(struct api_key *stored, struct access_key *key)
     key->stored = stored;
 }
 
-static int64_t time_of(struct json_value json, struct span name, struct arena *a, int64_t otherwise)
-{
-    struct json_value value = json_member(json, name);
-    int64_t unix_ns;
-
-    if (json_type(value) != JSON_STRING || !api_key_time(json_string(value, a), &unix_ns))
-        return otherwise;
-    return unix_ns;
-}
-
 static struct span text_of(struct json_value json, struct span name, struct arena *a)
 {
-    struct json_value value = json_member(json, name);
+    return json_string(json_member(json, name), a);
+}
 
-    return json_type(value) == JSON_STRING ? json_string(value, a) : span_of(NULL, 0);
+static int64_t time_of(struct json_value json, struct span name, struct arena *a, int64_t otherwise)
+{
+    int64_t unix_ns;
+
+    return api_key_time(text_of(json, name, a), &unix_ns) ? unix_ns : otherwise;
 }
 
 static struct err *read_key(struct json_value json, struct arena *a, struct access_key *out_key)
@@ -201,13 +196,10 @@ static void note_clash(struct api_keys *k, struct span name)
 static void make_key(struct api_keys *k, struct api_key *stored, struct json_value json)
 {
     struct access_key read, *key;
-    struct err *e = read_key(json, &k->scratch, &read);
 
-    if (e != NULL) {
-        log_error("access", "a stored key is not understood: %.*s", SPAN_FMT(err_message(e)));
-        err_free(e);
+    if (log_failed(LOG_ERROR, "access", "a stored key is not understood",
+                   read_key(json, &k->scratch, &read)))
         return;
-    }
     key = access_put(k->rest->access, &read);
     if (key == NULL) {
         note_clash(k, read.name);
@@ -253,8 +245,9 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
     arena_reset(&k->scratch);
 }
 
-static void forget(struct api_keys *k, struct entity *entity)
+static void on_gone(void *context, struct entity *entity)
 {
+    struct api_keys *k = context;
     struct api_key *stored = TAKE(entity->attached);
 
     detach(k, stored);
@@ -263,11 +256,6 @@ static void forget(struct api_keys *k, struct entity *entity)
     if (stored->is_configured)
         list_remove(&k->configured, &stored->configured);
     mem_free(stored);
-}
-
-static void on_gone(void *context, struct entity *entity)
-{
-    forget(context, entity);
 }
 
 bool api_key_is_configured(const struct entity *e)
@@ -313,14 +301,10 @@ static void tell(struct api_keys *k, struct span name)
 {
     struct arena a;
     uint64_t serial;
-    struct err *e;
 
     arena_init(&a);
-    e = api_keys_tell(k, name, &a, &serial);
-    if (e != NULL)
-        log_warn("access", "what follows from other keys cannot be stored: %.*s",
-                 SPAN_FMT(err_message(e)));
-    err_free(e);
+    log_failed(LOG_WARN, "access", "what follows from other keys cannot be stored",
+               api_keys_tell(k, name, &a, &serial));
     arena_done(&a);
 }
 
@@ -422,19 +406,16 @@ static bool write_some(struct api_keys *k, size_t slices)
 {
     struct arena a;
     struct err *e = NULL;
-    bool went_well;
+    bool has_failed;
 
     arena_init(&a);
     for (size_t i = 0; i < slices && e == NULL && !list_empty(&k->used); i++) {
         e = write_slice(k, &a);
         arena_reset(&a);
     }
-    if (e != NULL)
-        log_warn("access", "times of last use are not written now: %.*s", SPAN_FMT(err_message(e)));
-    went_well = e == NULL;
-    err_free(e);
+    has_failed = log_failed(LOG_WARN, "access", "times of last use are not written now", e);
     arena_done(&a);
-    return went_well;
+    return !has_failed;
 }
 
 static bool follows(const struct api_keys *k)
@@ -483,17 +464,6 @@ void api_keys_detach_configured(struct api_keys *k)
         detach(k, of_configured(link));
 }
 
-static void put_rights(const struct api_key *stored, struct change *change)
-{
-    struct buf patch;
-
-    buf_init_arena(&patch, change->arena);
-    buf_add_str(&patch, "{\"AllowAccess\":");
-    buf_add(&patch, stored->key->rights);
-    buf_add_char(&patch, '}');
-    put_merged(stored, buf_span(&patch), change);
-}
-
 /* As the configuration has it now, or no more. */
 static void list_again(struct api_keys *k, struct api_key *stored, struct change *change)
 {
@@ -508,7 +478,8 @@ static void list_again(struct api_keys *k, struct api_key *stored, struct change
     }
     attach(stored, key);
     if (!span_eq(json_text(json_member(json, SPAN("AllowAccess"))), key->rights))
-        put_rights(stored, change);
+        put_merged(stored, arena_printf(a, "{\"AllowAccess\":%.*s}", SPAN_FMT(key->rights)),
+                   change);
 }
 
 static void list_first_time(const struct access_key *key, struct change *change)
@@ -587,12 +558,8 @@ struct err *api_keys_list_configured(struct api_keys *k)
 
 void api_keys_read_anew(struct api_keys *k)
 {
-    struct err *e = api_keys_list_configured(k);
-
-    if (e != NULL)
-        log_warn("access", "the configuration's keys are not listed anew: %.*s",
-                 SPAN_FMT(err_message(e)));
-    err_free(e);
+    log_failed(LOG_WARN, "access", "the configuration's keys are not listed anew",
+               api_keys_list_configured(k));
     tell(k, span_of(NULL, 0));
 }
 
@@ -623,7 +590,7 @@ void api_keys_free(struct api_keys *k)
     for (struct entity *e = collection_first(k->collection); e != NULL;
          e = collection_next(k->collection, e))
         if (e->attached != NULL)
-            forget(k, e);
+            on_gone(k, e);
     collection_observe(k->collection, NULL, NULL);
     timer_stop(k->rest->loop, &k->expiry_timer);
     timer_stop(k->rest->loop, &k->use_timer);

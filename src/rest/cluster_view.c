@@ -23,6 +23,13 @@ enum cluster_role cluster_role_of(const struct cluster_node *node)
     return (enum cluster_role)shown[node->role];
 }
 
+const struct cluster_view *cluster_look(const struct cluster_view *view)
+{
+    if (view->refresh != NULL)
+        view->refresh(view->context);
+    return view;
+}
+
 const struct cluster_node *cluster_self(const struct cluster_view *view)
 {
     for (size_t i = 0; i < view->node_count; i++)

@@ -9,6 +9,7 @@
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "json/json.h"
+#include "json/member.h"
 
 static const char allowed_headers[] =
     "Authorization, Content-Type, Accept, If-Match, If-None-Match, Idempotency-Key, "
@@ -17,14 +18,18 @@ static const char exposed_headers[] =
     "ErrorInfo, ETag, Link, Location, Preference-Applied, "
     "Retry-After, Svc-applied, Svc-count, Svc-info, Svc-pager, Svc-serial, Svc-total, Svc-version";
 
-bool cors_allows(const struct rest *rest, struct span origin)
+/* By name, or with all others by `*`. NULL lists none. */
+static bool is_listed(const char *const *names, struct span name)
 {
-    if (rest->cors_origins == NULL)
-        return false;
-    for (const char **at = rest->cors_origins; *at != NULL; at++)
-        if (span_eq(span_str(*at), SPAN("*")) || span_ieq(span_str(*at), origin))
+    for (; names != NULL && *names != NULL; names++)
+        if (span_eq(span_str(*names), SPAN("*")) || span_ieq(span_str(*names), name))
             return true;
     return false;
+}
+
+bool cors_allows(const struct rest *rest, struct span origin)
+{
+    return is_listed(rest->cors_origins, origin);
 }
 
 /* The request's Origin when it is allowed, else the absent span. */
@@ -52,30 +57,18 @@ void cors_add_headers(struct call *call)
 static bool answer_preflight(struct call *call)
 {
     struct response *response = call->response;
-    struct buf methods;
 
     if (request_header(call->request, SPAN("Access-Control-Request-Method")).p == NULL ||
         allowed_origin(call).p == NULL)
         return false;
-    buf_init(&methods, 256);
-    method_add_list(&methods, METHODS_ALL);
     response->status = 200;
-    response_add_header(response, SPAN("Access-Control-Allow-Methods"), buf_span(&methods));
+    response_add_methods(response, SPAN("Access-Control-Allow-Methods"), METHODS_ALL);
     response_add_header(response, SPAN("Access-Control-Allow-Headers"), span_str(allowed_headers));
     response_add_header(response, SPAN("Access-Control-Max-Age"), SPAN("600"));
-    buf_done(&methods);
     return true;
 }
 
 /* Senders of CloudEvents. ------------------------------------------------------------------ */
-
-static bool is_sender(const struct rest *rest, struct span name)
-{
-    for (const char **at = rest->cloudevents_origins; *at != NULL; at++)
-        if (span_eq(span_str(*at), SPAN("*")) || span_ieq(span_str(*at), name))
-            return true;
-    return false;
-}
 
 static bool leads_to_events(struct call *call)
 {
@@ -107,8 +100,8 @@ static bool answer_sender(struct call *call)
 {
     struct span origin = request_header(call->request, SPAN("WebHook-Request-Origin"));
 
-    if (call->rest->cloudevents_origins == NULL || origin.n == 0 ||
-        !is_sender(call->rest, origin) || !leads_to_events(call))
+    if (origin.n == 0 || !is_listed(call->rest->cloudevents_origins, origin) ||
+        !leads_to_events(call))
         return false;
     call->response->status = 200;
     response_add_header(call->response, SPAN("Allow"), SPAN("POST"));
@@ -127,20 +120,15 @@ struct err *cors_answer_options(struct call *call)
     struct response *response = call->response;
     const struct resource *resource = call->resource;
     struct buf *b = &response->body;
-    struct buf methods;
 
     response->status = 200;
     response->content_type = SPAN("application/json");
-    buf_add_str(b, "[{\"Resource\":");
-    json_add_string(b, resource->name);
-    json_add_name(b, SPAN("ResourceKind"));
-    json_add_string(b, resource_kind_names.values[resource->kind]);
-    json_add_name(b, SPAN("Methods"));
+    buf_add_str(b, "[{");
+    member_add_text(b, SPAN("Resource"), resource->name);
+    member_add_text(b, SPAN("ResourceKind"), resource_kind_names.values[resource->kind]);
+    json_add_plain_name(b, SPAN("Methods"));
     method_add_json(b, resource->methods);
     buf_add_str(b, "}]");
-    buf_init(&methods, 256);
-    method_add_list(&methods, resource->methods);
-    response_add_header(response, SPAN("Allow"), buf_span(&methods));
-    buf_done(&methods);
+    response_add_methods(response, SPAN("Allow"), resource->methods);
     return NULL;
 }

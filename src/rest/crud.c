@@ -39,7 +39,7 @@ struct err *crud_body(struct call *call, struct json_doc *out_doc)
     return json_parse(text, &bounds, call->arena, out_doc);
 }
 
-struct err *crud_check_several(const struct call *call, size_t count)
+static struct err *check_several(const struct call *call, size_t count)
 {
     if (count <= 1 || call->query->meta.is_unsafe)
         return NULL;
@@ -47,6 +47,13 @@ struct err *crud_check_several(const struct call *call, size_t count)
                "%zu entities of '%.*s' match, and %.*s of several needs the meta-condition "
                "unsafe=true",
                count, SPAN_FMT(call->resource->name), SPAN_FMT(method_name(call->method)));
+}
+
+struct err *crud_check_found(const struct call *call, size_t count)
+{
+    return count > 0 ? check_several(call, count)
+                     : ERR(ERR_UNKNOWN_ENTITY, "no entity of '%.*s' matches",
+                           SPAN_FMT(call->resource->name));
 }
 
 static void add_info(struct call *call, size_t count, const char *verb)
@@ -140,8 +147,10 @@ static struct err *apply(struct call *call)
 }
 
 /* What a request writes grows with what it matches, and not with what was sent. */
-static struct err *refuse_change(const struct call *call)
+static struct err *check_change(const struct call *call)
 {
+    if (call->change->bodies.n <= (size_t)call->rest->limits->change_bytes)
+        return NULL;
     call->rest->metrics->limit_hits[METRIC_CHANGE_BYTES]++;
     return ERR(ERR_PAYLOAD_TOO_LARGE,
                "the request would write more than the limit ChangeBytes (%lld bytes): choose fewer "
@@ -155,29 +164,11 @@ struct written {
     uint64_t version;
 };
 
-static const struct shape *stored_shape(const struct resource *resource)
-{
-    return resource->ops->stored_shape != NULL ? resource->ops->stored_shape : resource->shape;
-}
-
-/* What is stored, in the form that its resource has now. */
-static struct span stored_text(const struct resource *resource, const struct entity *e,
-                               struct arena *a)
-{
-    struct buf b;
-
-    if (e->version >= resource->shape_since || resource->shape->dynamic)
-        return entity_json(e);
-    buf_init_arena(&b, a);
-    schema_add_reshaped(&b, stored_shape(resource), entity_parse(entity_json(e), a), a);
-    return buf_span(&b);
-}
-
 /* A secret that is written is a change, equal or not: nobody learns one by trying. */
 static bool changes_nothing(const struct call *call, const struct draft *draft,
                             const struct entity *old, struct span json, struct arena *a)
 {
-    return call->method == METHOD_PATCH && span_eq(json, stored_text(call->resource, old, a)) &&
+    return call->method == METHOD_PATCH && span_eq(json, crud_stored(call->resource, old, a)) &&
            !secrets_are_written(call->rest->mask, draft, a);
 }
 
@@ -204,8 +195,7 @@ static struct err *store_draft(struct call *call, struct draft *draft, const str
     if (ops->stored != NULL)
         TRY(ops->stored(call, old != NULL ? METHOD_PATCH : METHOD_POST, written.json));
     *out_written = written;
-    return call->change->bodies.n > (size_t)call->rest->limits->change_bytes ? refuse_change(call)
-                                                                             : NULL;
+    return check_change(call);
 }
 
 /* Decodes one input object over an old entity (NULL: an insert) and stores it; `a` holds what that
@@ -215,17 +205,17 @@ static struct err *decode_entity(struct call *call, struct json_value input,
                                  struct written *out_written)
 {
     const struct resource *resource = call->resource;
+    const struct shape *shape = crud_stored_shape(resource);
     struct span old_text = old != NULL ? entity_json(old) : span_of(NULL, 0);
     struct json_value old_json = {NULL, NULL};
     struct draft draft;
 
     if (resource->ops->holds_secrets != NULL) {
-        TRY(secrets_decode(call->rest->mask, stored_shape(resource), input, old_text, mode, a,
-                           &draft));
+        TRY(secrets_decode(call->rest->mask, shape, input, old_text, mode, a, &draft));
     } else {
         if (old != NULL)
             old_json = entity_parse(old_text, a);
-        TRY(schema_decode(stored_shape(resource), input, old_json, mode, a, &draft));
+        TRY(schema_decode(shape, input, old_json, mode, a, &draft));
     }
     if (call->key != NULL && call->key->tenant.n > 0)
         TRY(tenant_check_draft(call, &draft));
@@ -313,29 +303,12 @@ struct span crud_id_of(struct span json)
     return span_sub(json, sizeof("{\"Id\":\"") - 1, sizeof("{\"Id\":\"") - 1 + UUID_TEXT_BYTES);
 }
 
-static void begin_link(const struct call *call, struct buf *link)
-{
-    struct span base = call->rest->base_path;
-
-    buf_init_arena(link, call->arena);
-    if (!span_eq(base, SPAN("/")))
-        buf_add(link, base);
-}
-
-struct span crud_link(const struct call *call, struct span target)
-{
-    struct buf link;
-
-    begin_link(call, &link);
-    buf_add(&link, target);
-    return buf_span(&link);
-}
-
 void crud_add_location(struct call *call, struct span json)
 {
     struct buf link;
 
-    begin_link(call, &link);
+    buf_init_arena(&link, call->arena);
+    buf_add(&link, rest_prefix(call->rest));
     buf_add_char(&link, '/');
     buf_add(&link, call->resource->name);
     buf_add(&link, SPAN("/Id="));
@@ -413,10 +386,7 @@ struct err *crud_patch(struct call *call)
 
     TRY(crud_select(call, true, &found));
     TRY(crud_body_object(call, &input));
-    if (found.count == 0)
-        return ERR(ERR_UNKNOWN_ENTITY, "no entity of '%.*s' matches",
-                   SPAN_FMT(call->resource->name));
-    TRY(crud_check_several(call, found.count));
+    TRY(crud_check_found(call, found.count));
     texts = ARENA_ARRAY(call->arena, struct span, found.count);
     for (size_t i = 0; i < found.count; i++) {
         TRY(crud_check_preconditions(call, &found.items[i]));
@@ -491,8 +461,7 @@ static struct err *delete_one(struct call *call, const struct query_item *item)
     if (ops->stored == NULL)
         return NULL;
     TRY(ops->stored(call, METHOD_DELETE, crud_text(call->resource, e, call->arena)));
-    return call->change->bodies.n > (size_t)call->rest->limits->change_bytes ? refuse_change(call)
-                                                                             : NULL;
+    return check_change(call);
 }
 
 struct err *crud_delete(struct call *call)
@@ -500,7 +469,7 @@ struct err *crud_delete(struct call *call)
     struct query_result found;
 
     TRY(crud_select(call, true, &found));
-    TRY(crud_check_several(call, found.count));
+    TRY(check_several(call, found.count));
     if (found.count == 0)
         TRY(crud_check_preconditions(call, NULL));
     call->change->frees_space = true;

@@ -6,39 +6,31 @@
 
 #include <stdbool.h>
 
-struct access_key;
 struct arena;
 struct call;
 struct entity;
 struct err;
-struct property;
 struct query_item;
 struct query_result;
 struct resource;
 struct rest;
+struct shape;
 struct span;
 
-/* Can the text that is shown be another than the one that is stored? */
-bool crud_renders(const struct call *call);
 /* The entity's text, in the form that its resource has now: members that are no longer declared are
  * left out, new ones are null. */
 struct span crud_text(const struct resource *resource, const struct entity *e, struct arena *a);
+/* What is stored: at least the resource's own shape. */
+const struct shape *crud_stored_shape(const struct resource *resource);
+/* The whole text, in that form as it is now. */
+struct span crud_stored(const struct resource *resource, const struct entity *e, struct arena *a);
 /* A stored text, without what is never shown of it. */
 struct span crud_shown(const struct resource *resource, struct span json, struct arena *a);
 /* The text as it is shown: secrets are masked, whoever asks. */
 struct span crud_visible(const struct rest *rest, const struct resource *resource, struct span json,
                          struct arena *a);
-/* crud_text as it is shown. */
-struct span crud_entity(const struct rest *rest, const struct resource *resource,
-                        const struct entity *e, struct arena *a);
-/* The value of a PROPERTY_HIDDEN, in the arena. */
-struct span crud_hidden(const struct call *call, const struct entity *e,
-                        const struct property *property, struct arena *a);
 /* Does what the key may see depend on its rights on other resources? */
-bool crud_limits(const struct resource *resource, const struct access_key *key);
-/* The text as far as those rights go. */
-struct span crud_limited(const struct resource *resource, const struct access_key *key,
-                         struct span json, struct arena *a);
+bool crud_limits(const struct call *call);
 /* The id of a stored text: its first member. */
 struct span crud_id_of(struct span json);
 /* The entity as the request sees it, whatever has become of it. */

@@ -7,6 +7,7 @@
 #include "rest/crud.h"
 #include "rest/crud_inner.h"
 #include "rest/response.h"
+#include "rest/rest.h"
 
 static void add_meta(struct buf *b, struct span name, struct span value)
 {
@@ -99,5 +100,5 @@ void crud_add_pager(struct call *call, const struct query_result *result)
     buf_add_char(&target, '/');
     buf_add(&target, buf_span(&metas));
     response_add_header(call->response, SPAN("Svc-pager"), buf_span(&target));
-    add_link(call, crud_link(call, buf_span(&target)));
+    add_link(call, rest_link(call->rest, buf_span(&target), call->arena));
 }

@@ -1,5 +1,4 @@
 /* GET, HEAD and REPORT: from the resource's source through the query to the answer. */
-#include "access/access.h"
 #include "base/blob.h"
 #include "base/budget.h"
 #include "base/limits.h"
@@ -37,13 +36,14 @@ struct collection_source {
     bool found_hold; /* those have passed the query's filter */
 };
 
-bool crud_renders(const struct call *call)
+/* Can the text that is shown be another than the one that is stored? */
+static bool renders(const struct call *call)
 {
     const struct resource *resource = call->resource;
 
     return (resource->shape_since > 0 && !resource->shape->dynamic) ||
            resource->ops->stored_shape != NULL || resource->ops->holds_secrets != NULL ||
-           (resource->ops->limit != NULL && !access_reads_all(call->key));
+           crud_limits(call);
 }
 
 /* What a request that reads looks at instead of what is stored now; NULL: nothing. */
@@ -153,9 +153,11 @@ static uint64_t object_no(struct query_source *source, const struct query_item *
 }
 
 /* What is computed belongs to the entity as it is now, if it is still there. */
-struct span crud_hidden(const struct call *call, const struct entity *e,
-                        const struct property *property, struct arena *a)
+static struct span hidden_value(struct query_source *source, const struct query_item *item,
+                                const struct property *property, struct arena *a)
 {
+    const struct call *call = CONTAINER_OF(source, struct collection_source, source)->call;
+    const struct entity *e = item->object;
     struct buf b;
 
     if (snapshot_for(call) != NULL || call->evaluation != NULL)
@@ -165,14 +167,6 @@ struct span crud_hidden(const struct call *call, const struct entity *e,
     buf_init_arena(&b, a);
     call->resource->ops->hidden(call, e, property, &b);
     return buf_span(&b);
-}
-
-static struct span hidden_value(struct query_source *source, const struct query_item *item,
-                                const struct property *property, struct arena *a)
-{
-    const struct collection_source *s = CONTAINER_OF(source, struct collection_source, source);
-
-    return crud_hidden(s->call, item->object, property, a);
 }
 
 /* Is it a walk over all of many, to look for some? */
@@ -228,12 +222,16 @@ static void open_snapshot(struct collection_source *s)
 
 static struct err *open_scan(struct collection_source *s, bool objects_only)
 {
+    bool holds = s->source.holds;
     struct scan_result result;
 
+    s->source.holds = false; /* what comes late is tested, wherever the walk led */
+    s->source.turn_back = NULL;
     TRY(scan_run(s->call, objects_only, &result));
     s->found = result.entities;
     s->found_count = result.count;
     s->found_hold = true;
+    s->source.holds = holds;
     give_found(s);
     return NULL;
 }
@@ -292,7 +290,7 @@ static struct err *open_source(struct call *call, bool objects_only)
         return call->resource->ops->open(call);
     MUST(call->resource->collection != NULL);
     s = ARENA_NEW(call->arena, struct collection_source);
-    if (crud_renders(call))
+    if (renders(call))
         s->source.render = render_entity;
     if (call->resource->ops->hidden != NULL)
         s->source.hidden = hidden_value;
@@ -417,7 +415,8 @@ static struct err *answer_report(struct call *call)
     return NULL;
 }
 
-struct err *crud_answer_items(struct call *call, const struct query_result *result)
+/* In the negotiated format, with Svc-count, paging and ETag. */
+static struct err *answer_items(struct call *call, const struct query_result *result)
 {
     struct response *response = call->response;
     struct span *texts;
@@ -475,5 +474,5 @@ struct err *crud_read(struct call *call)
     else
         TRY(crud_select(call, false, &result));
     TRY(budget_check());
-    return crud_answer_items(call, &result);
+    return answer_items(call, &result);
 }

@@ -13,73 +13,73 @@
 #include "store/entity.h"
 #include "json/json.h"
 
+static struct span reshaped(const struct shape *shape, struct span json, struct arena *a)
+{
+    struct buf b;
+
+    buf_init_arena(&b, a);
+    schema_add_reshaped(&b, shape, entity_parse(json, a), a);
+    return buf_span(&b);
+}
+
 struct span crud_shown(const struct resource *resource, struct span json, struct arena *a)
 {
     struct span shown;
-    struct buf b;
 
     if (resource->ops->stored_shape == NULL)
         return json;
     shown = schema_shown(resource->shape, resource->ops->stored_shape, json, a);
-    if (shown.p != NULL)
-        return shown;
-    buf_init_arena(&b, a);
-    schema_add_reshaped(&b, resource->shape, entity_parse(json, a), a);
-    return buf_span(&b);
+    return shown.p != NULL ? shown : reshaped(resource->shape, json, a);
+}
+
+const struct shape *crud_stored_shape(const struct resource *resource)
+{
+    return resource->ops->stored_shape != NULL ? resource->ops->stored_shape : resource->shape;
+}
+
+static bool is_of_older_shape(const struct resource *resource, const struct entity *e)
+{
+    return e->version < resource->shape_since && !resource->shape->dynamic;
+}
+
+struct span crud_stored(const struct resource *resource, const struct entity *e, struct arena *a)
+{
+    struct span json = entity_json(e);
+
+    return is_of_older_shape(resource, e) ? reshaped(crud_stored_shape(resource), json, a) : json;
 }
 
 struct span crud_text(const struct resource *resource, const struct entity *e, struct arena *a)
 {
-    struct buf b;
+    struct span json = entity_json(e);
 
-    if (e->version >= resource->shape_since || resource->shape->dynamic)
-        return crud_shown(resource, entity_json(e), a);
-    buf_init_arena(&b, a);
-    schema_add_reshaped(&b, resource->shape, entity_parse(entity_json(e), a), a);
-    return buf_span(&b);
+    return is_of_older_shape(resource, e) ? reshaped(resource->shape, json, a)
+                                          : crud_shown(resource, json, a);
 }
 
 struct span crud_visible(const struct rest *rest, const struct resource *resource, struct span json,
                          struct arena *a)
 {
-    struct buf masked;
-
-    if (resource->ops->holds_secrets == NULL)
-        return json;
-    buf_init_arena(&masked, a);
-    mask_add_value(&masked, rest->mask, entity_parse(json, a), a);
-    return buf_span(&masked);
+    return resource->ops->holds_secrets == NULL ? json
+                                                : mask_value(rest->mask, entity_parse(json, a), a);
 }
 
-bool crud_limits(const struct resource *resource, const struct access_key *key)
+bool crud_limits(const struct call *call)
 {
-    return resource->ops->limit != NULL && !access_reads_all(key);
-}
-
-struct span crud_limited(const struct resource *resource, const struct access_key *key,
-                         struct span json, struct arena *a)
-{
-    struct buf limited;
-
-    buf_init_arena(&limited, a);
-    resource->ops->limit(resource->context, key, &limited, json, a);
-    return buf_span(&limited);
-}
-
-struct span crud_entity(const struct rest *rest, const struct resource *resource,
-                        const struct entity *e, struct arena *a)
-{
-    struct span json = crud_text(resource, e, a);
-
-    if (resource->ops->holds_secrets == NULL || !resource->ops->holds_secrets(e))
-        return json;
-    return crud_visible(rest, resource, json, a);
+    return call->resource->ops->limit != NULL && !access_reads_all(call->key);
 }
 
 struct span crud_show(const struct call *call, const struct entity *e, struct arena *a)
 {
-    struct span text = crud_entity(call->rest, call->resource, e, a);
+    const struct resource *resource = call->resource;
+    struct span text = crud_text(resource, e, a);
+    struct buf limited;
 
-    return crud_limits(call->resource, call->key) ? crud_limited(call->resource, call->key, text, a)
-                                                  : text;
+    if (resource->ops->holds_secrets != NULL && resource->ops->holds_secrets(e))
+        text = crud_visible(call->rest, resource, text, a);
+    if (!crud_limits(call))
+        return text;
+    buf_init_arena(&limited, a);
+    resource->ops->limit(resource->context, call->key, &limited, text, a);
+    return buf_span(&limited);
 }

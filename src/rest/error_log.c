@@ -336,48 +336,43 @@ static struct span link_to(const struct call *call, const struct uuid *id)
     return arena_printf(call->arena, "/%.*s/id=%s", SPAN_FMT(error_log_resource), text);
 }
 
-/* It gets its ObjectNo from the leader. */
-static struct span hand_over(struct call *call, const struct err *e, struct span message)
+/* Of a leader that is none any more there is a word already, not one for each. */
+static bool put(const struct call *call, struct change *change, const struct uuid *id,
+                struct span json)
 {
-    struct uuid id = uuid_new();
-    struct buf json;
-    bool is_taken;
+    const struct rest_observer *observer = &call->rest->observer;
+    uint64_t serial;
+    struct err *e;
 
-    buf_init(&json, BUF_NO_CAP);
-    read_conditions(call);
-    add_entity(&json, call, e, message, &id, 0);
-    is_taken = handover_add_error(call->rest->handover, buf_span(&json));
-    buf_done(&json);
-    return is_taken ? link_to(call, &id) : (struct span){NULL, 0};
+    change_put_entity(change, error_log_resource, id, change_next_serial(change), json);
+    e = turn_apply(call->rest->turn, change, &serial);
+    if (e != NULL && err_code(e) == ERR_NO_LEADER) {
+        err_free(e);
+        return false;
+    }
+    if (log_failed(LOG_WARN, "error", "an error could not be stored", e))
+        return false;
+    if (observer->error_stored != NULL)
+        observer->error_stored(observer->context);
+    return true;
 }
 
+/* On a node that follows it gets its ObjectNo from the leader. */
 struct span error_log_store(struct call *call, const struct err *e, struct span message)
 {
-    struct turn *turn = call->rest->turn;
+    struct rest *rest = call->rest;
+    bool follows = rest->cluster != NULL && !rest->cluster->leads, is_stored;
     struct uuid id = uuid_new();
     struct change change;
     struct buf json;
-    struct err *failed;
-    uint64_t serial;
 
-    if (call->rest->cluster != NULL && !call->rest->cluster->leads)
-        return hand_over(call, e, message);
-    change_init(&change, turn, call->arena);
+    change_init(&change, rest->turn, call->arena);
     buf_init(&json, BUF_NO_CAP);
     read_conditions(call);
-    add_entity(&json, call, e, message, &id, change_next_serial(&change));
-    change_put_entity(&change, error_log_resource, &id, change_next_serial(&change),
-                      buf_span(&json));
-    failed = turn_apply(turn, &change, &serial);
+    add_entity(&json, call, e, message, &id, follows ? 0 : change_next_serial(&change));
+    is_stored = follows ? handover_add_error(rest->handover, buf_span(&json))
+                        : put(call, &change, &id, buf_span(&json));
     change_done(&change);
     buf_done(&json);
-    if (failed != NULL) {
-        if (err_code(failed) != ERR_NO_LEADER) /* of which there is a word already, not one each */
-            log_warn("error", "an error could not be stored: %.*s", SPAN_FMT(err_message(failed)));
-        err_free(failed);
-        return (struct span){NULL, 0};
-    }
-    if (call->rest->observer.error_stored != NULL)
-        call->rest->observer.error_stored(call->rest->observer.context);
-    return link_to(call, &id);
+    return is_stored ? link_to(call, &id) : span_of(NULL, 0);
 }

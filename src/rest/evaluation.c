@@ -648,7 +648,6 @@ struct err *evaluation_check_rate(const struct call *call)
     struct rest *rest = call->rest;
     int64_t most = rest->limits->account_requests_per_second;
     unsigned wait_s;
-    struct err *e;
 
     if (call->request->is_local ||
         (call->evaluation != NULL && evaluation_is_of(call->evaluation, call->request)))
@@ -657,8 +656,8 @@ struct err *evaluation_check_rate(const struct call *call)
     if (wait_s == 0)
         return NULL;
     rest->metrics->limit_hits[METRIC_ACCOUNT_REQUESTS]++;
-    e = ERR(ERR_TOO_MANY_REQUESTS, "the limit AccountRequestsPerSecond (%lld) is reached",
-            (long long)most);
-    err_set_retry_after(e, wait_s);
-    return e;
+    return err_set_retry_after(ERR(ERR_TOO_MANY_REQUESTS,
+                                   "the limit AccountRequestsPerSecond (%lld) is reached",
+                                   (long long)most),
+                               wait_s);
 }

@@ -28,7 +28,7 @@
 
 enum { KEPT_BYTES = 4096, ANSWER_MS = 10000 };
 
-static const struct span internal_path = SPAN_INIT("Svc.Cluster.Records");
+static const struct span internal_path = SPAN_INIT("/Svc.Cluster.Records");
 
 struct handover {
     struct rest *rest;
@@ -129,14 +129,6 @@ static void on_answer(struct fetch *fetch, const struct fetch_result *result)
     look_again(h);
 }
 
-static struct span target_of(struct handover *h)
-{
-    struct span base = h->rest->base_path;
-
-    return arena_printf(&h->arena, "%.*s%s%.*s", SPAN_FMT(base), base.n == 1 ? "" : "/",
-                        SPAN_FMT(internal_path));
-}
-
 static void say_whose(struct handover *h, struct span target, struct span body)
 {
     const struct cluster_view *view = h->rest->cluster;
@@ -153,7 +145,7 @@ static void say_whose(struct handover *h, struct span target, struct span body)
 static void send_batch(struct handover *h)
 {
     const struct cluster_view *view = h->rest->cluster;
-    struct span target = target_of(h), body;
+    struct span target = rest_link(h->rest, internal_path, &h->arena), body;
     struct blob *blob;
 
     h->sent = batch_bytes(h);
@@ -194,13 +186,10 @@ static void take_own(struct handover *h)
     if (e == NULL)
         e = turn_apply(turn, &change, &serial);
     change_done(&change);
-    if (e == NULL) {
+    if (!log_failed(LOG_WARN, "cluster", "own records are not written now", e)) {
         buf_drop_front(&h->waiting, bytes);
         tell_stored(h->rest);
-    } else {
-        log_warn("cluster", "own records are not written now: %.*s", SPAN_FMT(err_message(e)));
     }
-    err_free(e);
     arena_reset(&h->arena);
 }
 
@@ -260,11 +249,10 @@ uint64_t handover_dropped(const struct handover *h)
 
 static bool is_the_path(const struct rest *rest, struct span target)
 {
-    struct span base = rest->base_path;
-    size_t from = base.n == 1 ? 1 : base.n + 1;
+    struct span prefix = rest_prefix(rest);
 
-    return target.n > from && span_starts(target, base) &&
-           span_eq(span_sub(target, from, target.n), internal_path);
+    return span_starts(target, prefix) &&
+           span_eq(span_sub(target, prefix.n, target.n), internal_path);
 }
 
 bool handover_is(const struct rest *rest, const struct request *request)

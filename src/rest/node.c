@@ -33,14 +33,13 @@ bool node_is_passed_on(const struct request *request)
 static struct err *check_tries(const struct rest *rest, const struct request *request)
 {
     unsigned wait_s = clients_sign_in_wait_s(rest->clients, request->client);
-    struct err *e;
 
-    if (wait_s == 0)
-        return NULL;
-    e = ERR(ERR_TOO_MANY_REQUESTS, "Svc-cluster: too many wrong ones, or wrong API keys, came from "
-                                   "this address: the limit FailedSignInsPerMinute");
-    err_set_retry_after(e, wait_s);
-    return e;
+    return wait_s == 0 ? NULL
+                       : err_set_retry_after(
+                             ERR(ERR_TOO_MANY_REQUESTS,
+                                 "Svc-cluster: too many wrong ones, or wrong API keys, "
+                                 "came from this address: the limit FailedSignInsPerMinute"),
+                             wait_s);
 }
 
 static struct err *read_passed_on(const struct rest *rest, const struct request *request,

@@ -15,13 +15,6 @@ static void answer_text(struct response *response, int status, struct span text)
     buf_add(&response->body, text);
 }
 
-static void answer_live(const struct rest *rest, struct span query, struct response *response)
-{
-    (void)rest;
-    (void)query;
-    answer_text(response, 200, SPAN("ok\n"));
-}
-
 static void answer_not_ready(struct response *response, struct span text)
 {
     answer_text(response, 503, text);
@@ -37,8 +30,9 @@ static bool leads(const struct cluster_view *view)
 
 /* `?leader` is asked by who sends changes where they need no passing on. A server that is alone
  * leads. */
-static void answer_ready(const struct rest *rest, struct span query, struct response *response)
+static void answer_ready(const struct rest *rest, struct span target, struct response *response)
 {
+    struct span query = span_sub(target, span_find_char(target, '?', 0) + 1, target.n);
     bool is_ready = rest->is_ready == NULL || rest->is_ready(rest->ready_context);
 
     if (!is_ready)
@@ -49,41 +43,28 @@ static void answer_ready(const struct rest *rest, struct span query, struct resp
         answer_text(response, 200, SPAN("ok\n"));
 }
 
-static void answer_icon(const struct rest *rest, struct span query, struct response *response)
-{
-    (void)rest;
-    (void)query;
-    response->status = 204;
-}
-
-static void answer_robots(const struct rest *rest, struct span query, struct response *response)
-{
-    (void)rest;
-    (void)query;
-    answer_text(response, 200, SPAN("User-agent: *\nDisallow: /\n"));
-}
+enum answer { ANSWERS_TEXT, ANSWERS_NOTHING, ANSWERS_READY, ANSWERS_OPENAPI };
 
 static const struct probe {
     struct span path;
-    void (*answer)(const struct rest *rest, struct span query, struct response *response);
+    enum answer answer;
     bool is_host_wide; /* asked for at the root, wherever a service begins */
+    struct span text;
 } probes[] = {
-    {SPAN_INIT("/livez"), answer_live, false},
-    {SPAN_INIT("/readyz"), answer_ready, false},
-    {SPAN_INIT("/favicon.ico"), answer_icon, true},
-    {SPAN_INIT("/robots.txt"), answer_robots, true},
+    {SPAN_INIT("/livez"), ANSWERS_TEXT, false, SPAN_INIT("ok\n")},
+    {SPAN_INIT("/readyz"), ANSWERS_READY, false, SPAN_INIT("")},
+    {SPAN_INIT("/favicon.ico"), ANSWERS_NOTHING, true, SPAN_INIT("")},
+    {SPAN_INIT("/robots.txt"), ANSWERS_TEXT, true, SPAN_INIT("User-agent: *\nDisallow: /\n")},
     /* Another name of a resource, with all that comes of it. */
-    {SPAN_INIT("/openapi.json"), NULL, false},
+    {SPAN_INIT("/openapi.json"), ANSWERS_OPENAPI, false, SPAN_INIT("")},
 };
 
 /* Of a target, without its query; the absent span when it is not below the base path. */
-static struct span path_of(struct span target, struct span base)
+static struct span path_of(struct span target, struct span prefix)
 {
-    size_t from = base.n == 1 ? 0 : base.n;
-
-    if (from > 0 && !span_starts(target, base))
+    if (!span_starts(target, prefix))
         return (struct span){NULL, 0};
-    return span_sub(target, from, span_find_char(target, '?', from));
+    return span_sub(target, prefix.n, span_find_char(target, '?', prefix.n));
 }
 
 static const struct probe *find_probe(const struct call *call, struct span path)
@@ -96,14 +77,9 @@ static const struct probe *find_probe(const struct call *call, struct span path)
     if (call->rest->base_path.n == 1) /* looked at already */
         return NULL;
     for (size_t i = 0; i < ARRAY_LEN(probes); i++)
-        if (probes[i].is_host_wide && span_eq(path_of(target, SPAN("/")), probes[i].path))
+        if (probes[i].is_host_wide && span_eq(path_of(target, SPAN("")), probes[i].path))
             return &probes[i];
     return NULL;
-}
-
-static struct span query_of(struct span target)
-{
-    return span_sub(target, span_find_char(target, '?', 0) + 1, target.n);
 }
 
 static bool is_read(const struct call *call)
@@ -142,20 +118,27 @@ static bool is_page(const struct call *call, struct span path)
            (path.n == console.n || path.p[console.n] == '/');
 }
 
+static bool answer_probe(struct call *call, const struct probe *probe)
+{
+    call->asks_for_openapi = probe->answer == ANSWERS_OPENAPI;
+    if (probe->answer == ANSWERS_READY)
+        answer_ready(call->rest, call->request->target, call->response);
+    else if (probe->answer == ANSWERS_TEXT)
+        answer_text(call->response, 200, probe->text);
+    else if (probe->answer == ANSWERS_NOTHING)
+        call->response->status = 204;
+    return !call->asks_for_openapi;
+}
+
 bool probe_answer(struct call *call)
 {
-    struct span path = path_of(call->request->target, call->rest->base_path);
+    struct span path = path_of(call->request->target, rest_prefix(call->rest));
     const struct probe *probe = find_probe(call, path);
 
-    if (probe != NULL) {
-        if (!only_reads(call))
-            return true;
-        call->asks_for_openapi = probe->answer == NULL;
-        if (call->asks_for_openapi)
-            return false;
-        probe->answer(call->rest, query_of(call->request->target), call->response);
+    if (probe != NULL && !only_reads(call))
         return true;
-    }
+    if (probe != NULL)
+        return answer_probe(call, probe);
     if (call->rest->answer_page == NULL || !is_read(call) || !is_page(call, path))
         return false;
     call->rest->answer_page(call, path);

@@ -7,7 +7,6 @@
 #include "protocol/negotiate.h"
 #include "resource/resource.h"
 #include "rest/call.h"
-#include "rest/crud.h"
 #include "rest/error_log.h"
 #include "rest/response.h"
 #include "rest/rest.h"
@@ -33,7 +32,6 @@ static unsigned retry_after(const struct err *e)
 static void add_challenge(struct call *call, const struct err *e)
 {
     struct response *response = call->response;
-    struct buf allow;
 
     switch (err_code(e)) {
     case ERR_NOT_SIGNED_IN:
@@ -42,10 +40,7 @@ static void add_challenge(struct call *call, const struct err *e)
             response_add_header(response, SPAN("WWW-Authenticate"), SPAN("Basic realm=\"Svc\""));
         break;
     case ERR_METHOD_NOT_ALLOWED:
-        buf_init(&allow, 256);
-        method_add_list(&allow, call->resource->methods);
-        response_add_header(response, SPAN("Allow"), buf_span(&allow));
-        buf_done(&allow);
+        response_add_methods(response, SPAN("Allow"), call->resource->methods);
         break;
     default:
         break;
@@ -103,7 +98,7 @@ void problem_answer(struct call *call, const struct err *e)
     if (problem_is_stored(call, e))
         link = error_log_store(call, e, message);
     if (link.p != NULL)
-        instance = crud_link(call, link);
+        instance = rest_link(call->rest, link, call->arena);
     response_set_problem(response, err_info(err_code(e))->status, err_code(e), message, instance);
     indent_problem(call);
     if (link.p != NULL)

@@ -186,6 +186,33 @@ struct rendered *rendered_open(struct call *call, void *(*next)(struct rendered 
     return r;
 }
 
+struct array {
+    char *at, *end;
+    size_t size; /* of an object */
+};
+
+static void *next_of_array(struct rendered *r)
+{
+    struct array *array = r->cursor;
+    void *object = array->at == array->end ? NULL : array->at;
+
+    array->at += object == NULL ? 0 : array->size;
+    return object;
+}
+
+struct rendered *
+rendered_open_array(struct call *call, const void *objects, size_t count, size_t size,
+                    void (*add_json)(struct rendered *r, void *object, struct buf *b))
+{
+    struct rendered *r = rendered_open(call, next_of_array, add_json);
+    struct array *array = ARENA_NEW(call->arena, struct array);
+    char *first = (char *)(uintptr_t)objects;
+
+    *array = (struct array){first, first + count * size, size};
+    r->cursor = array;
+    return r;
+}
+
 /* Objects are not alike: their texts are. */
 static uint64_t object_no(struct query_source *source, const struct query_item *item)
 {
@@ -200,19 +227,6 @@ static uint64_t object_no(struct query_source *source, const struct query_item *
 void rendered_by_object_no(struct rendered *r)
 {
     r->source.object_no = object_no;
-}
-
-static void turn_back(struct query_source *source)
-{
-    struct rendered *r = rendered_of(source);
-
-    r->turn_back(r);
-}
-
-void rendered_turns_back(struct rendered *r, void (*turn)(struct rendered *r))
-{
-    r->turn_back = turn;
-    r->source.turn_back = turn_back;
 }
 
 bool rendered_wanted_id(const struct call *call, struct span property, struct uuid *out_id)

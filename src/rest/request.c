@@ -29,13 +29,12 @@
 
 static struct err *refuse_sign_in(struct call *call, unsigned wait_s)
 {
-    struct err *e = ERR(ERR_TOO_MANY_REQUESTS,
-                        "too many wrong API keys came from this address, or in webhooks from this "
-                        "key: the limit FailedSignInsPerMinute");
-
     call->rest->metrics->limit_hits[METRIC_FAILED_SIGN_INS]++;
-    err_set_retry_after(e, wait_s);
-    return e;
+    return err_set_retry_after(
+        ERR(ERR_TOO_MANY_REQUESTS,
+            "too many wrong API keys came from this address, or in webhooks from this "
+            "key: the limit FailedSignInsPerMinute"),
+        wait_s);
 }
 
 /* A request without a key guesses none: it neither counts as a failure nor waits. */
@@ -182,9 +181,9 @@ static void answer(struct call *call, const struct err *e)
     budget_now = now;
 }
 
-/* Of what is not evaluated. */
-static struct call call_without(struct rest *rest, const struct request *request,
-                                struct response *response, struct uri *uri)
+/* As far as it is known when nothing of the request has been evaluated. */
+static struct call begin_call(struct rest *rest, const struct request *request,
+                              struct response *response, struct uri *uri)
 {
     return (struct call){
         .rest = rest,
@@ -200,7 +199,7 @@ static struct call call_without(struct rest *rest, const struct request *request
 bool request_admit(struct rest *rest, const struct request *request, struct response *response)
 {
     struct uri uri = {.is_plain = false};
-    struct call call = call_without(rest, request, response, &uri);
+    struct call call = begin_call(rest, request, response, &uri);
     bool answered;
     struct err *e;
 
@@ -219,7 +218,7 @@ void request_fail(struct rest *rest, const struct request *request, const struct
                   struct response *response)
 {
     struct uri uri = {.is_plain = false};
-    struct call call = call_without(rest, request, response, &uri);
+    struct call call = begin_call(rest, request, response, &uri);
 
     response_reset(response);
     answer(&call, e);
@@ -231,21 +230,13 @@ void request_run(struct rest *rest, const struct request *request, struct respon
     struct query query = {.shape = NULL};
     struct change change = {.turn = NULL};
     struct negotiation formats = {.in = FORMAT_JSON};
-    struct call call = {
-        .rest = rest,
-        .request = request,
-        .response = response,
-        .arena = &response->arena,
-        .account = rest->everybody,
-        .method = method_of(request->method),
-        .uri = &uri,
-        .query = &query,
-        .change = &change,
-        .formats = &formats,
-        .evaluation = rest->running,
-    };
+    struct call call = begin_call(rest, request, response, &uri);
     struct err *e;
 
+    call.query = &query;
+    call.change = &change;
+    call.formats = &formats;
+    call.evaluation = rest->running;
     response_reset(response);
     response_bound(response, (size_t)room_most(rest->limits, 0, rest->limits->answer_bytes));
     e = evaluate_within(&call);

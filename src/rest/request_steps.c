@@ -132,12 +132,10 @@ static void make_room(struct call *call)
 
 static struct err *refuse_for_memory(const struct call *call)
 {
-    struct err *e = ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached",
-                        (long long)call->rest->limits->memory_bytes);
-
     call->rest->metrics->limit_hits[METRIC_MEMORY_BYTES]++;
-    err_set_retry_after(e, 5);
-    return e;
+    return err_set_retry_after(ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached",
+                                   (long long)call->rest->limits->memory_bytes),
+                               5);
 }
 
 /* Past MemoryBytes nothing more is taken in; reading, deleting and delivering go on. */
@@ -202,18 +200,11 @@ static struct err *execute(struct call *call)
     return own != NULL ? own(call) : generic[call->method](call);
 }
 
-static struct span openapi_target(const struct call *call)
-{
-    struct span base = call->rest->base_path;
-
-    return arena_printf(call->arena, "%.*s%sSvc.OpenApi", SPAN_FMT(base), base.n == 1 ? "" : "/");
-}
-
 /* `OPTIONS *` asks about the server (RFC 9110, section 9.3.7), as does the list of resources. */
 static struct span target_meant(const struct call *call)
 {
     if (call->asks_for_openapi)
-        return openapi_target(call);
+        return rest_link(call->rest, SPAN("/Svc.OpenApi"), call->arena);
     return span_eq(call->request->target, SPAN("*")) ? call->rest->base_path
                                                      : call->request->target;
 }

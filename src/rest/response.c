@@ -1,11 +1,12 @@
 /* The answer object of request.h: headers, body, and the arena of one evaluation. */
 #include "rest/response.h"
 #include "base/must.h"
+#include "protocol/method.h"
 #include "protocol/status.h"
 #include "rest/download.h"
 #include "rest/passage.h"
 #include "rest/stream.h"
-#include "json/json.h"
+#include "json/member.h"
 
 void response_init(struct response *r, size_t max_body_bytes)
 {
@@ -74,19 +75,23 @@ static struct span without_controls(struct span value, struct arena *a)
     return span_of(p, value.n);
 }
 
-/* As almost all are. */
-static bool is_printable_ascii(struct span value)
-{
-    return span_holds_only(value, ' ', 0x7f, 0x7f);
-}
-
 void response_add_header(struct response *r, struct span name, struct span value)
 {
     struct arena *a = &r->arena;
 
-    value =
-        is_printable_ascii(value) ? arena_copy(a, value) : encoded(without_controls(value, a), a);
+    value = span_holds_only(value, ' ', 0x7f, 0x7f) /* as almost all do */
+                ? arena_copy(a, value)
+                : encoded(without_controls(value, a), a);
     response_add_own_header(r, name, value);
+}
+
+void response_add_methods(struct response *r, struct span name, unsigned methods)
+{
+    struct buf list;
+
+    buf_init_arena(&list, &r->arena);
+    method_add_list(&list, methods);
+    response_add_own_header(r, name, buf_span(&list));
 }
 
 void response_reset(struct response *r)
@@ -122,21 +127,14 @@ void response_set_problem(struct response *r, int status, enum err_code code, st
     r->status = status;
     r->error = code;
     r->content_type = SPAN("application/problem+json");
-    buf_add_str(b, "{\"type\":\"about:blank\",\"title\":");
-    json_add_string(b, span_str(status_reason(status)));
-    json_add_name(b, SPAN("status"));
-    buf_add_i64(b, status);
-    json_add_name(b, SPAN("detail"));
-    json_add_string(b, message);
-    if (instance.p != NULL) {
-        json_add_name(b, SPAN("instance"));
-        json_add_string(b, instance);
-    }
-    json_add_name(b, SPAN("ErrorCode"));
-    json_add_string(b, err_info(code)->name);
+    buf_add_str(b, "{\"type\":\"about:blank\"");
+    member_add_text(b, SPAN("title"), span_str(status_reason(status)));
+    member_add_u64(b, SPAN("status"), (uint64_t)status);
+    member_add_text(b, SPAN("detail"), message);
+    if (instance.p != NULL)
+        member_add_text(b, SPAN("instance"), instance);
+    member_add_text(b, SPAN("ErrorCode"), err_info(code)->name);
     buf_add_char(b, '}');
     r->message = without_controls(message, &r->arena);
-    response_add_own_header(r, SPAN("Svc-info"),
-                            is_printable_ascii(r->message) ? r->message
-                                                           : encoded(r->message, &r->arena));
+    response_add_header(r, SPAN("Svc-info"), message);
 }

@@ -1,4 +1,6 @@
-/* What requests are evaluated with, set up and taken down in reverse. */
+/* What requests are evaluated with, set up and taken down in reverse; and what the resources that
+ * the application declares do their own way: entities that raise events tell the observer when they
+ * are stored, binary resources answer with their bytes. */
 #include "rest/rest.h"
 
 #include "access/access.h"
@@ -6,36 +8,50 @@
 #include "access/account.h"
 #include "access/clients.h"
 #include "access/mask.h"
+#include "base/blob.h"
 #include "base/fiber.h"
 #include "base/mem.h"
 #include "resource/resource.h"
 #include "rest/api_key.h"
-#include "rest/declared.h"
+#include "rest/call.h"
 #include "rest/evaluation.h"
 #include "rest/handover.h"
 #include "rest/passage.h"
+#include "rest/response.h"
 #include "rest/stream.h"
 #include "store/store.h"
 
-void rest_init(struct rest *rest, const struct rest_options *options)
+static struct err *stored(struct call *call, enum method verb, struct span json)
 {
-    *rest = (struct rest){
-        .loop = options->loop,
-        .store = options->store,
-        .turn = options->turn,
-        .limits = options->limits,
-        .metrics = options->metrics,
-        .access = NEW(struct access),
-        .accounts = accounts_new(),
-        .clients = clients_new(options->loop, options->limits),
-        .resources = NEW(struct resources),
-        .base_path = options->base_path,
-        .cors_origins = options->cors_origins,
-        .cloudevents_origins = options->cloudevents_origins,
-        .hosts = options->hosts,
-        .mask = NEW(struct mask),
-    };
-    rest->mask->header_names = options->secret_headers;
+    const struct rest_observer *observer = &call->rest->observer;
+
+    return observer->entity_stored == NULL
+               ? NULL
+               : observer->entity_stored(observer->context, call, verb, json);
+}
+
+static const struct resource_ops declared_entity_ops = {.stored = stored};
+
+static struct err *get_content(struct call *call)
+{
+    const struct resource *resource = call->resource;
+    struct response *response = call->response;
+
+    response->status = 200;
+    response->content_type = resource->content_type;
+    buf_add(&response->body, blob_span(resource->content));
+    return NULL;
+}
+
+static const struct resource_ops declared_binary_ops = {.get = get_content};
+
+void rest_init(struct rest *rest)
+{
+    rest->access = NEW(struct access);
+    rest->accounts = accounts_new();
+    rest->clients = clients_new(rest->loop, rest->limits);
+    rest->resources = NEW(struct resources);
+    rest->mask = NEW(struct mask);
     access_init(rest->access);
     rest->access->accounts = rest->accounts;
     rest->everybody = account_ref(rest->accounts, span_of(NULL, 0), span_of(NULL, 0));
@@ -73,6 +89,16 @@ void rest_set_access(struct rest *rest, struct access *access)
     access_replace(rest->access, access);
     if (store_is_loaded(rest->store))
         api_keys_read_anew(rest->api_keys);
+}
+
+struct span rest_prefix(const struct rest *rest)
+{
+    return rest->base_path.n == 1 ? span_of(NULL, 0) : rest->base_path;
+}
+
+struct span rest_link(const struct rest *rest, struct span target, struct arena *a)
+{
+    return arena_printf(a, "%.*s%.*s", SPAN_FMT(rest_prefix(rest)), SPAN_FMT(target));
 }
 
 static struct span root_of(const struct rest *rest, struct span owner)

@@ -23,7 +23,6 @@
 #include "query/source.h"
 #include "resource/resource.h"
 #include "rest/call.h"
-#include "rest/crud_inner.h"
 #include "rest/evaluation.h"
 #include "rest/rest.h"
 #include "store/collection.h"
@@ -53,7 +52,6 @@ struct scan {
     struct call *call;
     struct collection *collection;
     const struct uuid *only; /* the one that is looked for; NULL: any */
-    struct query_source source;
     struct query_filter *filter;
     struct collection_walk walk;
     struct notes found, late;
@@ -107,26 +105,6 @@ static void look_behind(struct scan *s)
 }
 
 /* Testing. ---------------------------------------------------------------------------------- */
-
-/* As the caller is shown it. */
-static struct span render(struct query_source *source, const struct query_item *item,
-                          struct arena *a)
-{
-    const struct scan *s = CONTAINER_OF(source, struct scan, source);
-    const struct call *call = s->call;
-    struct span text = crud_entity(call->rest, call->resource, item->object, a);
-
-    return crud_limits(call->resource, call->key) ? crud_limited(call->resource, call->key, text, a)
-                                                  : text;
-}
-
-static struct span hidden(struct query_source *source, const struct query_item *item,
-                          const struct property *property, struct arena *a)
-{
-    const struct scan *s = CONTAINER_OF(source, struct scan, source);
-
-    return crud_hidden(s->call, item->object, property, a);
-}
 
 /* It may change, or go, while it is tested. */
 static struct err *test(struct scan *s, const struct entity *e)
@@ -235,9 +213,7 @@ static void look_for_one(struct scan *s)
 static void init(struct scan *s, struct call *call, bool objects_only)
 {
     *s = (struct scan){.call = call, .collection = call->resource->collection};
-    s->source.render = crud_renders(call) ? render : NULL;
-    s->source.hidden = call->resource->ops->hidden != NULL ? hidden : NULL;
-    s->filter = query_filter_new(call->query, &s->source, objects_only);
+    s->filter = query_filter_new(call->query, call->source, objects_only);
     s->left = call->rest->limits->scan_entities;
     s->begun_with = MAX(collection_count(s->collection), (size_t)s->left);
     s->turns = budget_turns();

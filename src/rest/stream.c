@@ -94,12 +94,11 @@ static struct stream *to_give_way(const struct streams *h, const struct account 
 
 static struct err *refuse(const struct streams *h)
 {
-    struct err *e = h->is_draining ? ERR(ERR_OVERLOADED, "the server is shutting down")
+    return err_set_retry_after(h->is_draining
+                                   ? ERR(ERR_OVERLOADED, "the server is shutting down")
                                    : ERR(ERR_OVERLOADED, "the limit Streams (%lld) is reached",
-                                         (long long)h->rest->limits->streams);
-
-    err_set_retry_after(e, RETRY_AFTER_S);
-    return e;
+                                         (long long)h->rest->limits->streams),
+                               RETRY_AFTER_S);
 }
 
 static struct err *make_room(struct streams *h, const struct account *account)
@@ -254,12 +253,7 @@ void stream_start(struct stream *s, const struct stream_sink *sink, void *contex
     list_push_back(&h->started, &s->link);
     if (h->is_draining)
         stream_end(s, STREAM_SHUTDOWN);
-    stream_make_due(s);
-}
-
-void stream_go_on(struct stream *s)
-{
-    stream_make_due(s);
+    stream_go_on(s);
 }
 
 void streams_check_keys(struct streams *h)

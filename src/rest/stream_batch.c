@@ -39,11 +39,6 @@ struct stream_batch {
     struct err *error;
 };
 
-bool stream_batch_is_of(const struct stream_batch *b, const struct stream *s)
-{
-    return b->owner == s;
-}
-
 /* ---- entities ---- */
 
 static void *following(struct stream_batch *b)
@@ -212,11 +207,11 @@ static void batch_free(struct stream_batch *b)
 }
 
 /* One that is in the midst of its work is told to stop, and frees what it has on its way out. */
-void stream_batch_cancel(struct stream_view *v)
+void stream_batch_cancel(struct stream_view *v, const struct stream *of)
 {
     struct stream_batch *b = v->batch;
 
-    if (b == NULL)
+    if (b == NULL || (of != NULL && b->owner != of))
         return;
     b->budget.state = BUDGET_ENDED;
     while (b->fiber != NULL)

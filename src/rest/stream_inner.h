@@ -109,16 +109,14 @@ void stream_chunk_free(struct stream_chunk *chunk);
  * does not give way. */
 enum stream_render stream_render(struct stream *s, struct stream_chunk **out_chunk,
                                  enum stream_end *out_why);
-/* That of a stream which is closed; or of all. */
-void stream_batch_cancel(struct stream_view *v);
-bool stream_batch_is_of(const struct stream_batch *b, const struct stream *s);
+/* If it is that of a stream which is closed; NULL: whosever it is. */
+void stream_batch_cancel(struct stream_view *v, const struct stream *of);
 
 /* stream_pump.c */
 void stream_pump_init(struct streams *h);
 /* There are views, or none any more. */
 void stream_pump_start(struct streams *h);
 void stream_pump_stop(struct streams *h);
-void stream_make_due(struct stream *s);
 void stream_end(struct stream *s, enum stream_end why);
 
 /* stream.c */

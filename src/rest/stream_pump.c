@@ -52,7 +52,7 @@ static void make_due(struct stream *s)
         list_push_back(&h->due, &s->due);
 }
 
-void stream_make_due(struct stream *s)
+void stream_go_on(struct stream *s)
 {
     make_due(s);
     loop_post(s->view->streams->rest->loop, &s->view->streams->pump);
@@ -65,7 +65,7 @@ void stream_end(struct stream *s, enum stream_end why)
     s->is_ending = true;
     s->why = why;
     if (s->sink != NULL)
-        stream_make_due(s);
+        stream_go_on(s);
 }
 
 /* ---- what a stream does when it is its turn ---- */
@@ -306,7 +306,7 @@ static void on_tick(struct timer *timer)
         struct stream *s = CONTAINER_OF(at, struct stream, link);
 
         if (is_silent(s))
-            stream_make_due(s);
+            stream_go_on(s);
     }
 }
 

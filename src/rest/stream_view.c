@@ -105,7 +105,7 @@ static void view_free(struct stream_view *v)
 {
     struct streams *h = v->streams;
 
-    stream_batch_cancel(v);
+    stream_batch_cancel(v, NULL);
     LIST_EACH(&v->chunks, at)
         stream_chunk_free(of_view(at));
     list_remove(&h->views, &v->link);
@@ -180,8 +180,7 @@ void stream_view_leave(struct stream *s)
 {
     struct stream_view *v = s->view;
 
-    if (v->batch != NULL && stream_batch_is_of(v->batch, s))
-        stream_batch_cancel(v);
+    stream_batch_cancel(v, s);
     list_remove(&v->members, &s->of_view);
     if (list_empty(&v->members))
         view_free(v);

@@ -62,15 +62,13 @@ void tenant_confine(struct call *call)
 bool tenant_covers(const struct call *call, struct span json)
 {
     struct span tenant = tenant_of(call);
-    struct json_value value;
     struct arena a;
     bool is_same;
 
     if (tenant.n == 0)
         return true;
     arena_init(&a);
-    value = json_member_fold(entity_parse(json, &a), member);
-    is_same = json_type(value) == JSON_STRING && span_eq(json_string(value, &a), tenant);
+    is_same = span_eq(json_string(json_member_fold(entity_parse(json, &a), member), &a), tenant);
     arena_done(&a);
     return is_same;
 }
@@ -86,7 +84,6 @@ struct err *tenant_check_draft(const struct call *call, struct draft *draft)
     struct span tenant = tenant_of(call);
     const struct property *property = property_of(call->resource->shape);
     struct json_value value;
-    struct buf json;
 
     if (tenant.n == 0)
         return NULL;
@@ -94,14 +91,8 @@ struct err *tenant_check_draft(const struct call *call, struct draft *draft)
     if (property->type != TYPE_STRING && property->type != TYPE_ANY)
         return refuse(call);
     value = draft_value(draft, property->name, call->arena);
-    if (json_exists(value) && json_type(value) != JSON_NULL) {
-        bool is_own =
-            json_type(value) == JSON_STRING && span_eq(json_string(value, call->arena), tenant);
-
-        return is_own ? NULL : refuse(call);
-    }
-    buf_init_arena(&json, call->arena);
-    json_add_string(&json, tenant);
-    draft_set(draft, property->name, buf_span(&json));
+    if (json_type(value) != JSON_NULL)
+        return span_eq(json_string(value, call->arena), tenant) ? NULL : refuse(call);
+    draft_set_text(draft, property->name, tenant, call->arena);
     return NULL;
 }

@@ -43,12 +43,13 @@ static void begin(void)
     metrics_init(&metrics);
     store = store_new();
     turn = turn_new(&loop, store);
-    rest_init(&rest, &(struct rest_options){.loop = &loop,
-                                            .store = store,
-                                            .turn = turn,
-                                            .limits = &limits,
-                                            .metrics = &metrics,
-                                            .base_path = SPAN("/")});
+    rest = (struct rest){.loop = &loop,
+                         .store = store,
+                         .turn = turn,
+                         .limits = &limits,
+                         .metrics = &metrics,
+                         .base_path = SPAN("/")};
+    rest_init(&rest);
     resources_add_builtin(rest.resources, &res_resource, NULL);
     declarations_observe(rest.resources);
     ck_ok(turn_open(turn, &(struct turn_options){.journal = &journal}));
