@@ -22,7 +22,7 @@ enum {
     CODE_UNAUTHENTICATED = 16,
 };
 
-enum { ALARM_NOSPACE_NUMBER = 1, QUOTED_BYTES = 160 };
+enum { QUOTED_BYTES = 160 };
 
 static const struct json_limits limits = {.depth = 16, .members = 2000000};
 
@@ -35,28 +35,6 @@ const char *etcd_wire_path(enum etcd_call_kind kind)
     };
 
     return paths[kind];
-}
-
-const char *etcd_outcome_text(enum etcd_outcome outcome)
-{
-    static const char *const texts[] = {
-#define ETCD_AS_TEXT(symbol, text) [symbol] = text,
-        ETCD_OUTCOMES(ETCD_AS_TEXT)
-#undef ETCD_AS_TEXT
-    };
-
-    return texts[outcome];
-}
-
-const char *etcd_watch_end_text(enum etcd_watch_end end)
-{
-    static const char *const texts[] = {
-#define ETCD_AS_TEXT(symbol, text) [symbol] = text,
-        ETCD_WATCH_ENDS(ETCD_AS_TEXT)
-#undef ETCD_AS_TEXT
-    };
-
-    return texts[end];
 }
 
 /* Requests. */
@@ -187,13 +165,6 @@ void etcd_wire_add_number(struct buf *b, struct span name, int64_t value)
     buf_add_char(b, '{');
     if (value != 0)
         add_i64(b, name, value);
-    buf_add_char(b, '}');
-}
-
-void etcd_wire_add_alarms(struct buf *b)
-{
-    buf_add_char(b, '{');
-    add_text(b, SPAN("action"), SPAN("GET"));
     buf_add_char(b, '}');
 }
 
@@ -361,25 +332,6 @@ static void read_lease(struct reading *r, struct json_value root, struct etcd_an
         out->outcome = ETCD_REFUSED;
 }
 
-static bool is_nospace(struct reading *r, struct json_value alarm)
-{
-    struct json_value v = json_member(alarm, SPAN("alarm"));
-
-    if (json_exists(v) && json_type(v) == JSON_NUMBER)
-        return read_i64(r, alarm, SPAN("alarm")) == ALARM_NOSPACE_NUMBER;
-    return span_eq(read_text(r, alarm, SPAN("alarm")), SPAN("NOSPACE"));
-}
-
-static void read_alarms(struct reading *r, struct json_value root, struct etcd_answer *out)
-{
-    struct json_value alarms = read_array(r, root, SPAN("alarms"));
-
-    if (r->failed || !json_exists(alarms))
-        return;
-    for (struct json_value at = json_first(alarms); json_exists(at); at = json_next(alarms, at))
-        out->is_full = out->is_full || is_nospace(r, at);
-}
-
 static void read_good(enum etcd_call_kind kind, struct reading *r, struct json_value root,
                       struct etcd_answer *out, struct span *out_token)
 {
@@ -393,18 +345,10 @@ static void read_good(enum etcd_call_kind kind, struct reading *r, struct json_v
         read_range(r, root, out->ops);
         break;
     case ETCD_CALL_GRANT:
-    case ETCD_CALL_TIME_TO_LIVE:
         read_lease(r, root, out);
         break;
     case ETCD_CALL_KEEPALIVE:
         read_lease(r, json_member(root, SPAN("result")), out);
-        break;
-    case ETCD_CALL_STATUS:
-        out->version = read_text(r, root, SPAN("version"));
-        out->db_bytes = read_i64(r, root, SPAN("dbSize"));
-        break;
-    case ETCD_CALL_ALARMS:
-        read_alarms(r, root, out);
         break;
     case ETCD_CALL_SIGN_IN:
         *out_token = read_text(r, root, SPAN("token"));
@@ -466,12 +410,12 @@ static void read_error(enum etcd_call_kind kind, int status, struct json_value r
                        struct reading *r, struct etcd_answer *out)
 {
     struct span message = read_text(r, root, SPAN("message"));
+    int code = (int)read_i64(r, root, SPAN("code"));
     char what[32];
 
     if (message.n == 0)
         message = read_text(r, root, SPAN("error"));
-    out->code = (int)read_i64(r, root, SPAN("code"));
-    out->outcome = outcome_of_error(kind, status, out->code, message);
+    out->outcome = outcome_of_error(kind, status, code, message);
     snprintf(what, sizeof(what), "status %d", status);
     say(out->why, what, message);
 }
