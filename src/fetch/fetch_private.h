@@ -2,8 +2,7 @@
  *
  *   fetch.c           the way of a fetch: name, connection, exchange, who is called when
  *   fetch_origin.c    what is known of each scheme, host and port
- *   fetch_conn.c      connections: made, used, kept, closed
- *   fetch_own.c       which connections are ours, for who is connected to
+ *   fetch_conn.c      connections: made, used, kept, closed; which are ours
  *   fetch_connect.c   libcurl makes them: the easy handle of each
  *   fetch_socket.c    libcurl's sockets and its timer on the loop
  *   fetch_tls.c       what OpenSSL is given that libcurl does not give it
@@ -119,8 +118,7 @@ struct fetch_conn {
     bool has_early; /* `early` came before anything was asked */
     char early;
     uint64_t opened_ms, idle_since_turn;
-    struct ip_ends ends; /* of the socket, while it is there */
-    bool has_ends;
+    struct ip_ends ends;    /* of the socket, while it is there */
     unsigned messages;      /* of TLS, since the loop last called */
     struct loop_task again; /* more may be there to be read */
     /* While it is being made. */
@@ -185,16 +183,6 @@ struct fetch_origin *fetch_origin_ref(struct fetch_origin *origin);
 void fetch_origins_init(struct fetcher *f);
 /* Nothing may refer to any. */
 void fetch_origins_done(struct fetcher *f);
-
-/* fetch_own.c */
-
-void fetch_own_init(struct fetcher *f);
-/* It is empty. */
-void fetch_own_done(struct fetcher *f);
-/* It has its socket. */
-void fetch_own_add(struct fetch_conn *c);
-/* Its socket goes; it may have none. */
-void fetch_own_remove(struct fetch_conn *c);
 
 /* fetch_conn.c */
 
