@@ -83,15 +83,12 @@ struct fetch_transfer {
     struct fetch_conn *conn;
     bool is_starting; /* inside fetch_start */
     bool is_paused;   /* its connection is not read */
-    bool is_reused;   /* its connection had been used before */
     bool sends_body;
-    bool has_sent;   /* a byte of the request, over any connection */
     struct buf head; /* of the request */
     size_t sent;     /* of head and body */
-    uint64_t begun_ns, resolved_ns, first_byte_ns;
-    uint32_t connect_ms, tls_ms;
+    uint64_t begun_ns;
     struct fetch_answer answer;
-    struct fetch_result result; /* ENDED */
+    struct fetch_result result; /* as far as it is known; whole when it has ended */
 };
 
 enum fetch_conn_state {
@@ -170,6 +167,8 @@ struct fetcher {
 /* Its connection is made; it took so long from its beginning to be connected, and to the end of the
  * handshake (0: none). The request goes out, and on_done may be called before this returns. */
 void fetch_on_connected(struct fetch_transfer *t, uint32_t connect_ms, uint32_t tls_ms);
+/* How long ago it began. */
+uint32_t fetch_age_ms(const struct fetch_transfer *t);
 /* More of a stream has come: its time begins anew. */
 void fetch_go_on(struct fetch_transfer *t);
 /* Ends it: FETCH_OK with `why` "", which is copied. on_done may be called before this returns. */
