@@ -281,7 +281,8 @@ static void on_resolved(struct resolve_query *query, const struct resolve_result
 static void resolve(struct fetch_transfer *t)
 {
     struct fetcher *f = t->fetcher;
-    const struct fetch_target *target = f->proxy != NULL ? &f->proxy_target : &t->origin->target;
+    const struct fetch_target *target =
+        f->options.proxy != NULL ? &f->proxy_target : &t->origin->target;
     struct resolve_result addresses;
 
     if (target->literal)
@@ -304,7 +305,7 @@ static const char *check(struct fetch_transfer *t, enum fetch_error *out_error, 
     const char *why = t->origin->is_usable ? fetch_request_write(t) : "the URL cannot be used";
 
     *out_error = FETCH_OTHER;
-    if (why != NULL || t->fetcher->proxy == NULL)
+    if (why != NULL || t->fetcher->options.proxy == NULL)
         return why;
     *out_error = FETCH_REFUSED_ADDRESS;
     return fetch_target_refused(t->fetcher->rules, &t->origin->target, out_refused);
@@ -387,11 +388,6 @@ static void on_turn(struct loop_task *task)
 
 /* The fetcher. */
 
-static char *copy(const char *text)
-{
-    return text != NULL ? mem_string(span_str(text)) : NULL;
-}
-
 static struct fetcher *fetcher_make(struct loop *loop, struct resolver *resolver,
                                     const struct egress_rules *rules,
                                     const struct fetch_options *options)
@@ -402,14 +398,11 @@ static struct fetcher *fetcher_make(struct loop *loop, struct resolver *resolver
     f->loop = loop;
     f->resolver = resolver;
     f->rules = rules;
-    f->connect_timeout_ms =
-        options->connect_timeout_ms != 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
-    f->max_connections = options->max_connections != 0 ? options->max_connections : CONNECTIONS;
-    f->proxy = copy(options->proxy);
-    f->ca_file = copy(options->ca_file);
-    f->cert_file = copy(options->cert_file);
-    f->key_file = copy(options->key_file);
-    f->user_agent = copy(options->user_agent != NULL ? options->user_agent : "svcd/" SVCD_VERSION);
+    f->options = *options;
+    if (options->connect_timeout_ms == 0)
+        f->options.connect_timeout_ms = CONNECT_TIMEOUT_MS;
+    if (options->max_connections == 0)
+        f->options.max_connections = CONNECTIONS;
     buf_init(&f->proxy_authorization, BUF_NO_CAP);
     fetch_origins_init(f);
     fetch_conns_init(f);
@@ -445,12 +438,13 @@ static struct err *use_proxy(struct fetcher *f)
 {
     CURLU *url;
 
-    if (!fetch_proxy_parse(span_str(f->proxy), &f->proxy_target))
+    if (!fetch_proxy_parse(span_str(f->options.proxy), &f->proxy_target))
         return ERR(ERR_UNKNOWN, /* without its text, which may hold a password */
                    "Proxy: should be http://host:port, https://host:port or socks5h://host:port");
-    f->sends_url = span_istarts(span_str(f->proxy), SPAN("http"));
+    f->sends_url = span_istarts(span_str(f->options.proxy), SPAN("http"));
     url = curl_url();
-    if (url != NULL && curl_url_set(url, CURLUPART_URL, f->proxy, CURLU_NON_SUPPORT_SCHEME) == 0)
+    if (url != NULL &&
+        curl_url_set(url, CURLUPART_URL, f->options.proxy, CURLU_NON_SUPPORT_SCHEME) == 0)
         add_proxy_authorization(f, url);
     curl_url_cleanup(url);
     return NULL;
@@ -468,16 +462,16 @@ static struct err *fetcher_open(struct fetcher *f)
 {
     struct fetch_conn probe = {.kind = FETCH_KIND_CONN, .fetcher = f};
 
-    if (f->proxy != NULL)
+    if (f->options.proxy != NULL)
         TRY(use_proxy(f));
-    TRY(check_file("CaFile", f->ca_file));
-    TRY(check_file("CertFile", f->cert_file));
-    TRY(check_file("KeyFile", f->key_file));
+    TRY(check_file("CaFile", f->options.ca_file));
+    TRY(check_file("CertFile", f->options.cert_file));
+    TRY(check_file("KeyFile", f->options.key_file));
     f->multi = curl_multi_init();
     f->share = fetch_connect_share();
     if (f->multi == NULL || f->share == NULL)
         return ERR(ERR_UNKNOWN, "libcurl is out of memory");
-    curl_multi_setopt(f->multi, CURLMOPT_MAXCONNECTS, (long)f->max_connections + 1);
+    curl_multi_setopt(f->multi, CURLMOPT_MAXCONNECTS, (long)f->options.max_connections + 1);
     fetch_sockets_init(f);
     TRY(fetch_connect_open(&probe));
     fetch_connect_close(&probe);
@@ -519,10 +513,5 @@ void fetcher_free(struct fetcher *f)
     curl_global_cleanup();
     loop_unpost(f->loop, &f->turn);
     buf_done(&f->proxy_authorization);
-    mem_free(f->proxy);
-    mem_free(f->ca_file);
-    mem_free(f->cert_file);
-    mem_free(f->key_file);
-    mem_free(f->user_agent);
     mem_free(f);
 }

@@ -117,7 +117,7 @@ struct fetch_conn *fetch_conn_new(struct fetch_transfer *t)
     struct list *idle = &f->conns[FETCH_CONN_IDLE], *spare = &f->conns[FETCH_CONN_SPARE];
     struct fetch_conn *c;
 
-    while (count_open(f) >= f->max_connections && !list_empty(idle))
+    while (count_open(f) >= f->options.max_connections && !list_empty(idle))
         fetch_conn_close(conn_at(list_first(idle)));
     c = list_empty(spare) ? spare_new(f) : conn_at(list_last(spare));
     if (c == NULL)

@@ -28,6 +28,8 @@
 #define FETCH_KIND_FETCHER 0x66746572u
 #define FETCH_KIND_CONN 0x66636f6eu
 
+#define FETCH_USER_AGENT "svcd/" SVCD_VERSION
+
 #define NS_PER_MS 1000000u
 
 /* Where to connect to. */
@@ -137,12 +139,10 @@ struct fetcher {
     struct loop *loop;
     struct resolver *resolver;
     const struct egress_rules *rules;
-    unsigned connect_timeout_ms, max_connections;
-    char *proxy, *ca_file, *user_agent; /* NULL: see struct fetch_options */
-    char *cert_file, *key_file;         /* NULL: none */
-    struct fetch_target proxy_target;   /* valid with a proxy */
-    bool sends_url;                     /* the proxy is asked for http:// by the whole URL */
-    struct buf proxy_authorization;     /* the header field's value; empty: none */
+    struct fetch_options options;     /* numbers that were 0 are what that means */
+    struct fetch_target proxy_target; /* valid with a proxy */
+    bool sends_url;                   /* the proxy is asked for http:// by the whole URL */
+    struct buf proxy_authorization;   /* the header field's value; empty: none */
     size_t active;
     struct map own;             /* struct fetch_conn with a socket, by its ends */
     struct map origins;         /* struct fetch_origin */
