@@ -181,7 +181,7 @@ static void send_remote(struct attempt *attempt)
     struct fetch *fetch = &sending_of(attempt)->fetch;
 
     memset(fetch, 0, sizeof(*fetch));
-    fetch->origin = lane_origin_fetch(attempt->origin);
+    fetch->origin = attempt->origin->fetch;
     fetch->method = attempt->settings->webhook.method;
     fetch->url = attempt->settings->webhook.destination;
     fetch->headers = attempt->headers;
