@@ -333,11 +333,8 @@ void lane_consent_free(struct lane *lane)
     lane->needs_consent = false;
 }
 
-void lane_consent_add_facts(const struct lane *lane, struct lane_facts *facts)
+const char *lane_consent_refusal(const struct lane *lane, int64_t *out_asked_unix_ns)
 {
-    facts->is_unverified = lane->needs_consent;
-    if (!lane->needs_consent)
-        return;
-    facts->refusal = lane->consent->refusal;
-    facts->asked_unix_ns = lane->consent->asked_unix_ns;
+    *out_asked_unix_ns = lane->consent->asked_unix_ns;
+    return lane->consent->refusal;
 }

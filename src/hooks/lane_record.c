@@ -239,49 +239,7 @@ void lane_note_outcome(struct lane *lane, const struct lane_outcome *o)
     lane_pace(lane, &o->paced);
 }
 
-size_t lane_unended(const struct lane *lane)
-{
-    return lane->pending.count + lane->waiting.count + lane->in_flight;
-}
-
 struct lane *lane_of_worst(struct worst_entry *entry)
 {
     return CONTAINER_OF(entry, struct lane, worst);
-}
-
-const struct delivery *lane_oldest_pending(const struct lane *lane)
-{
-    const struct delivery *oldest = NULL;
-
-    if (lane == NULL || lane_pending(lane) == 0)
-        return NULL;
-    oldest = lane_first_delivery(lane);
-    while (oldest != NULL && delivery_has_ended(oldest))
-        oldest = lane_next_delivery(lane, oldest);
-    return oldest;
-}
-
-struct lane_facts lane_facts(const struct lane *lane)
-{
-    static const struct lane_history none;
-    struct lane_facts facts;
-
-    if (lane == NULL)
-        return (struct lane_facts){.block = {LANE_EMPTY, LANE_NEVER}, .history = &none};
-    facts = (struct lane_facts){
-        .state = lane->state,
-        .block = lane_blocked_by(lane),
-        .pending = lane->pending.count,
-        .waiting = lane->waiting.count,
-        .in_flight = lane->in_flight,
-        .max_in_flight = lane->pacing.max_in_flight,
-        .window = pacing_most(&lane->pacing),
-        .rate_per_second = lane->pacing.rate_per_second,
-        .failing_since_unix_ns = lane->failing_since_unix_ns,
-        .held_until_unix_ns = lane_held_until_ns(lane),
-        .next_wait = lane_first_waiting(lane),
-        .history = &lane->history,
-    };
-    lane_consent_add_facts(lane, &facts);
-    return facts;
 }
