@@ -300,11 +300,11 @@ static void webhook_freeing(void *context, struct webhook *w)
 static void webhook_paused(void *context, struct webhook *w, struct span why, struct change *change)
 {
     const struct deliveries *d = context;
-    const struct notice notice = {.webhook = w, .why = why};
+    const struct notice notice = {.name = notice_paused_name, .webhook = w, .why = why};
 
     if (change->notices < NOTICES_PER_CHANGE)
         lane_add_trouble(change, w);
-    notice_paused(d->hooks, &notice, change);
+    notice_raise(d->hooks, &notice, change);
 }
 
 static bool has_any(const struct webhook *w)

@@ -151,7 +151,7 @@ static bool is_dead(const struct lane_outcome *o)
 }
 
 static void tell_of_death(struct hooks *hooks, struct change *change, struct lane *lane,
-                          const struct lane_outcome *o, struct notice *notice)
+                          const struct lane_outcome *o, struct notice notice)
 {
     const struct event *event = o->delivery->event;
     struct notice_delivery dead = {
@@ -164,10 +164,12 @@ static void tell_of_death(struct hooks *hooks, struct change *change, struct lan
     if (!lane_may_tell(lane->webhook, 1))
         return;
     delivery_id(o->delivery, &dead.id);
-    notice->why = o->decision.verdict == RETRY_GONE ? SPAN("the receiver answered 410 Gone")
-                  : o->is_refused ? SPAN("the request to the server itself was refused")
-                                  : SPAN("the retry schedule is used up");
-    notice_dead(hooks, notice, &dead, change);
+    notice.name = notice_dead_name;
+    notice.dead = &dead;
+    notice.why = o->decision.verdict == RETRY_GONE ? SPAN("the receiver answered 410 Gone")
+                 : o->is_refused ? SPAN("the request to the server itself was refused")
+                                 : SPAN("the retry schedule is used up");
+    notice_raise(hooks, &notice, change);
 }
 
 static void tell(struct change *change, struct lane *lane, const struct lane_outcome *o,
@@ -179,13 +181,15 @@ static void tell(struct change *change, struct lane *lane, const struct lane_out
         .webhook = lane->webhook, .depth = event->depth + 1u, .chain = event_chain(event)};
 
     if (is_dead(o))
-        tell_of_death(hooks, change, lane, o, &notice);
+        tell_of_death(hooks, change, lane, o, notice);
+    notice.name = notice_paused_name;
     notice.why = why_paused;
     if (why_paused.p != NULL)
-        notice_paused(hooks, &notice, change);
+        notice_raise(hooks, &notice, change);
+    notice.name = notice_recovered_name;
     notice.why = SPAN("a delivery has succeeded again");
     if (is_recovered)
-        notice_recovered(hooks, &notice, change);
+        notice_raise(hooks, &notice, change);
     event_chain_unref(notice.chain);
 }
 
