@@ -39,23 +39,16 @@ struct etcd_options {
     size_t answer_bytes; /* 0: 16 MiB. Of an answer, and of what a watch says at once */
 };
 
-#define ETCD_OUTCOMES(X)                                                                           \
-    X(ETCD_DONE, "done")                                                                           \
-    X(ETCD_REFUSED, "refused")     /* a comparison did not hold; a lease that is gone */           \
-    X(ETCD_UNKNOWN, "unknown")     /* a time-out, a reset, a 5xx, an answer that is none */        \
-    X(ETCD_DENIED, "denied")       /* no right, or a wrong password */                             \
-    X(ETCD_FULL, "full")           /* NOSPACE: etcd takes no puts and grants no leases */          \
-    X(ETCD_TOO_LARGE, "too large") /* more than etcd takes in a request */                         \
-    X(ETCD_COMPACTED, "compacted") /* the revision is not there any more, or not yet */            \
-    X(ETCD_INVALID, "invalid")     /* etcd does not understand the request, or is no etcd */
-
 enum etcd_outcome {
-#define ETCD_AS_ENUM(symbol, text) symbol,
-    ETCD_OUTCOMES(ETCD_AS_ENUM)
-#undef ETCD_AS_ENUM
+    ETCD_DONE,
+    ETCD_REFUSED,   /* a comparison did not hold; a lease that is gone */
+    ETCD_UNKNOWN,   /* a time-out, a reset, a 5xx, an answer that is none */
+    ETCD_DENIED,    /* no right, or a wrong password */
+    ETCD_FULL,      /* NOSPACE: etcd takes no puts and grants no leases */
+    ETCD_TOO_LARGE, /* more than etcd takes in a request */
+    ETCD_COMPACTED, /* the revision is not there any more, or not yet */
+    ETCD_INVALID    /* etcd does not understand the request, or is no etcd */
 };
-
-const char *etcd_outcome_text(enum etcd_outcome outcome);
 
 struct etcd_kv {
     struct span key, value; /* value is empty with keys_only */
@@ -104,16 +97,12 @@ struct etcd_txn {
 struct etcd_answer {
     enum etcd_outcome outcome;
     char why[ETCD_WHY_BYTES];   /* in words, "" when DONE; quotes etcd */
-    int code;                   /* etcd's, of gRPC; 0: none */
     int64_t revision;           /* of the store */
     uint64_t cluster_id;        /* that it is of; 0: it does not say */
     bool is_other;              /* UNKNOWN, for that is not what is kept to */
     struct etcd_op_answer *ops; /* txn: of the branch that was taken; range: one */
     size_t op_count;
-    int64_t lease, ttl_s; /* grant, keepalive, time to live */
-    bool is_full;         /* alarms: NOSPACE is set */
-    struct span version;  /* status */
-    int64_t db_bytes;     /* status */
+    int64_t lease, ttl_s; /* grant, keepalive */
     uint64_t sent_ns;     /* monotonic: when the attempt was begun that this is the answer to */
     unsigned attempts;
 };
@@ -161,11 +150,8 @@ void etcd_lease_grant(struct etcd *e, struct etcd_call *call, int64_t ttl_s);
 /* REFUSED: the lease is gone. */
 void etcd_lease_keepalive(struct etcd *e, struct etcd_call *call, int64_t lease);
 void etcd_lease_revoke(struct etcd *e, struct etcd_call *call, int64_t lease);
-void etcd_lease_time_to_live(struct etcd *e, struct etcd_call *call, int64_t lease);
 /* COMPACTED: it has been done before, or the revision is not there yet. */
 void etcd_compact(struct etcd *e, struct etcd_call *call, int64_t revision);
-void etcd_status(struct etcd *e, struct etcd_call *call);
-void etcd_alarms(struct etcd *e, struct etcd_call *call);
 /* Started, done or neither (zeroed). What was sent may still be carried out. */
 void etcd_cancel(struct etcd *e, struct etcd_call *call);
 bool etcd_is_started(const struct etcd_call *call);
@@ -177,20 +163,13 @@ struct etcd_event {
 
 /* A watch goes on by itself over lost connections, silence, members without a leader and 5xx: what
  * it yields is gapless until one of these ends it. */
-#define ETCD_WATCH_ENDS(X)                                                                         \
-    X(ETCD_WATCH_COMPACTED, "compacted") /* what comes next is not there any more */               \
-    X(ETCD_WATCH_DENIED, "denied")                                                                 \
-    X(ETCD_WATCH_CANCELLED, "cancelled") /* by etcd, for another reason */                         \
-    X(ETCD_WATCH_TOO_LARGE, "too large") /* more at once than answer_bytes: read it by range */    \
-    X(ETCD_WATCH_OTHER, "another etcd")  /* of another cluster than is kept to */
-
 enum etcd_watch_end {
-#define ETCD_AS_ENUM(symbol, text) symbol,
-    ETCD_WATCH_ENDS(ETCD_AS_ENUM)
-#undef ETCD_AS_ENUM
+    ETCD_WATCH_COMPACTED, /* what comes next is not there any more */
+    ETCD_WATCH_DENIED,
+    ETCD_WATCH_CANCELLED, /* by etcd, for another reason */
+    ETCD_WATCH_TOO_LARGE, /* more at once than answer_bytes: read it by range */
+    ETCD_WATCH_OTHER      /* of another cluster than is kept to */
 };
-
-const char *etcd_watch_end_text(enum etcd_watch_end end);
 
 struct etcd_watch {
     /* Zeroed, then set by the caller. `events` are valid during the call; all changes of one

@@ -33,6 +33,7 @@ struct ip_ends;
 struct loop;
 struct resolver;
 
+/* Its texts are borrowed, and outlive the fetcher. */
 struct fetch_options {
     unsigned connect_timeout_ms; /* 0: 5000 */
     /* Open in all: kept ones make room for new ones, those in use are the caller's to bound. 0:
@@ -44,7 +45,6 @@ struct fetch_options {
     const char *ca_file; /* also for a proxy's certificate; NULL: the system's */
     /* PEM, of the certificate that receivers are shown who ask for one; both or neither. */
     const char *cert_file, *key_file;
-    const char *user_agent; /* NULL: svcd/<version> */
 };
 
 #define FETCH_ERRORS(X)                                                                            \

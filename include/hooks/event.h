@@ -15,14 +15,15 @@ struct event_chain;
 
 struct event_group;
 
+/* What kept events are told apart by: their tenant, the ClientId that they came with. */
+enum event_group_kind { EVENT_TENANT, EVENT_CLIENT, EVENT_GROUPS };
+
 /* Its payload lies beside it: see payload.h. */
 struct event {
     struct stored stored;
-    struct list_link order;     /* of the events that are kept, by object_no */
-    struct list_link of_tenant; /* the same, among those of its tenant */
-    struct list_link of_client; /* the same, among those of its client's Id */
-    struct event_group *tenant; /* NULL: none */
-    struct event_group *client; /* those of the same ClientId; NULL: it has none */
+    struct list_link order;                   /* of the events that are kept, by object_no */
+    struct list_link of_group[EVENT_GROUPS];  /* the same, among those of each of its groups */
+    struct event_group *groups[EVENT_GROUPS]; /* NULL: it has no such name */
     struct uuid id;
     uint64_t object_no;
     int64_t time_unix_ns;
@@ -58,14 +59,11 @@ struct event *events_previous(const struct events *e, const struct event *event)
 /* The newest one; the first one whose object_no is greater. NULL: there is none. */
 struct event *events_last(const struct events *e);
 struct event *events_after(const struct events *e, uint64_t object_no);
-/* Those of one tenant, in the same order. */
-struct event *events_first_of(const struct events *e, struct span tenant);
-struct event *events_next_of(const struct event *event);
-struct event *events_last_of(const struct events *e, struct span tenant);
-struct event *events_previous_of(const struct event *event);
-/* Those of one ClientId, in the same order. */
-struct event *events_first_of_client(const struct events *e, struct span client_id);
-struct event *events_next_of_client(const struct event *event);
+/* Those of one tenant, or of one ClientId, in the same order. */
+struct event *events_first_of(const struct events *e, enum event_group_kind kind, struct span name);
+struct event *events_next_of(const struct event *event, enum event_group_kind kind);
+struct event *events_last_of(const struct events *e, enum event_group_kind kind, struct span name);
+struct event *events_previous_of(const struct event *event, enum event_group_kind kind);
 /* Is it one of those that the server itself raises about webhooks (notice.h)? */
 bool event_is_notice(const struct event *event);
 /* Empty: none. */

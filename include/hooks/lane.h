@@ -46,7 +46,6 @@ struct arena;
 struct buf;
 struct collection;
 struct conditions;
-struct hooks;
 struct lane;
 struct change;
 struct deliveries;
@@ -127,45 +126,14 @@ struct lane_block {
  * nothing. Of several times that have to pass it names the last. Not for a lane that is dying. */
 struct lane_block lane_blocked_by(const struct lane *lane);
 
-enum { LANE_RECENT_MOST = 64 };
-
-/* How a webhook's attempts ended since the start of the process, or of the lane. */
-struct lane_history {
-    uint64_t recent;       /* one bit an attempt, the last one lowest: was it a success? */
-    unsigned recent_count; /* of these, at most LANE_RECENT_MOST */
-    int64_t success_unix_ns, failure_unix_ns; /* the last of each; 0: none */
-    char *error;                              /* of the last failure; NULL: none */
-};
-
-struct lane_facts {
-    enum lane_state state;
-    struct lane_block block;
-    size_t pending, waiting; /* deliveries in these states */
-    uint32_t in_flight, max_in_flight, window;
-    double rate_per_second;
-    int64_t failing_since_unix_ns;    /* 0: it is not */
-    int64_t held_until_unix_ns;       /* Retry-After; 0: that time is over, by the loop's clock */
-    const struct delivery *next_wait; /* the WAITING one that is attempted first; NULL: none */
-    const struct lane_history *history;
-    bool is_unverified;    /* its receiver is to agree before it gets anything */
-    const char *refusal;   /* why it has not, when it was asked last; NULL: it was not */
-    int64_t asked_unix_ns; /* when that was */
-};
-/* NULL: a webhook that has had none. */
-struct lane_facts lane_facts(const struct lane *lane);
-/* Of those that have not ended; NULL: none. Passes over those that have, when there is one. */
-const struct delivery *lane_oldest_pending(const struct lane *lane);
-
 /* Appends a webhook's hidden property Status: how it is doing and why (webhook_status.h). */
-void lane_add_status(const struct hooks *hooks, const struct webhook *w, struct buf *b);
+void lane_add_status(const struct webhook *w, struct buf *b);
 
 /* How many of the webhooks have a Status.State for which the conditions hold. False, and nothing is
  * written, when a condition is about something else, or when so many webhooks are no quick work. */
-bool lanes_count_states(const struct hooks *hooks, struct collection *webhooks,
-                        const struct conditions *conditions, struct arena *a, size_t *out_count);
+bool lanes_count_states(struct collection *webhooks, const struct conditions *conditions,
+                        struct arena *a, size_t *out_count);
 
-/* How many of its deliveries have not ended. */
-size_t lane_unended(const struct lane *lane);
 /* Whose it is: one of hooks.worst. */
 struct lane *lane_of_worst(struct worst_entry *entry);
 

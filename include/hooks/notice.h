@@ -39,25 +39,24 @@ bool notice_hand_has(const struct notice_hand *hand, unsigned more, uint64_t now
 /* False: it was empty. */
 bool notice_hand_take(struct notice_hand *hand, uint64_t now_ms);
 
-/* What a notice tells, and what it descends from. */
-struct notice {
-    struct webhook *webhook;
-    struct span why;
-    unsigned depth; /* how many events led to it */
-    struct event_chain *chain;
-};
-/* Each adds the event to the change, behind the records of what it tells of. A webhook that is
- * paused is not told of that itself. */
-void notice_paused(struct hooks *hooks, const struct notice *notice, struct change *change);
-void notice_recovered(struct hooks *hooks, const struct notice *notice, struct change *change);
-
 struct notice_delivery {
     struct uuid id, event;
     struct span resource; /* the event's */
     unsigned attempts;
     struct span last_error;
 };
-void notice_dead(struct hooks *hooks, const struct notice *notice,
-                 const struct notice_delivery *delivery, struct change *change);
+
+/* What a notice tells, and what it descends from. */
+struct notice {
+    struct span name; /* one of the three */
+    struct webhook *webhook;
+    struct span why;
+    unsigned depth; /* how many events led to it */
+    struct event_chain *chain;
+    const struct notice_delivery *dead; /* of the third; NULL */
+};
+/* Adds the event to the change, behind the records of what it tells of. A webhook that is paused is
+ * not told of that itself. */
+void notice_raise(struct hooks *hooks, const struct notice *notice, struct change *change);
 
 #endif

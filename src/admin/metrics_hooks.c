@@ -75,7 +75,7 @@ static uint64_t failures_of(struct worst_entry *entry)
 
 static uint64_t pending_of(struct worst_entry *entry)
 {
-    return lane_unended(lane_of_worst(entry));
+    return lane_pending(lane_of_worst(entry));
 }
 
 const struct metrics_form metrics_text_worst_attempts = {add_by_webhook, .of_worst = attempts_of};

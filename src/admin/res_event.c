@@ -64,19 +64,20 @@ struct cursor {
 static struct event *first(const struct cursor *at)
 {
     if (at->client_id.n > 0)
-        return events_first_of_client(at->events, at->client_id);
+        return events_first_of(at->events, EVENT_CLIENT, at->client_id);
     if (at->tenant.n > 0)
-        return at->is_turned ? events_last_of(at->events, at->tenant)
-                             : events_first_of(at->events, at->tenant);
+        return at->is_turned ? events_last_of(at->events, EVENT_TENANT, at->tenant)
+                             : events_first_of(at->events, EVENT_TENANT, at->tenant);
     return at->is_turned ? events_last(at->events) : events_first(at->events);
 }
 
 static struct event *after(const struct cursor *at)
 {
     if (at->client_id.n > 0)
-        return events_next_of_client(at->event);
+        return events_next_of(at->event, EVENT_CLIENT);
     if (at->tenant.n > 0)
-        return at->is_turned ? events_previous_of(at->event) : events_next_of(at->event);
+        return at->is_turned ? events_previous_of(at->event, EVENT_TENANT)
+                             : events_next_of(at->event, EVENT_TENANT);
     return at->is_turned ? events_previous(at->events, at->event)
                          : events_next(at->events, at->event);
 }

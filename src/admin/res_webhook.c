@@ -18,7 +18,8 @@ static void add_hidden(const struct call *call, const struct entity *entity,
                        const struct property *property, struct buf *b)
 {
     (void)property;
-    lane_add_status(hooks_of(call), entity->attached, b);
+    (void)call;
+    lane_add_status(entity->attached, b);
 }
 
 static struct err *check(struct call *call, struct draft *draft, const struct entity *old)
@@ -47,8 +48,8 @@ static bool holds_secrets(const struct entity *entity)
 /* What pages for people ask first. */
 static bool count(struct call *call, size_t *out_count)
 {
-    if (!lanes_count_states(hooks_of(call), call->resource->collection, &call->query->conditions,
-                            call->arena, out_count))
+    if (!lanes_count_states(call->resource->collection, &call->query->conditions, call->arena,
+                            out_count))
         return false;
     call_shows(call, collection_version(call->resource->collection));
     return true;

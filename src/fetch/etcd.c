@@ -415,28 +415,9 @@ void etcd_lease_revoke(struct etcd *e, struct etcd_call *call, int64_t lease)
     start_with_number(e, call, ETCD_CALL_REVOKE, SPAN("ID"), lease);
 }
 
-void etcd_lease_time_to_live(struct etcd *e, struct etcd_call *call, int64_t lease)
-{
-    start_with_number(e, call, ETCD_CALL_TIME_TO_LIVE, SPAN("ID"), lease);
-}
-
 void etcd_compact(struct etcd *e, struct etcd_call *call, int64_t revision)
 {
     start_with_number(e, call, ETCD_CALL_COMPACT, SPAN("revision"), revision);
-}
-
-void etcd_status(struct etcd *e, struct etcd_call *call)
-{
-    start_with_number(e, call, ETCD_CALL_STATUS, SPAN(""), 0);
-}
-
-void etcd_alarms(struct etcd *e, struct etcd_call *call)
-{
-    struct buf body;
-
-    buf_init(&body, BUF_NO_CAP);
-    etcd_wire_add_alarms(&body);
-    start(e, call, ETCD_CALL_ALARMS, &body);
 }
 
 /* The client. */

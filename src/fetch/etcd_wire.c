@@ -4,9 +4,9 @@
  * keepalive of a lease that is gone is a 200 without TTL; errors of a watch come inside a 200. */
 #include "etcd_wire.h"
 
-#include "base/must.h"
 #include "base/text.h"
 #include "json/json.h"
+#include "json/member.h"
 
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ enum {
     CODE_UNAUTHENTICATED = 16,
 };
 
-enum { ALARM_NOSPACE_NUMBER = 1, QUOTED_BYTES = 160 };
+enum { QUOTED_BYTES = 160 };
 
 static const struct json_limits limits = {.depth = 16, .members = 2000000};
 
@@ -35,28 +35,6 @@ const char *etcd_wire_path(enum etcd_call_kind kind)
     };
 
     return paths[kind];
-}
-
-const char *etcd_outcome_text(enum etcd_outcome outcome)
-{
-    static const char *const texts[] = {
-#define ETCD_AS_TEXT(symbol, text) [symbol] = text,
-        ETCD_OUTCOMES(ETCD_AS_TEXT)
-#undef ETCD_AS_TEXT
-    };
-
-    return texts[outcome];
-}
-
-const char *etcd_watch_end_text(enum etcd_watch_end end)
-{
-    static const char *const texts[] = {
-#define ETCD_AS_TEXT(symbol, text) [symbol] = text,
-        ETCD_WATCH_ENDS(ETCD_AS_TEXT)
-#undef ETCD_AS_TEXT
-    };
-
-    return texts[end];
 }
 
 /* Requests. */
@@ -77,26 +55,18 @@ static void add_i64(struct buf *b, struct span name, int64_t value)
     buf_add_char(b, '"');
 }
 
-static void add_text(struct buf *b, struct span name, struct span text)
+/* Of one key, or of a range. */
+static void add_keys(struct buf *b, struct span key, struct span range_end)
 {
-    json_add_plain_name(b, name);
-    json_add_string(b, text);
-}
-
-static void add_true(struct buf *b, struct span name)
-{
-    json_add_plain_name(b, name);
-    buf_add_str(b, "true");
+    add_bytes(b, SPAN("key"), key);
+    if (range_end.n > 0)
+        add_bytes(b, SPAN("range_end"), range_end);
 }
 
 static void add_compare(struct buf *b, const struct etcd_compare *c)
 {
-    buf_add_char(b, '{');
-    add_text(b, SPAN("result"), SPAN("EQUAL"));
-    add_text(b, SPAN("target"), SPAN("CREATE"));
-    add_bytes(b, SPAN("key"), c->key);
-    if (c->range_end.n > 0)
-        add_bytes(b, SPAN("range_end"), c->range_end);
+    buf_add_str(b, "{\"result\":\"EQUAL\",\"target\":\"CREATE\"");
+    add_keys(b, c->key, c->range_end);
     add_i64(b, SPAN("create_revision"), c->create_revision);
     buf_add_char(b, '}');
 }
@@ -104,17 +74,15 @@ static void add_compare(struct buf *b, const struct etcd_compare *c)
 void etcd_wire_add_range(struct buf *b, const struct etcd_op *get)
 {
     buf_add_char(b, '{');
-    add_bytes(b, SPAN("key"), get->key);
-    if (get->range_end.n > 0)
-        add_bytes(b, SPAN("range_end"), get->range_end);
+    add_keys(b, get->key, get->range_end);
     if (get->limit > 0)
         add_i64(b, SPAN("limit"), get->limit);
     if (get->revision > 0)
         add_i64(b, SPAN("revision"), get->revision);
-    add_text(b, SPAN("sort_order"), get->descending ? SPAN("DESCEND") : SPAN("ASCEND"));
-    add_text(b, SPAN("sort_target"), SPAN("KEY"));
+    member_add_text(b, SPAN("sort_order"), get->descending ? SPAN("DESCEND") : SPAN("ASCEND"));
+    member_add_text(b, SPAN("sort_target"), SPAN("KEY"));
     if (get->keys_only)
-        add_true(b, SPAN("keys_only"));
+        member_add_bool(b, SPAN("keys_only"), true);
     buf_add_char(b, '}');
 }
 
@@ -131,9 +99,7 @@ static void add_put(struct buf *b, const struct etcd_op *put)
 static void add_delete(struct buf *b, const struct etcd_op *op)
 {
     buf_add_char(b, '{');
-    add_bytes(b, SPAN("key"), op->key);
-    if (op->range_end.n > 0)
-        add_bytes(b, SPAN("range_end"), op->range_end);
+    add_keys(b, op->key, op->range_end);
     buf_add_char(b, '}');
 }
 
@@ -168,9 +134,7 @@ static void add_ops(struct buf *b, struct span name, const struct etcd_op *ops, 
 
 void etcd_wire_add_txn(struct buf *b, const struct etcd_txn *txn)
 {
-    buf_add_char(b, '{');
-    json_add_plain_name(b, SPAN("compare"));
-    buf_add_char(b, '[');
+    buf_add_str(b, "{\"compare\":[");
     for (size_t i = 0; i < txn->compare_count; i++) {
         if (i > 0)
             buf_add_char(b, ',');
@@ -190,31 +154,20 @@ void etcd_wire_add_number(struct buf *b, struct span name, int64_t value)
     buf_add_char(b, '}');
 }
 
-void etcd_wire_add_alarms(struct buf *b)
-{
-    buf_add_char(b, '{');
-    add_text(b, SPAN("action"), SPAN("GET"));
-    buf_add_char(b, '}');
-}
-
 void etcd_wire_add_sign_in(struct buf *b, struct span user, struct span password)
 {
     buf_add_char(b, '{');
-    add_text(b, SPAN("name"), user);
-    add_text(b, SPAN("password"), password);
+    member_add_text(b, SPAN("name"), user);
+    member_add_text(b, SPAN("password"), password);
     buf_add_char(b, '}');
 }
 
 void etcd_wire_add_watch(struct buf *b, struct span key, struct span range_end, int64_t revision)
 {
     buf_add_str(b, "{\"create_request\":{");
-    add_bytes(b, SPAN("key"), key);
-    if (range_end.n > 0)
-        add_bytes(b, SPAN("range_end"), range_end);
+    add_keys(b, key, range_end);
     add_i64(b, SPAN("start_revision"), revision);
-    add_true(b, SPAN("progress_notify"));
-    add_true(b, SPAN("fragment"));
-    buf_add_str(b, "}}");
+    buf_add_str(b, ",\"progress_notify\":true,\"fragment\":true}}");
 }
 
 /* Answers. Reading goes on over what is wrong, and is looked at once at the end. */
@@ -279,14 +232,15 @@ static struct span read_bytes(struct reading *r, struct json_value object, struc
     return bytes;
 }
 
-/* An array that may be left out. */
+/* An array that may be left out: then, or when it is something else, it has no elements. */
 static struct json_value read_array(struct reading *r, struct json_value object, struct span name)
 {
     struct json_value v = json_member(object, name);
 
-    if (json_exists(v) && json_type(v) != JSON_ARRAY)
-        r->failed = true;
-    return v;
+    if (!json_exists(v) || json_type(v) == JSON_ARRAY)
+        return v;
+    r->failed = true;
+    return (struct json_value){NULL, NULL};
 }
 
 static struct etcd_kv read_kv(struct reading *r, struct json_value v)
@@ -312,8 +266,6 @@ static void read_range(struct reading *r, struct json_value v, struct etcd_op_an
     out->kind = ETCD_GET;
     out->count = read_i64(r, v, SPAN("count"));
     out->more = read_bool(r, v, SPAN("more"));
-    if (r->failed || !json_exists(kvs))
-        return;
     out->kv_count = json_count(kvs);
     out->kvs = ARENA_ARRAY(r->arena, struct etcd_kv, out->kv_count);
     for (struct json_value at = json_first(kvs); json_exists(at); at = json_next(kvs, at))
@@ -343,8 +295,6 @@ static void read_txn(struct reading *r, struct json_value root, struct etcd_answ
     size_t i = 0;
 
     out->outcome = read_bool(r, root, SPAN("succeeded")) ? ETCD_DONE : ETCD_REFUSED;
-    if (r->failed || !json_exists(ops))
-        return;
     out->op_count = json_count(ops);
     out->ops = ARENA_ARRAY(r->arena, struct etcd_op_answer, out->op_count);
     for (struct json_value at = json_first(ops); json_exists(at); at = json_next(ops, at))
@@ -361,25 +311,6 @@ static void read_lease(struct reading *r, struct json_value root, struct etcd_an
         out->outcome = ETCD_REFUSED;
 }
 
-static bool is_nospace(struct reading *r, struct json_value alarm)
-{
-    struct json_value v = json_member(alarm, SPAN("alarm"));
-
-    if (json_exists(v) && json_type(v) == JSON_NUMBER)
-        return read_i64(r, alarm, SPAN("alarm")) == ALARM_NOSPACE_NUMBER;
-    return span_eq(read_text(r, alarm, SPAN("alarm")), SPAN("NOSPACE"));
-}
-
-static void read_alarms(struct reading *r, struct json_value root, struct etcd_answer *out)
-{
-    struct json_value alarms = read_array(r, root, SPAN("alarms"));
-
-    if (r->failed || !json_exists(alarms))
-        return;
-    for (struct json_value at = json_first(alarms); json_exists(at); at = json_next(alarms, at))
-        out->is_full = out->is_full || is_nospace(r, at);
-}
-
 static void read_good(enum etcd_call_kind kind, struct reading *r, struct json_value root,
                       struct etcd_answer *out, struct span *out_token)
 {
@@ -393,18 +324,10 @@ static void read_good(enum etcd_call_kind kind, struct reading *r, struct json_v
         read_range(r, root, out->ops);
         break;
     case ETCD_CALL_GRANT:
-    case ETCD_CALL_TIME_TO_LIVE:
         read_lease(r, root, out);
         break;
     case ETCD_CALL_KEEPALIVE:
         read_lease(r, json_member(root, SPAN("result")), out);
-        break;
-    case ETCD_CALL_STATUS:
-        out->version = read_text(r, root, SPAN("version"));
-        out->db_bytes = read_i64(r, root, SPAN("dbSize"));
-        break;
-    case ETCD_CALL_ALARMS:
-        read_alarms(r, root, out);
         break;
     case ETCD_CALL_SIGN_IN:
         *out_token = read_text(r, root, SPAN("token"));
@@ -466,51 +389,44 @@ static void read_error(enum etcd_call_kind kind, int status, struct json_value r
                        struct reading *r, struct etcd_answer *out)
 {
     struct span message = read_text(r, root, SPAN("message"));
+    int code = (int)read_i64(r, root, SPAN("code"));
     char what[32];
 
     if (message.n == 0)
         message = read_text(r, root, SPAN("error"));
-    out->code = (int)read_i64(r, root, SPAN("code"));
-    out->outcome = outcome_of_error(kind, status, out->code, message);
+    out->outcome = outcome_of_error(kind, status, code, message);
     snprintf(what, sizeof(what), "status %d", status);
     say(out->why, what, message);
 }
 
-static bool parse(struct span text, struct arena *a, struct json_doc *out_doc)
+/* Absent when it is no object. */
+static struct json_value parse(struct span text, struct arena *a)
 {
-    struct err *e = json_parse(text, &limits, a, out_doc);
+    struct json_doc *doc = ARENA_NEW(a, struct json_doc);
+    struct err *e = json_parse(text, &limits, a, doc);
+    bool is_object = e == NULL && json_type(json_root(doc)) == JSON_OBJECT;
 
     err_free(e);
-    return e == NULL && json_type(json_root(out_doc)) == JSON_OBJECT;
+    return is_object ? json_root(doc) : (struct json_value){NULL, NULL};
 }
 
 void etcd_wire_read(enum etcd_call_kind kind, int status, struct span body, struct arena *a,
                     struct etcd_answer *out_answer, struct span *out_token)
 {
-    struct reading r = {.arena = a};
-    struct json_doc doc;
-    struct json_value root = {0};
-    bool is_json = parse(body, a, &doc);
+    struct json_value root = parse(body, a), error = json_member(root, SPAN("error"));
+    struct reading r = {.arena = a, .failed = !json_exists(root)};
 
     *out_answer = (struct etcd_answer){.outcome = ETCD_DONE};
     *out_token = span_of(NULL, 0);
-    if (is_json)
-        root = json_root(&doc);
-    if (status != 200) {
-        read_error(kind, status, root, &r, out_answer);
+    if (status != 200 || json_exists(error)) { /* the latter of a stream's answer */
+        read_error(kind, status, status != 200 ? root : error, &r, out_answer);
         return;
     }
-    if (is_json && json_exists(json_member(root, SPAN("error")))) { /* of a stream's answer */
-        read_error(kind, status, json_member(root, SPAN("error")), &r, out_answer);
-        return;
-    }
-    if (is_json) {
-        out_answer->revision = read_i64(&r, json_member(root, SPAN("header")), SPAN("revision"));
-        out_answer->cluster_id = read_cluster_id(
-            &r, kind == ETCD_CALL_KEEPALIVE ? json_member(root, SPAN("result")) : root);
-        read_good(kind, &r, root, out_answer, out_token);
-    }
-    if (!is_json || r.failed) {
+    out_answer->revision = read_i64(&r, json_member(root, SPAN("header")), SPAN("revision"));
+    out_answer->cluster_id =
+        read_cluster_id(&r, kind == ETCD_CALL_KEEPALIVE ? json_member(root, SPAN("result")) : root);
+    read_good(kind, &r, root, out_answer, out_token);
+    if (r.failed) {
         *out_answer = (struct etcd_answer){.outcome = ETCD_UNKNOWN};
         say(out_answer->why, "the answer is not etcd's", span_of(NULL, 0));
     } else if (out_answer->outcome == ETCD_REFUSED) {
@@ -536,8 +452,6 @@ static void read_events(struct reading *r, struct json_value result, struct etcd
     struct json_value events = read_array(r, result, SPAN("events"));
     size_t i = 0;
 
-    if (r->failed || !json_exists(events))
-        return;
     out->count = json_count(events);
     out->events = ARENA_ARRAY(r->arena, struct etcd_event, out->count);
     for (struct json_value at = json_first(events); json_exists(at); at = json_next(events, at)) {
@@ -592,17 +506,13 @@ static void read_line_error(struct reading *r, struct json_value error, struct e
 void etcd_wire_read_line(struct span line, struct arena *a, struct etcd_line *out_line)
 {
     struct reading r = {.arena = a};
-    struct json_doc doc;
-    struct json_value result = {0}, error = {0};
+    struct json_value root = parse(line, a), result = json_member(root, SPAN("result"));
+    struct json_value error = json_member(root, SPAN("error"));
 
     *out_line = (struct etcd_line){.kind = ETCD_LINE_EVENTS};
-    if (parse(line, a, &doc)) {
-        result = json_member(json_root(&doc), SPAN("result"));
-        error = json_member(json_root(&doc), SPAN("error"));
-    }
-    if (json_exists(error) && json_type(error) == JSON_OBJECT)
+    if (json_type(error) == JSON_OBJECT)
         read_line_error(&r, error, out_line);
-    else if (json_exists(result) && json_type(result) == JSON_OBJECT)
+    else if (json_type(result) == JSON_OBJECT)
         read_result(&r, result, out_line);
     else
         r.failed = true;

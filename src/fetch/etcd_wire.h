@@ -15,9 +15,6 @@
     X(ETCD_CALL_GRANT, "/v3/lease/grant")                                                          \
     X(ETCD_CALL_KEEPALIVE, "/v3/lease/keepalive")                                                  \
     X(ETCD_CALL_REVOKE, "/v3/lease/revoke")                                                        \
-    X(ETCD_CALL_TIME_TO_LIVE, "/v3/lease/timetolive")                                              \
-    X(ETCD_CALL_STATUS, "/v3/maintenance/status")                                                  \
-    X(ETCD_CALL_ALARMS, "/v3/maintenance/alarm")                                                   \
     X(ETCD_CALL_SIGN_IN, "/v3/auth/authenticate")                                                  \
     X(ETCD_CALL_WATCH, "/v3/watch")
 
@@ -34,7 +31,6 @@ void etcd_wire_add_txn(struct buf *b, const struct etcd_txn *txn);
 void etcd_wire_add_range(struct buf *b, const struct etcd_op *get);
 /* `{"<name>":"<value>"}`, of the calls that take one number; 0 is left out. */
 void etcd_wire_add_number(struct buf *b, struct span name, int64_t value);
-void etcd_wire_add_alarms(struct buf *b);
 void etcd_wire_add_sign_in(struct buf *b, struct span user, struct span password);
 void etcd_wire_add_watch(struct buf *b, struct span key, struct span range_end, int64_t revision);
 

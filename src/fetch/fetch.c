@@ -131,6 +131,11 @@ static uint32_t ms_between(uint64_t from_ns, uint64_t to_ns)
     return to_ns > from_ns ? (uint32_t)((to_ns - from_ns) / NS_PER_MS) : 0;
 }
 
+uint32_t fetch_age_ms(const struct fetch_transfer *t)
+{
+    return ms_between(t->begun_ns, clock_mono_ns());
+}
+
 /* Peers are quoted in some of the words. */
 static void keep_printable(char *text)
 {
@@ -142,36 +147,34 @@ static void keep_printable(char *text)
 static void describe(struct fetch_transfer *t, enum fetch_error error, const char *why)
 {
     const struct fetch_answer *a = &t->answer;
+    struct fetch_result *r = &t->result;
     bool is_answer = t->state == FETCH_EXCHANGING;
     bool has_status = is_answer && a->complete_head;
     struct span authority = fetch_origin_text(t->origin);
     size_t scheme = span_find(authority, SPAN("://"));
 
-    t->result = (struct fetch_result){
-        .error = error,
-        .status = has_status ? a->status : 0,
-        .retry_after_s = has_status ? a->retry_after_s : -1,
-        .body = is_answer ? buf_span(&a->body) : span_of(NULL, 0),
-        .body_bytes = is_answer ? a->body_bytes : 0,
-        .truncated = is_answer && a->stop == FETCH_BODY_READ,
-        .total_ms = ms_between(t->begun_ns, clock_mono_ns()),
-        .dns_ms = ms_between(t->begun_ns, t->resolved_ns),
-        .connect_ms = t->connect_ms,
-        .tls_ms = t->tls_ms,
-        .first_byte_ms = ms_between(t->begun_ns, t->first_byte_ns),
-        .reused = t->is_reused && has_status,
-        .was_sent = t->has_sent,
-    };
-    for (size_t i = 0; has_status && i < a->wanted_count; i++)
+    r->error = error;
+    r->total_ms = fetch_age_ms(t);
+    r->reused = r->reused && has_status;
+    if (is_answer) {
+        r->body = buf_span(&a->body);
+        r->body_bytes = a->body_bytes;
+        r->truncated = a->stop == FETCH_BODY_READ;
+    }
+    if (has_status) {
+        r->status = a->status;
+        r->retry_after_s = a->retry_after_s;
+    }
+    for (size_t i = 0; has_status && i < t->fetch->wanted_count; i++)
         if (a->found[i].n > 0 && !buf_over(&a->found[i]))
-            t->result.found[i] = buf_span(&a->found[i]);
+            r->found[i] = buf_span(&a->found[i]);
     if (error == FETCH_OK)
         return;
     if (scheme != SIZE_MAX)
         authority = span_sub(authority, scheme + strlen("://"), authority.n);
-    snprintf(t->result.why, sizeof(t->result.why), "%.*s: %s",
-             SPAN_FMT(span_sub(authority, 0, AUTHORITY_BYTES)), why);
-    keep_printable(t->result.why);
+    snprintf(r->why, sizeof(r->why), "%.*s: %s", SPAN_FMT(span_sub(authority, 0, AUTHORITY_BYTES)),
+             why);
+    keep_printable(r->why);
 }
 
 void fetch_end(struct fetch_transfer *t, enum fetch_error error, const char *why)
@@ -246,8 +249,8 @@ void fetch_on_connected(struct fetch_transfer *t, uint32_t connect_ms, uint32_t 
 {
     uint32_t before_ms = ms_between(t->begun_ns, t->conn->launched_ns);
 
-    t->connect_ms = before_ms + connect_ms;
-    t->tls_ms = tls_ms != 0 ? before_ms + tls_ms : 0;
+    t->result.connect_ms = before_ms + connect_ms;
+    t->result.tls_ms = tls_ms != 0 ? before_ms + tls_ms : 0;
     move(t, FETCH_EXCHANGING);
     if (t->fetch->on_connected != NULL)
         t->fetch->on_connected(t->fetch);
@@ -259,7 +262,7 @@ static void connect_to(struct fetch_transfer *t, const struct resolve_result *ad
 {
     struct fetch_conn *c;
 
-    t->resolved_ns = clock_mono_ns();
+    t->result.dns_ms = fetch_age_ms(t);
     if (addresses != NULL && addresses->count == 0) {
         fetch_end(t, FETCH_NAME, addresses->error);
         return;
@@ -278,7 +281,8 @@ static void on_resolved(struct resolve_query *query, const struct resolve_result
 static void resolve(struct fetch_transfer *t)
 {
     struct fetcher *f = t->fetcher;
-    const struct fetch_target *target = f->proxy != NULL ? &f->proxy_target : &t->origin->target;
+    const struct fetch_target *target =
+        f->options.proxy != NULL ? &f->proxy_target : &t->origin->target;
     struct resolve_result addresses;
 
     if (target->literal)
@@ -289,7 +293,7 @@ static void resolve(struct fetch_transfer *t)
 
 void fetch_try_again(struct fetch_transfer *t)
 {
-    t->is_reused = false;
+    t->result.reused = false;
     move(t, FETCH_RESOLVING);
     resolve(t);
 }
@@ -301,7 +305,7 @@ static const char *check(struct fetch_transfer *t, enum fetch_error *out_error, 
     const char *why = t->origin->is_usable ? fetch_request_write(t) : "the URL cannot be used";
 
     *out_error = FETCH_OTHER;
-    if (why != NULL || t->fetcher->proxy == NULL)
+    if (why != NULL || t->fetcher->options.proxy == NULL)
         return why;
     *out_error = FETCH_REFUSED_ADDRESS;
     return fetch_target_refused(t->fetcher->rules, &t->origin->target, out_refused);
@@ -316,7 +320,7 @@ static void begin(struct fetch_transfer *t)
     if (why != NULL) {
         fetch_end(t, error, why);
     } else if (fetch_conn_take(t) != NULL) {
-        t->is_reused = true;
+        t->result.reused = true;
         move(t, FETCH_EXCHANGING);
         fetch_exchange_begin(t->conn);
     } else {
@@ -339,10 +343,9 @@ static struct fetch_transfer *engage(struct fetcher *f, struct fetch *fetch)
     if (fetch->body != NULL)
         blob_ref(fetch->body);
     f->active++;
-    t->is_reused = t->is_paused = t->has_sent = false;
+    t->is_paused = false;
+    t->result = (struct fetch_result){.retry_after_s = -1};
     t->begun_ns = clock_mono_ns();
-    t->resolved_ns = t->first_byte_ns = 0;
-    t->connect_ms = t->tls_ms = 0;
     timer_start(f->loop, &t->deadline, timeout_of(fetch));
     move(t, FETCH_RESOLVING);
     return t;
@@ -385,11 +388,6 @@ static void on_turn(struct loop_task *task)
 
 /* The fetcher. */
 
-static char *copy(const char *text)
-{
-    return text != NULL ? mem_string(span_str(text)) : NULL;
-}
-
 static struct fetcher *fetcher_make(struct loop *loop, struct resolver *resolver,
                                     const struct egress_rules *rules,
                                     const struct fetch_options *options)
@@ -400,14 +398,11 @@ static struct fetcher *fetcher_make(struct loop *loop, struct resolver *resolver
     f->loop = loop;
     f->resolver = resolver;
     f->rules = rules;
-    f->connect_timeout_ms =
-        options->connect_timeout_ms != 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
-    f->max_connections = options->max_connections != 0 ? options->max_connections : CONNECTIONS;
-    f->proxy = copy(options->proxy);
-    f->ca_file = copy(options->ca_file);
-    f->cert_file = copy(options->cert_file);
-    f->key_file = copy(options->key_file);
-    f->user_agent = copy(options->user_agent != NULL ? options->user_agent : "svcd/" SVCD_VERSION);
+    f->options = *options;
+    if (options->connect_timeout_ms == 0)
+        f->options.connect_timeout_ms = CONNECT_TIMEOUT_MS;
+    if (options->max_connections == 0)
+        f->options.max_connections = CONNECTIONS;
     buf_init(&f->proxy_authorization, BUF_NO_CAP);
     fetch_origins_init(f);
     fetch_conns_init(f);
@@ -443,12 +438,13 @@ static struct err *use_proxy(struct fetcher *f)
 {
     CURLU *url;
 
-    if (!fetch_proxy_parse(span_str(f->proxy), &f->proxy_target))
+    if (!fetch_proxy_parse(span_str(f->options.proxy), &f->proxy_target))
         return ERR(ERR_UNKNOWN, /* without its text, which may hold a password */
                    "Proxy: should be http://host:port, https://host:port or socks5h://host:port");
-    f->sends_url = span_istarts(span_str(f->proxy), SPAN("http"));
+    f->sends_url = span_istarts(span_str(f->options.proxy), SPAN("http"));
     url = curl_url();
-    if (url != NULL && curl_url_set(url, CURLUPART_URL, f->proxy, CURLU_NON_SUPPORT_SCHEME) == 0)
+    if (url != NULL &&
+        curl_url_set(url, CURLUPART_URL, f->options.proxy, CURLU_NON_SUPPORT_SCHEME) == 0)
         add_proxy_authorization(f, url);
     curl_url_cleanup(url);
     return NULL;
@@ -466,16 +462,16 @@ static struct err *fetcher_open(struct fetcher *f)
 {
     struct fetch_conn probe = {.kind = FETCH_KIND_CONN, .fetcher = f};
 
-    if (f->proxy != NULL)
+    if (f->options.proxy != NULL)
         TRY(use_proxy(f));
-    TRY(check_file("CaFile", f->ca_file));
-    TRY(check_file("CertFile", f->cert_file));
-    TRY(check_file("KeyFile", f->key_file));
+    TRY(check_file("CaFile", f->options.ca_file));
+    TRY(check_file("CertFile", f->options.cert_file));
+    TRY(check_file("KeyFile", f->options.key_file));
     f->multi = curl_multi_init();
     f->share = fetch_connect_share();
     if (f->multi == NULL || f->share == NULL)
         return ERR(ERR_UNKNOWN, "libcurl is out of memory");
-    curl_multi_setopt(f->multi, CURLMOPT_MAXCONNECTS, (long)f->max_connections + 1);
+    curl_multi_setopt(f->multi, CURLMOPT_MAXCONNECTS, (long)f->options.max_connections + 1);
     fetch_sockets_init(f);
     TRY(fetch_connect_open(&probe));
     fetch_connect_close(&probe);
@@ -517,10 +513,5 @@ void fetcher_free(struct fetcher *f)
     curl_global_cleanup();
     loop_unpost(f->loop, &f->turn);
     buf_done(&f->proxy_authorization);
-    mem_free(f->proxy);
-    mem_free(f->ca_file);
-    mem_free(f->cert_file);
-    mem_free(f->key_file);
-    mem_free(f->user_agent);
     mem_free(f);
 }

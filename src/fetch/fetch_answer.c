@@ -44,7 +44,7 @@ static void begin_head(struct fetch_answer *a)
         return;
     a->in_head = true;
     a->retry_after_s = -1;
-    for (size_t i = 0; i < a->wanted_count; i++)
+    for (size_t i = 0; i < a->fetch->wanted_count; i++)
         buf_clear(&a->found[i]);
     if (a->parser.status_code >= 200)
         a->status = a->parser.status_code;
@@ -58,22 +58,19 @@ static int on_status(llhttp_t *parser)
     return verdict_of(answer_of(parser));
 }
 
-static int on_name(llhttp_t *parser, const char *p, size_t n)
+static int on_value(llhttp_t *parser, const char *p, size_t n)
 {
     struct fetch_answer *a = answer_of(parser);
 
     if (!a->complete_head) /* else a trailer */
         buf_add(&a->line, span_of(p, n));
-    a->name_bytes = a->line.n;
     return 0;
 }
 
-static int on_value(llhttp_t *parser, const char *p, size_t n)
+static int on_name(llhttp_t *parser, const char *p, size_t n)
 {
-    struct fetch_answer *a = answer_of(parser);
-
-    if (!a->complete_head)
-        buf_add(&a->line, span_of(p, n));
+    on_value(parser, p, n);
+    answer_of(parser)->name_bytes = answer_of(parser)->line.n;
     return 0;
 }
 
@@ -118,8 +115,8 @@ static bool is_packed(struct span codings)
 
 static void find_wanted(struct fetch_answer *a, struct span name, struct span value)
 {
-    for (size_t i = 0; i < a->wanted_count; i++) {
-        if (!span_ieq(name, a->wanted[i]))
+    for (size_t i = 0; i < a->fetch->wanted_count; i++) {
+        if (!span_ieq(name, a->fetch->wanted[i]))
             continue;
         if (a->found[i].n > 0)
             buf_add(&a->found[i], SPAN(", "));
@@ -144,8 +141,8 @@ static int on_field(llhttp_t *parser)
     else if (span_ieq(name, SPAN("Transfer-Encoding")) && is_packed(value))
         a->stop = FETCH_PACKED;
     find_wanted(a, name, span_trim(value));
-    if (a->fields != NULL && a->status != 0)
-        a->fields->on_field(a->fields, name, span_trim(value));
+    if (a->fetch->on_field != NULL && a->status != 0)
+        a->fetch->on_field(a->fetch, name, span_trim(value));
     buf_clear(&a->line);
     return verdict_of(a);
 }
@@ -154,7 +151,8 @@ static bool has_no_body(const struct fetch_answer *a)
 {
     int status = a->parser.status_code;
 
-    return status < 200 || status == 204 || status == 304 || a->to_head;
+    return status < 200 || status == 204 || status == 304 ||
+           span_eq(a->fetch->method, SPAN("HEAD"));
 }
 
 static int on_head(llhttp_t *parser)
@@ -171,7 +169,7 @@ static int on_head(llhttp_t *parser)
 
 bool fetch_answer_is_stream(const struct fetch_answer *a)
 {
-    return a->stream != NULL && a->complete_head && a->status / 100 == 2;
+    return a->fetch->on_body != NULL && a->complete_head && a->status / 100 == 2;
 }
 
 static int on_body(llhttp_t *parser, const char *p, size_t n)
@@ -180,7 +178,7 @@ static int on_body(llhttp_t *parser, const char *p, size_t n)
 
     a->body_bytes += n;
     if (fetch_answer_is_stream(a)) {
-        if (!a->stream->on_body(a->stream, span_of(p, n)))
+        if (!a->fetch->on_body(a->fetch, span_of(p, n)))
             a->stop = FETCH_BODY_READ;
         return verdict_of(a);
     }
@@ -216,7 +214,7 @@ static const llhttp_settings_t settings = {
     .on_message_complete = on_complete,
 };
 
-void fetch_answer_begin(struct fetch_answer *a, const struct fetch *fetch)
+void fetch_answer_begin(struct fetch_answer *a, struct fetch *fetch)
 {
     struct buf body = a->body, line = a->line;
     size_t keep = fetch->keep_bytes != 0 ? fetch->keep_bytes : KEEP_BYTES;
@@ -228,11 +226,9 @@ void fetch_answer_begin(struct fetch_answer *a, const struct fetch *fetch)
     buf_shrink(&line, KEEP_BYTES);
     line.max = BUF_NO_CAP; /* the head has a limit */
     *a = (struct fetch_answer){
-        .to_head = span_eq(fetch->method, SPAN("HEAD")),
+        .fetch = fetch,
         .retry_after_s = -1,
         .read_bytes = fetch->read_bytes != 0 ? fetch->read_bytes : READ_BYTES,
-        .wanted = fetch->wanted,
-        .wanted_count = fetch->wanted_count,
         .body = body,
         .line = line,
     };

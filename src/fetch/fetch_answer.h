@@ -32,7 +32,6 @@ struct fetch_answer {
     enum fetch_stop stop;
     int status;       /* of the final head, 0 before it */
     unsigned interim; /* heads of status 1xx */
-    bool to_head;     /* the request was a HEAD, whose answer has no body */
     bool in_head;
     bool complete_head; /* of the final answer */
     bool has_bytes;     /* any, of anything */
@@ -40,22 +39,19 @@ struct fetch_answer {
     bool is_done;
     bool is_unclear; /* where it ends: the connection is not for another request */
     int64_t retry_after_s;
-    const struct span *wanted; /* the fetch's */
-    size_t wanted_count;
+    struct fetch *fetch;                 /* that it answers */
     struct buf found[FETCH_WANTED_MOST]; /* of the final head */
     struct buf line;                     /* the field being read, name and value */
     size_t name_bytes;                   /* of these */
-    struct fetch *stream; /* set by the caller after fetch_answer_begin: it has an on_body; NULL */
-    struct fetch *fields; /* likewise: it has an on_field; NULL */
-    struct buf body;      /* the first bytes, up to its cap */
+    struct buf body;                     /* the first bytes, up to its cap */
     uint64_t body_bytes;
     size_t read_bytes;              /* how many of the body to read */
     uint64_t received, trailers_at; /* bytes */
 };
 
-/* Begins the answer to this fetch. `a` is zeroed, or held an answer before: its buffers are used
- * again. */
-void fetch_answer_begin(struct fetch_answer *a, const struct fetch *fetch);
+/* Begins the answer to this fetch, which stays in place while it is fed. `a` is zeroed, or held an
+ * answer before: its buffers are used again. */
+void fetch_answer_begin(struct fetch_answer *a, struct fetch *fetch);
 void fetch_answer_done(struct fetch_answer *a);
 /* The same answer however its bytes are cut. What is left of `bytes` behind a whole answer makes
  * it unclear. */

@@ -157,7 +157,7 @@ bool fetch_channel_holds_bytes(const struct fetch_conn *c)
 
 bool fetch_channel_open(struct fetch_conn *c)
 {
-    const char *proxy = c->fetcher->proxy;
+    const char *proxy = c->fetcher->options.proxy;
     bool is_proxy_tls = proxy != NULL && span_istarts(span_str(proxy), SPAN("https://"));
     struct curl_tlssessioninfo *info = NULL;
     ssize_t n;

@@ -12,6 +12,9 @@
  * that is idle closes it, unless it is TLS's own; and since the loop may not have looked yet, it is
  * looked for before the connection is used again.
  *
+ * Which are this process's own is known by their ends: one that a webhook leads to this server
+ * itself comes from loopback, as a proxy's does, but says what the webhook's maker wants.
+ *
  * There are max_connections at most, in use and idle; the one that has been idle for longest makes
  * room. They live for five minutes at most, which is how long a move of a name can take to be
  * noticed. */
@@ -36,6 +39,20 @@ static const struct sm_table machine = {"connection", states, FETCH_CONN_STATE_C
 static struct fetch_conn *conn_at(struct list_link *link)
 {
     return CONTAINER_OF(link, struct fetch_conn, link);
+}
+
+static struct span ends_key(const void *item)
+{
+    const struct fetch_conn *c = item;
+
+    return span_of((const char *)&c->ends, sizeof(c->ends));
+}
+
+bool fetch_is_own(const struct fetcher *f, const struct ip_ends *ends)
+{
+    const struct fetch_conn wanted = {.ends = ip_ends_reversed(ends)};
+
+    return map_count(&f->own) > 0 && map_find(&f->own, ends_key(&wanted)) != NULL;
 }
 
 static void move(struct fetch_conn *c, enum fetch_conn_state to)
@@ -100,7 +117,7 @@ struct fetch_conn *fetch_conn_new(struct fetch_transfer *t)
     struct list *idle = &f->conns[FETCH_CONN_IDLE], *spare = &f->conns[FETCH_CONN_SPARE];
     struct fetch_conn *c;
 
-    while (count_open(f) >= f->max_connections && !list_empty(idle))
+    while (count_open(f) >= f->options.max_connections && !list_empty(idle))
         fetch_conn_close(conn_at(list_first(idle)));
     c = list_empty(spare) ? spare_new(f) : conn_at(list_last(spare));
     if (c == NULL)
@@ -124,7 +141,9 @@ void fetch_conn_made(struct fetch_conn *c, struct fetch_socket *socket)
     c->text[0] = '\0';
     fetch_sockets_forget(c, socket);
     fetch_socket_watch(socket, UV_READABLE);
-    fetch_own_add(c);
+    if (ip_ends_of(fetch_socket_fd(socket), &c->ends) &&
+        map_find(&c->fetcher->own, ends_key(c)) == NULL)
+        map_add(&c->fetcher->own, c);
     move(c, FETCH_CONN_BUSY);
 }
 
@@ -135,7 +154,8 @@ void fetch_conn_close(struct fetch_conn *c)
     if (c->transfer != NULL)
         TAKE(c->transfer)->conn = NULL;
     loop_unpost(f->loop, &c->again);
-    fetch_own_remove(c);
+    if (map_find(&f->own, ends_key(c)) == c)
+        map_remove(&f->own, ends_key(c));
     fetch_connect_stop(c);
     c->socket = NULL;
     c->ssl = NULL;
@@ -218,7 +238,7 @@ void fetch_conns_init(struct fetcher *f)
     for (size_t i = 0; i < FETCH_CONN_STATE_COUNT; i++)
         list_init(&f->conns[i]);
     timer_init(&f->sweep, on_sweep);
-    fetch_own_init(f);
+    map_init(&f->own, ends_key);
 }
 
 void fetch_conns_done(struct fetcher *f)
@@ -230,5 +250,5 @@ void fetch_conns_done(struct fetcher *f)
         fetch_conn_close(conn_at(list_first(idle)));
     while (!list_empty(spare))
         spare_free(conn_at(list_first(spare)));
-    fetch_own_done(f);
+    map_done(&f->own);
 }

@@ -49,57 +49,48 @@ static int on_resolver_start(void *state, void *reserved, void *data)
 
     (void)state;
     (void)reserved;
-    return f->proxy != NULL ? !f->proxy_target.literal : !c->origin->target.literal;
+    return f->options.proxy != NULL ? !f->proxy_target.literal : !c->origin->target.literal;
 }
 
-static CURLcode set_constants(CURL *easy, const struct fetcher *f)
+struct setting {
+    CURLoption option;
+    const void *value;
+};
+
+static CURLcode set(CURL *easy, const struct setting *settings, size_t count)
 {
     CURLcode code = CURLE_OK;
+
+    for (size_t i = 0; code == CURLE_OK && i < count; i++)
+        code = curl_easy_setopt(easy, settings[i].option, settings[i].value);
+    return code;
+}
+
+static CURLcode set_numbers(CURL *easy, const struct fetcher *f)
+{
+    CURLcode code =
+        curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)f->options.connect_timeout_ms);
 
     for (size_t i = 0; code == CURLE_OK && i < ARRAY_LEN(constants); i++)
         code = curl_easy_setopt(easy, constants[i].option, constants[i].value);
-    if (code == CURLE_OK)
-        code = curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)f->connect_timeout_ms);
     return code;
 }
 
-/* Texts that are copied by libcurl. Without a proxy and a CA directory given, it would look into
- * the environment for the one, and with the other read all certificates again at each new
- * connection instead of keeping them. */
-static CURLcode set_texts(CURL *easy, const struct fetcher *f)
+/* Texts are copied by libcurl. Without a proxy and a CA directory given, it would look into the
+ * environment for the one, and with the other read all certificates again at each new connection
+ * instead of keeping them. Without a CA file it knows the system's. */
+static CURLcode set_pointers(struct fetch_conn *c)
 {
-    const struct {
-        CURLoption option;
-        const char *text;
-    } texts[] = {
+    const struct fetch_options *options = &c->fetcher->options;
+    const struct setting pointers[] = {
         {CURLOPT_PROTOCOLS_STR, "http,https"},
-        {CURLOPT_USERAGENT, f->user_agent},
-        {CURLOPT_PROXY, f->proxy != NULL ? f->proxy : ""},
+        {CURLOPT_USERAGENT, FETCH_USER_AGENT},
+        {CURLOPT_PROXY, options->proxy != NULL ? options->proxy : ""},
         {CURLOPT_NOPROXY, ""},
         {CURLOPT_CAPATH, NULL},
         {CURLOPT_PROXY_CAPATH, NULL},
-    };
-    CURLcode code = CURLE_OK;
-
-    for (size_t i = 0; code == CURLE_OK && i < ARRAY_LEN(texts); i++)
-        code = curl_easy_setopt(easy, texts[i].option, texts[i].text);
-    if (code == CURLE_OK && f->ca_file != NULL)
-        code = curl_easy_setopt(easy, CURLOPT_CAINFO, f->ca_file);
-    if (code == CURLE_OK && f->ca_file != NULL)
-        code = curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, f->ca_file);
-    if (code == CURLE_OK && f->cert_file != NULL)
-        code = curl_easy_setopt(easy, CURLOPT_SSLCERT, f->cert_file);
-    if (code == CURLE_OK && f->key_file != NULL)
-        code = curl_easy_setopt(easy, CURLOPT_SSLKEY, f->key_file);
-    return code;
-}
-
-static CURLcode set_callbacks(struct fetch_conn *c)
-{
-    const struct {
-        CURLoption option;
-        void *data;
-    } data[] = {
+        {CURLOPT_SSLCERT, options->cert_file},
+        {CURLOPT_SSLKEY, options->key_file},
         {CURLOPT_PRIVATE, c},
         {CURLOPT_OPENSOCKETDATA, c},
         {CURLOPT_CLOSESOCKETDATA, c->fetcher},
@@ -107,15 +98,20 @@ static CURLcode set_callbacks(struct fetch_conn *c)
         {CURLOPT_RESOLVER_START_DATA, c},
         {CURLOPT_SSL_CTX_DATA, c},
     };
-    CURL *easy = c->easy;
-    CURLcode code = CURLE_OK;
+    const struct setting authorities[] = {{CURLOPT_CAINFO, options->ca_file},
+                                          {CURLOPT_PROXY_CAINFO, options->ca_file}};
+    CURLcode code = set(c->easy, pointers, ARRAY_LEN(pointers));
 
-    for (size_t i = 0; code == CURLE_OK && i < ARRAY_LEN(data); i++)
-        code = curl_easy_setopt(easy, data[i].option, data[i].data);
-    /* These take function pointers only, and fail for no reason but an unknown option, or another
-     * library for TLS than OpenSSL. */
-    if (code == CURLE_OK)
-        code = curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolver_start);
+    if (code == CURLE_OK && options->ca_file != NULL)
+        code = set(c->easy, authorities, ARRAY_LEN(authorities));
+    return code;
+}
+
+/* They fail for no reason but an unknown option, or another library for TLS than OpenSSL. */
+static CURLcode set_functions(CURL *easy)
+{
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolver_start);
+
     if (code == CURLE_OK)
         code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, fetch_tls_on_context);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, fetch_socket_on_open);
@@ -130,11 +126,11 @@ struct err *fetch_connect_open(struct fetch_conn *c)
     c->easy = curl_easy_init();
     if (c->easy == NULL)
         return ERR(ERR_UNKNOWN, "libcurl is out of memory");
-    code = set_constants(c->easy, c->fetcher);
+    code = set_numbers(c->easy, c->fetcher);
     if (code == CURLE_OK)
-        code = set_texts(c->easy, c->fetcher);
+        code = set_pointers(c);
     if (code == CURLE_OK)
-        code = set_callbacks(c);
+        code = set_functions(c->easy);
     if (code == CURLE_OK)
         return NULL;
     fetch_connect_close(c);
@@ -150,7 +146,8 @@ void fetch_connect_close(struct fetch_conn *c)
 static void pin(struct fetch_conn *c, const struct resolve_result *addresses)
 {
     const struct fetcher *f = c->fetcher;
-    const struct fetch_target *target = f->proxy != NULL ? &f->proxy_target : &c->origin->target;
+    const struct fetch_target *target =
+        f->options.proxy != NULL ? &f->proxy_target : &c->origin->target;
     struct buf *b = &c->pin_text;
     char text[INET6_ADDRSTRLEN];
 
@@ -282,7 +279,7 @@ static void note_address(struct fetch_conn *c)
     struct sockaddr_storage address;
     socklen_t n = sizeof(address);
 
-    if (c->fetcher->proxy == NULL &&
+    if (c->fetcher->options.proxy == NULL &&
         getpeername(fetch_socket_fd(c->socket), (struct sockaddr *)&address, &n) == 0)
         c->origin->has_address = ip_of_sockaddr((struct sockaddr *)&address, &c->origin->address);
 }

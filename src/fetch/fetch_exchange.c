@@ -8,7 +8,6 @@
 #include "fetch_private.h"
 
 #include "base/blob.h"
-#include "base/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -61,7 +60,7 @@ static void lose(struct fetch_conn *c, ssize_t error)
     struct fetch_transfer *t = c->transfer;
     char why[CURL_ERROR_SIZE];
 
-    if (c->was_used && !t->answer.has_bytes && !(t->fetch->is_once && t->has_sent)) {
+    if (c->was_used && !t->answer.has_bytes && !(t->fetch->is_once && t->result.was_sent)) {
         let_go(c, false);
         fetch_try_again(t);
         return;
@@ -85,7 +84,7 @@ static bool take(struct fetch_conn *c, struct span bytes)
     struct fetch_transfer *t = c->transfer;
 
     if (!t->answer.has_bytes)
-        t->first_byte_ns = clock_mono_ns();
+        t->result.first_byte_ms = fetch_age_ms(t);
     switch (fetch_answer_feed(&t->answer, bytes)) {
     case FETCH_MORE:
         if (fetch_answer_is_stream(&t->answer))
@@ -169,7 +168,7 @@ static bool send_request(struct fetch_conn *c)
             return false;
         }
         t->sent += (size_t)n;
-        t->has_sent = t->has_sent || n > 0;
+        t->result.was_sent = t->result.was_sent || n > 0;
         is_all = t->sent == request_bytes(t);
     }
     fetch_socket_watch(c->socket, wanted_events(c));
@@ -188,10 +187,6 @@ void fetch_exchange_begin(struct fetch_conn *c)
 {
     c->transfer->sent = 0;
     fetch_answer_begin(&c->transfer->answer, c->transfer->fetch);
-    if (c->transfer->fetch->on_body != NULL)
-        c->transfer->answer.stream = c->transfer->fetch;
-    if (c->transfer->fetch->on_field != NULL)
-        c->transfer->answer.fields = c->transfer->fetch;
     if (send_request(c) && c->has_early)
         loop_post(c->fetcher->loop, &c->again);
 }

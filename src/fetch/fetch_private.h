@@ -2,8 +2,7 @@
  *
  *   fetch.c           the way of a fetch: name, connection, exchange, who is called when
  *   fetch_origin.c    what is known of each scheme, host and port
- *   fetch_conn.c      connections: made, used, kept, closed
- *   fetch_own.c       which connections are ours, for who is connected to
+ *   fetch_conn.c      connections: made, used, kept, closed; which are ours
  *   fetch_connect.c   libcurl makes them: the easy handle of each
  *   fetch_socket.c    libcurl's sockets and its timer on the loop
  *   fetch_tls.c       what OpenSSL is given that libcurl does not give it
@@ -28,6 +27,8 @@
 
 #define FETCH_KIND_FETCHER 0x66746572u
 #define FETCH_KIND_CONN 0x66636f6eu
+
+#define FETCH_USER_AGENT "svcd/" SVCD_VERSION
 
 #define NS_PER_MS 1000000u
 
@@ -84,15 +85,12 @@ struct fetch_transfer {
     struct fetch_conn *conn;
     bool is_starting; /* inside fetch_start */
     bool is_paused;   /* its connection is not read */
-    bool is_reused;   /* its connection had been used before */
     bool sends_body;
-    bool has_sent;   /* a byte of the request, over any connection */
     struct buf head; /* of the request */
     size_t sent;     /* of head and body */
-    uint64_t begun_ns, resolved_ns, first_byte_ns;
-    uint32_t connect_ms, tls_ms;
+    uint64_t begun_ns;
     struct fetch_answer answer;
-    struct fetch_result result; /* ENDED */
+    struct fetch_result result; /* as far as it is known; whole when it has ended */
 };
 
 enum fetch_conn_state {
@@ -119,8 +117,7 @@ struct fetch_conn {
     bool has_early; /* `early` came before anything was asked */
     char early;
     uint64_t opened_ms, idle_since_turn;
-    struct ip_ends ends; /* of the socket, while it is there */
-    bool has_ends;
+    struct ip_ends ends;    /* of the socket, while it is there */
     unsigned messages;      /* of TLS, since the loop last called */
     struct loop_task again; /* more may be there to be read */
     /* While it is being made. */
@@ -142,12 +139,10 @@ struct fetcher {
     struct loop *loop;
     struct resolver *resolver;
     const struct egress_rules *rules;
-    unsigned connect_timeout_ms, max_connections;
-    char *proxy, *ca_file, *user_agent; /* NULL: see struct fetch_options */
-    char *cert_file, *key_file;         /* NULL: none */
-    struct fetch_target proxy_target;   /* valid with a proxy */
-    bool sends_url;                     /* the proxy is asked for http:// by the whole URL */
-    struct buf proxy_authorization;     /* the header field's value; empty: none */
+    struct fetch_options options;     /* numbers that were 0 are what that means */
+    struct fetch_target proxy_target; /* valid with a proxy */
+    bool sends_url;                   /* the proxy is asked for http:// by the whole URL */
+    struct buf proxy_authorization;   /* the header field's value; empty: none */
     size_t active;
     struct map own;             /* struct fetch_conn with a socket, by its ends */
     struct map origins;         /* struct fetch_origin */
@@ -172,6 +167,8 @@ struct fetcher {
 /* Its connection is made; it took so long from its beginning to be connected, and to the end of the
  * handshake (0: none). The request goes out, and on_done may be called before this returns. */
 void fetch_on_connected(struct fetch_transfer *t, uint32_t connect_ms, uint32_t tls_ms);
+/* How long ago it began. */
+uint32_t fetch_age_ms(const struct fetch_transfer *t);
 /* More of a stream has come: its time begins anew. */
 void fetch_go_on(struct fetch_transfer *t);
 /* Ends it: FETCH_OK with `why` "", which is copied. on_done may be called before this returns. */
@@ -185,16 +182,6 @@ struct fetch_origin *fetch_origin_ref(struct fetch_origin *origin);
 void fetch_origins_init(struct fetcher *f);
 /* Nothing may refer to any. */
 void fetch_origins_done(struct fetcher *f);
-
-/* fetch_own.c */
-
-void fetch_own_init(struct fetcher *f);
-/* It is empty. */
-void fetch_own_done(struct fetcher *f);
-/* It has its socket. */
-void fetch_own_add(struct fetch_conn *c);
-/* Its socket goes; it may have none. */
-void fetch_own_remove(struct fetch_conn *c);
 
 /* fetch_conn.c */
 

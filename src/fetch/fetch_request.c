@@ -78,7 +78,7 @@ static void add_own_headers(struct buf *b, const struct fetch_transfer *t, struc
     if (!has_header(fetch, SPAN("Host")))
         add_header(b, SPAN("Host"), span_sub(origin, scheme, origin.n));
     if (!has_header(fetch, SPAN("User-Agent")))
-        add_header(b, SPAN("User-Agent"), span_str(t->fetcher->user_agent));
+        add_header(b, SPAN("User-Agent"), SPAN(FETCH_USER_AGENT));
     if (!has_header(fetch, SPAN("Accept")))
         add_header(b, SPAN("Accept"), SPAN("*/*"));
     if (asks_by_url(t) && t->fetcher->proxy_authorization.n > 0)

@@ -282,7 +282,7 @@ curl_socket_t fetch_socket_on_open(void *data, curlsocktype purpose, struct curl
     curl_socket_t fd;
 
     (void)purpose;
-    if (f->proxy == NULL)
+    if (f->options.proxy == NULL)
         refusal = egress_refuses(f->rules, &address->addr, why);
     if (refusal != NULL) {
         stall(c);

@@ -181,7 +181,7 @@ static void send_remote(struct attempt *attempt)
     struct fetch *fetch = &sending_of(attempt)->fetch;
 
     memset(fetch, 0, sizeof(*fetch));
-    fetch->origin = lane_origin_fetch(attempt->origin);
+    fetch->origin = attempt->origin->fetch;
     fetch->method = attempt->settings->webhook.method;
     fetch->url = attempt->settings->webhook.destination;
     fetch->headers = attempt->headers;
@@ -220,7 +220,6 @@ static void put_back(struct attempt *attempt)
     lane_update(lane);
 }
 
-/* The body is there. */
 static void send_body(struct attempt *attempt)
 {
     struct err *e;
@@ -236,28 +235,29 @@ static void send_body(struct attempt *attempt)
         send_remote(attempt);
 }
 
+/* The body is there, unless the attempt has stopped, or there is no room for it. */
+static void go_on(struct attempt *attempt)
+{
+    if (attempt->has_no_room)
+        put_back(attempt);
+    else if (!list_linked(&attempt->link))
+        send_body(attempt);
+}
+
 static void take_custom_payload(struct attempt *attempt, struct response *response)
 {
-    bool ready;
-
-    attempt_take_custom_payload(attempt, response, &ready);
-    if (ready)
-        send_body(attempt);
-    else if (attempt->has_no_room)
-        put_back(attempt);
+    attempt_take_custom_payload(attempt, response);
+    go_on(attempt);
 }
 
 static void take_payload(struct attempt *attempt)
 {
-    bool ready;
-    struct err *e = attempt_take_payload(attempt, &ready);
+    struct err *e = attempt_take_payload(attempt);
 
     if (e != NULL)
         fail(attempt, e);
-    else if (ready)
-        send_body(attempt);
-    else if (attempt->has_no_room)
-        put_back(attempt);
+    else
+        go_on(attempt);
 }
 
 void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_origin *origin)

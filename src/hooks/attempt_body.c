@@ -23,29 +23,22 @@
 #include "json/json.h"
 #include "json/member.h"
 
-bool attempt_take_made(struct attempt *attempt, struct span made)
-{
-    attempt->has_no_room = !body_take_made(attempt, made);
-    return !attempt->has_no_room;
-}
-
 /* In another format. CSV has a column for every member that there
  * is anywhere, so it may be many times as large. */
-static struct err *reformat(struct attempt *attempt, struct blob *json, enum format format,
-                            bool *out_ready)
+static struct err *reformat(struct attempt *attempt, struct span json, enum format format)
 {
     size_t most = (size_t)attempt->deliveries->hooks->limits->answer_bytes;
     struct err *e = NULL;
     struct buf b;
 
     buf_init(&b, most);
-    formats_add_array(&b, blob_span(json), format, &attempt->arena);
+    formats_add_array(&b, json, format, &attempt->arena);
     if (buf_over(&b))
         e = ERR(ERR_PAYLOAD_TOO_LARGE,
                 "as %.*s the body would be larger than the limit AnswerBytes (%zu bytes)",
                 SPAN_FMT(format_media_types[format]), most);
     else
-        *out_ready = attempt_take_made(attempt, buf_span(&b));
+        body_take_made(attempt, buf_span(&b));
     buf_done(&b);
     return e;
 }
@@ -70,17 +63,6 @@ static struct span standard_body(const struct event *event, struct span payload,
     member_add_json(&b, SPAN("data"), data_of(payload, a));
     buf_add_char(&b, '}');
     return buf_span(&b);
-}
-
-static struct err *take_standard(struct attempt *attempt, bool *out_ready)
-{
-    struct event *event = attempt->delivery->event;
-    struct blob *json;
-
-    TRY(payload_get(events_payloads(attempt->deliveries->hooks->events), event, &json));
-    *out_ready = attempt_take_made(attempt, standard_body(event, blob_span(json), &attempt->arena));
-    blob_unref(json);
-    return NULL;
 }
 
 /* CloudEvents. ------------------------------------------------------------------------------ */
@@ -144,7 +126,7 @@ void attempt_add_cloud_headers(struct attempt *attempt)
 }
 
 /* Each attempt of a delivery makes the same bytes. */
-static void take_structured(struct attempt *attempt, struct span payload, bool *out_ready)
+static void take_structured(struct attempt *attempt, struct span payload)
 {
     const struct span none = {NULL, 0};
     struct cloudevent_out out = out_of(attempt);
@@ -156,31 +138,7 @@ static void take_structured(struct attempt *attempt, struct span payload, bool *
     cloudevents_add_structured(&b, &out, is_binary ? none : data_of(payload, &attempt->arena),
                                payload, &attempt->arena);
     attempt->content_type = cloudevents_structured_type;
-    *out_ready = attempt_take_made(attempt, buf_span(&b));
-}
-
-static void take_binary(struct attempt *attempt, struct span payload, bool *out_ready)
-{
-    *out_ready = attempt_take_made(attempt, data_of(payload, &attempt->arena));
-}
-
-static struct err *take_cloud(struct attempt *attempt, bool *out_ready)
-{
-    struct event *event = attempt->delivery->event;
-    bool is_structured = attempt->settings->webhook.format == WEBHOOK_CLOUD_STRUCTURED;
-    struct blob *payload;
-
-    attempt->content_type = data_type_of(attempt);
-    *out_ready = true;
-    if (!is_structured && event->is_binary)
-        return body_take_payload(attempt);
-    TRY(payload_get(events_payloads(attempt->deliveries->hooks->events), event, &payload));
-    if (is_structured)
-        take_structured(attempt, blob_span(payload), out_ready);
-    else
-        take_binary(attempt, blob_span(payload), out_ready);
-    blob_unref(payload);
-    return NULL;
+    body_take_made(attempt, buf_span(&b));
 }
 
 bool attempt_lacks_source(const struct attempt *attempt)
@@ -192,35 +150,49 @@ bool attempt_lacks_source(const struct attempt *attempt)
 
 /* Bodies, by their format. ------------------------------------------------------------------ */
 
-struct err *attempt_take_payload(struct attempt *attempt, bool *out_ready)
+static struct err *make_body(struct attempt *attempt, enum format format, struct span payload)
 {
+    struct arena *a = &attempt->arena;
+
+    switch (attempt->settings->webhook.format) {
+    case WEBHOOK_STANDARD:
+        body_take_made(attempt, standard_body(attempt->delivery->event, payload, a));
+        return NULL;
+    case WEBHOOK_CLOUD_BINARY:
+        body_take_made(attempt, data_of(payload, a));
+        return NULL;
+    case WEBHOOK_CLOUD_STRUCTURED:
+        take_structured(attempt, payload);
+        return NULL;
+    default:
+        return reformat(attempt, payload, format);
+    }
+}
+
+struct err *attempt_take_payload(struct attempt *attempt)
+{
+    const struct webhook_settings *settings = &attempt->settings->webhook;
     struct event *event = attempt->delivery->event;
-    enum format format;
-    struct blob *json;
+    enum format format = FORMAT_JSON;
+    struct blob *payload;
     struct err *e;
 
-    *out_ready = true;
-    if (attempt->settings->webhook.format >= WEBHOOK_CLOUD_BINARY)
-        return take_cloud(attempt, out_ready);
-    if (event->is_binary && attempt->settings->webhook.format == WEBHOOK_STANDARD) {
-        *out_ready = false;
+    if (event->is_binary && settings->format == WEBHOOK_STANDARD) {
         attempt_abort(attempt, SPAN("the payload is binary, which StandardWebhooks cannot hold"));
         return NULL;
     }
-    if (event->is_binary) {
-        attempt->content_type = event->content_type;
-        return body_take_payload(attempt);
+    if (!event->is_binary && settings->format < WEBHOOK_CLOUD_BINARY) {
+        TRY(negotiate_written_type(settings->content_type, &format));
+        attempt->content_type =
+            settings->content_type.p == NULL ? SPAN("application/json") : settings->content_type;
+    } else {
+        attempt->content_type = data_type_of(attempt);
     }
-    TRY(negotiate_written_type(attempt->settings->webhook.content_type, &format));
-    attempt->content_type = attempt->settings->webhook.content_type.p == NULL
-                                ? SPAN("application/json")
-                                : attempt->settings->webhook.content_type;
-    if (attempt->settings->webhook.format == WEBHOOK_STANDARD)
-        return take_standard(attempt, out_ready);
-    if (format == FORMAT_JSON)
+    if (event->is_binary ? settings->format != WEBHOOK_CLOUD_STRUCTURED
+                         : settings->format == WEBHOOK_ARRAY && format == FORMAT_JSON)
         return body_take_payload(attempt);
-    TRY(payload_get(events_payloads(attempt->deliveries->hooks->events), event, &json));
-    e = reformat(attempt, json, format, out_ready);
-    blob_unref(json);
+    TRY(payload_get(events_payloads(attempt->deliveries->hooks->events), event, &payload));
+    e = make_body(attempt, format, blob_span(payload));
+    blob_unref(payload);
     return e;
 }

@@ -67,11 +67,8 @@ void attempt_stop(struct attempt *attempt, struct span why);
 void attempt_abort(struct attempt *attempt, struct span why);
 
 /* attempt_body.c */
-/* The event's payload becomes the body. *out_ready false: it is not in memory yet, or the attempt
- * has stopped. */
-struct err *attempt_take_payload(struct attempt *attempt, bool *out_ready) MUST_USE;
-/* A copy of what was made becomes the body. False: there is no room for it now. */
-bool attempt_take_made(struct attempt *attempt, struct span made) MUST_USE;
+/* The event's payload becomes the body, unless the attempt has stopped, or has_no_room. */
+struct err *attempt_take_payload(struct attempt *attempt) MUST_USE;
 /* Is it to be a CloudEvent whose event has no source to go with: the configuration's has gone
  * since? */
 bool attempt_lacks_source(const struct attempt *attempt);
@@ -86,9 +83,8 @@ bool attempt_is_answering(const struct attempt *attempt);
 void attempt_forget_request(struct attempt *attempt);
 /* What the custom payload request answers. */
 void attempt_ask_custom_payload(struct attempt *attempt, attempt_answered_fn *answered);
-/* Becomes the body. *out_ready false: the attempt has stopped, or there is no room. */
-void attempt_take_custom_payload(struct attempt *attempt, struct response *response,
-                                 bool *out_ready);
+/* Becomes the body, unless the attempt has stopped, or has_no_room. */
+void attempt_take_custom_payload(struct attempt *attempt, struct response *response);
 /* Sends it to the local destination. */
 void attempt_send_local(struct attempt *attempt);
 void attempt_requests_init(struct deliveries *d);

@@ -161,12 +161,10 @@ void attempt_ask_custom_payload(struct attempt *attempt, attempt_answered_fn *an
 }
 
 /* docs/specification.md, section 8. */
-void attempt_take_custom_payload(struct attempt *attempt, struct response *response,
-                                 bool *out_ready)
+void attempt_take_custom_payload(struct attempt *attempt, struct response *response)
 {
     const struct webhook_settings *settings = &attempt->settings->webhook;
 
-    *out_ready = false;
     /* No fault of the webhook's: it waits its turn, and a while in case nothing is given back. */
     if (response->error == ERR_OVERLOADED) {
         attempt->has_no_room = true;
@@ -184,17 +182,16 @@ void attempt_take_custom_payload(struct attempt *attempt, struct response *respo
             return;
         }
         attempt->content_type = SPAN("text/plain");
-        *out_ready = attempt_take_made(attempt, message);
+        body_take_made(attempt, message);
     } else if (response->status == 204 || response->status == 304) { /* nothing to send */
         if (settings->break_on_no_content) {
             attempt_abort(attempt, SPAN("custom payload request has no content"));
             return;
         }
-        *out_ready = attempt_take_made(attempt, SPAN(""));
+        body_take_made(attempt, SPAN(""));
     } else {
         attempt->content_type = arena_copy(&attempt->arena, response->content_type);
-        attempt->has_no_room = !body_take_answer(attempt, &response->body);
-        *out_ready = !attempt->has_no_room;
+        body_take_answer(attempt, &response->body);
     }
 }
 

@@ -127,17 +127,17 @@ static bool use(struct attempt *attempt, struct body *body)
     return true;
 }
 
-/* There is a body of this content, which the attempt has now, or there is room for one. */
-static bool is_held(struct attempt *attempt, struct span made, bool *out_has_room)
+/* There is a body of this content, which the attempt has now, or there is no room for one. */
+static bool is_settled(struct attempt *attempt, struct span made)
 {
     struct lane *lane = attempt->delivery->lane;
-    bool is_there;
 
     MUST(attempt->body == NULL);
     lane->made_bytes = made.n;
-    is_there = use(attempt, body_find(attempt->deliveries, made));
-    *out_has_room = is_there || has_room_for(lane, made.n);
-    return is_there;
+    if (use(attempt, body_find(attempt->deliveries, made)))
+        return true;
+    attempt->has_no_room = !has_room_for(lane, made.n);
+    return attempt->has_no_room;
 }
 
 static void hold(struct attempt *attempt, struct blob *blob)
@@ -145,23 +145,17 @@ static void hold(struct attempt *attempt, struct blob *blob)
     use(attempt, body_new(attempt->deliveries, attempt->delivery->lane->share, blob));
 }
 
-bool body_take_made(struct attempt *attempt, struct span made)
+void body_take_made(struct attempt *attempt, struct span made)
 {
-    bool has_room;
-
-    if (!is_held(attempt, made, &has_room) && has_room)
+    if (!is_settled(attempt, made))
         hold(attempt, blob_new(made));
-    return has_room;
 }
 
-bool body_take_answer(struct attempt *attempt, struct buf *answer)
+void body_take_answer(struct attempt *attempt, struct buf *answer)
 {
-    bool has_room;
-
-    if (!is_held(attempt, buf_span(answer), &has_room) && has_room)
+    if (!is_settled(attempt, buf_span(answer)))
         hold(attempt,
              answer->n > COPIED_BYTES_MOST ? blob_take(answer) : blob_new(buf_span(answer)));
-    return has_room;
 }
 
 /* The next that begins alike is found in its place. */

@@ -20,11 +20,11 @@ uint64_t bodies_bytes(const struct deliveries *d);
 bool body_has_room(const struct lane *lane, const struct delivery *next);
 /* The event's payload as it is. Errors of payload_get. */
 struct err *body_take_payload(struct attempt *attempt) MUST_USE;
-/* A copy of what was made. False: there is no room for it now; the lane knows its length, and the
- * delivery is to wait its turn. */
-bool body_take_made(struct attempt *attempt, struct span made) MUST_USE;
+/* A copy of what was made; or the attempt has_no_room: the lane knows its length, and the delivery
+ * is to wait its turn. */
+void body_take_made(struct attempt *attempt, struct span made);
 /* The same of what is in a buffer, and empty afterwards if it was long: to copy that takes long. */
-bool body_take_answer(struct attempt *attempt, struct buf *answer) MUST_USE;
+void body_take_answer(struct attempt *attempt, struct buf *answer);
 /* It has none any more; lanes that wait for room are looked at soon. */
 void body_leave(struct attempt *attempt);
 void bodies_init(struct deliveries *d);

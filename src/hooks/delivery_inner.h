@@ -23,7 +23,6 @@ struct deliveries {
     struct list lanes_in[LANE_STATE_COUNT]; /* by state: see lane_move */
     struct map hosts;                       /* struct lane_host by address */
     struct list settings;                   /* struct lane_settings, the one used last at the end */
-    size_t not_prompt_in_flight;            /* attempts of lanes that are slow or unproved */
     struct bodies *bodies;                  /* body.c */
     struct scheduler *scheduler;            /* lane.c */
     bool is_started;                        /* see deliveries_start */

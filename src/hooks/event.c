@@ -32,7 +32,7 @@
 
 enum { LONGEST_CHAIN = 16 };
 
-/* The events of one tenant, or of one ClientId; there while any event refers to it. */
+/* The events of one name; there while any event refers to it. */
 struct event_group {
     struct list kept; /* as those of all */
     size_t events;    /* that refer to it, kept or not */
@@ -47,11 +47,11 @@ struct event_chain {
 
 struct events {
     struct hooks *hooks;
-    struct map by_id;            /* kept ones */
-    struct map by_no;            /* all */
-    struct list kept;            /* by object_no once loaded */
-    struct ladder ladder;        /* of these, then */
-    struct map tenants, clients; /* struct event_group, by name */
+    struct map by_id;                /* kept ones */
+    struct map by_no;                /* all */
+    struct list kept;                /* by object_no once loaded */
+    struct ladder ladder;            /* of these, then */
+    struct map groups[EVENT_GROUPS]; /* struct event_group, by name */
     uint64_t kept_bytes;
     uint64_t version;
     struct payloads *payloads;
@@ -124,63 +124,57 @@ static void group_put(struct map *groups, struct event_group *group)
     mem_free(group);
 }
 
-static struct list_link *first_of(const struct map *groups, struct span name)
-{
-    const struct event_group *group = map_find(groups, name);
-
-    return group == NULL ? NULL : list_first(&group->kept);
-}
-
 struct span event_tenant_name(const struct event *event)
 {
-    return group_name(event->tenant);
+    return group_name(event->groups[EVENT_TENANT]);
 }
 
 struct span event_client_id(const struct event *event)
 {
-    return group_name(event->client);
+    return group_name(event->groups[EVENT_CLIENT]);
 }
 
-static struct event *event_of_tenant(struct list_link *link)
+static struct event *event_of(struct list_link *link, enum event_group_kind kind)
 {
-    return link == NULL ? NULL : CONTAINER_OF(link, struct event, of_tenant);
+    return link == NULL ? NULL : CONTAINER_OF(link - kind, struct event, of_group[0]);
 }
 
-struct event *events_first_of(const struct events *e, struct span tenant)
+struct event *events_first_of(const struct events *e, enum event_group_kind kind, struct span name)
 {
-    return event_of_tenant(first_of(&e->tenants, tenant));
+    const struct event_group *group = map_find(&e->groups[kind], name);
+
+    return group == NULL ? NULL : event_of(list_first(&group->kept), kind);
 }
 
-struct event *events_next_of(const struct event *event)
+struct event *events_next_of(const struct event *event, enum event_group_kind kind)
 {
-    return event_of_tenant(list_next(&event->tenant->kept, &event->of_tenant));
+    return event_of(list_next(&event->groups[kind]->kept, &event->of_group[kind]), kind);
 }
 
-struct event *events_last_of(const struct events *e, struct span tenant)
+struct event *events_last_of(const struct events *e, enum event_group_kind kind, struct span name)
 {
-    const struct event_group *group = map_find(&e->tenants, tenant);
+    const struct event_group *group = map_find(&e->groups[kind], name);
 
-    return group == NULL ? NULL : event_of_tenant(list_last(&group->kept));
+    return group == NULL ? NULL : event_of(list_last(&group->kept), kind);
 }
 
-struct event *events_previous_of(const struct event *event)
+struct event *events_previous_of(const struct event *event, enum event_group_kind kind)
 {
-    return event_of_tenant(list_prev(&event->tenant->kept, &event->of_tenant));
+    return event_of(list_prev(&event->groups[kind]->kept, &event->of_group[kind]), kind);
 }
 
-static struct event *event_of_client(struct list_link *link)
+static void join_groups(struct event *event)
 {
-    return link == NULL ? NULL : CONTAINER_OF(link, struct event, of_client);
+    for (unsigned i = 0; i < EVENT_GROUPS; i++)
+        if (event->groups[i] != NULL)
+            list_push_back(&event->groups[i]->kept, &event->of_group[i]);
 }
 
-struct event *events_first_of_client(const struct events *e, struct span client_id)
+static void leave_groups(struct event *event)
 {
-    return event_of_client(first_of(&e->clients, client_id));
-}
-
-struct event *events_next_of_client(const struct event *event)
-{
-    return event_of_client(list_next(&event->client->kept, &event->of_client));
+    for (unsigned i = 0; i < EVENT_GROUPS; i++)
+        if (list_linked(&event->of_group[i]))
+            list_remove(&event->groups[i]->kept, &event->of_group[i]);
 }
 
 /* Chains. ---------------------------------------------------------------------------------- */
@@ -250,8 +244,8 @@ struct err *event_check_chain(struct hooks *hooks, const struct event_draft *dra
 
 static void event_free(struct events *e, struct event *event)
 {
-    group_put(&e->tenants, event->tenant);
-    group_put(&e->clients, event->client);
+    for (unsigned i = 0; i < EVENT_GROUPS; i++)
+        group_put(&e->groups[i], event->groups[i]);
     store_forget(e->hooks->store, &event->stored);
     map_remove(&e->by_no, no_key(event));
     payload_remove(e->payloads, event);
@@ -268,10 +262,7 @@ static void stop_keeping(struct events *e, struct event *event)
     e->kept_bytes -= event_bytes(event);
     ladder_removing(&e->ladder, &e->kept, &event->order);
     list_remove(&e->kept, &event->order);
-    if (event->tenant != NULL)
-        list_remove(&event->tenant->kept, &event->of_tenant);
-    if (event->client != NULL)
-        list_remove(&event->client->kept, &event->of_client);
+    leave_groups(event);
     map_remove(&e->by_id, id_key(event));
 }
 
@@ -319,20 +310,18 @@ static void fill(struct events *e, struct event *event, const struct record_even
     event->content_type = span_of(event->owned + r->resource.n, r->content_type.n);
     if (r->ce.n > 0)
         take_attributes(event, r->ce);
-    event->tenant = group_get(&e->tenants, r->tenant);
-    event->client = group_get(&e->clients, r->client_id);
+    event->groups[EVENT_TENANT] = group_get(&e->groups[EVENT_TENANT], r->tenant);
+    event->groups[EVENT_CLIENT] = group_get(&e->groups[EVENT_CLIENT], r->client_id);
     if (r->is_hidden)
         return;
     event->is_kept = true;
     e->kept_bytes += event_bytes(event);
     list_push_back(&e->kept, &event->order);
-    if (store_is_loaded(e->hooks->store))
-        ladder_added(&e->ladder, &event->order);
-    if (event->tenant != NULL)
-        list_push_back(&event->tenant->kept, &event->of_tenant);
-    if (event->client != NULL)
-        list_push_back(&event->client->kept, &event->of_client);
     map_add(&e->by_id, event);
+    if (!store_is_loaded(e->hooks->store))
+        return; /* see loaded */
+    ladder_added(&e->ladder, &event->order);
+    join_groups(event);
 }
 
 static struct err *apply_event(void *context, struct span body, const struct store_origin *origin)
@@ -462,42 +451,14 @@ static void free_needless(struct events *e)
         event_free(e, event_at(link));
 }
 
-static bool comes_before_of_tenant(const struct list_link *a, const struct list_link *b)
-{
-    return CONTAINER_OF_CONST(a, struct event, of_tenant)->object_no <
-           CONTAINER_OF_CONST(b, struct event, of_tenant)->object_no;
-}
-
-static bool comes_before_of_client(const struct list_link *a, const struct list_link *b)
-{
-    return CONTAINER_OF_CONST(a, struct event, of_client)->object_no <
-           CONTAINER_OF_CONST(b, struct event, of_client)->object_no;
-}
-
-static void sort_tenant(void *item, void *arg)
-{
-    struct event_group *group = item;
-
-    (void)arg;
-    list_sort(&group->kept, comes_before_of_tenant);
-}
-
-static void sort_client(void *item, void *arg)
-{
-    struct event_group *group = item;
-
-    (void)arg;
-    list_sort(&group->kept, comes_before_of_client);
-}
-
 static struct err *loaded(void *context)
 {
     struct events *e = context;
 
     list_sort(&e->kept, comes_before);
     ladder_build(&e->ladder, &e->kept);
-    map_each(&e->tenants, sort_tenant, NULL);
-    map_each(&e->clients, sort_client, NULL);
+    LIST_EACH(&e->kept, at)
+        join_groups(event_at(at));
     free_needless(e);
     return NULL;
 }
@@ -522,8 +483,8 @@ struct events *events_new(struct hooks *hooks)
     e->hooks = hooks;
     map_init_own(&e->by_id, id_key);
     map_init_own(&e->by_no, no_key);
-    map_init(&e->tenants, group_key);
-    map_init(&e->clients, group_key);
+    for (unsigned i = 0; i < EVENT_GROUPS; i++)
+        map_init(&e->groups[i], group_key);
     list_init(&e->kept);
     ladder_init(&e->ladder, number_of);
     e->payloads = payloads_new(hooks);
@@ -545,8 +506,8 @@ void events_free(struct events *e)
     ladder_done(&e->ladder);
     map_done(&e->by_id);
     map_done(&e->by_no);
-    map_done(&e->tenants);
-    map_done(&e->clients);
+    for (unsigned i = 0; i < EVENT_GROUPS; i++)
+        map_done(&e->groups[i]);
     mem_free(e);
 }
 

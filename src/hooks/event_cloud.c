@@ -172,9 +172,8 @@ static struct err *draft_bytes(struct call *call, struct resource *resource,
 
 /* Events. ---------------------------------------------------------------------------------- */
 
-static struct idempotency_event sent_of(const struct cloudevent *event,
-                                        const struct cloud_data *data, struct span client_id,
-                                        const struct span texts[DESCRIBED_COUNT])
+static struct idempotency_event sent_of(const struct posting *p, const struct cloudevent *event,
+                                        const struct cloud_data *data, struct span client_id)
 {
     bool is_json = json_exists(data->json) || cloudevents_is_json(data->type);
     struct span text =
@@ -183,8 +182,8 @@ static struct idempotency_event sent_of(const struct cloudevent *event,
     return (struct idempotency_event){
         .client_id = client_id,
         .cloud_type = event->type,
-        .tenant = texts[BY_TENANT],
-        .webhook = texts[BY_WEBHOOK],
+        .tenant = p->texts[BY_TENANT],
+        .webhook = p->texts[BY_WEBHOOK],
         .content_type = is_json ? span_of(NULL, 0) : data->type,
         .payload = !is_json     ? data->bytes
                    : text.n > 0 ? text
@@ -193,8 +192,7 @@ static struct idempotency_event sent_of(const struct cloudevent *event,
 }
 
 static struct err *raise_event(struct posting *p, const struct cloudevent *event,
-                               const struct cloud_data *data,
-                               const struct span texts[DESCRIBED_COUNT])
+                               const struct cloud_data *data)
 {
     struct call *call = p->call;
     struct span client_id;
@@ -205,25 +203,21 @@ static struct err *raise_event(struct posting *p, const struct cloudevent *event
     bool repeated;
 
     TRY(cloudevent_client_id(event, call->arena, &client_id));
-    sent = sent_of(event, data, client_id, texts);
+    sent = sent_of(p, event, data, client_id);
     TRY(posting_answer_repeated(p, &sent, &name, &repeated));
     if (repeated)
         return NULL;
     TRY(find_resource(call, event->type, &resource));
     TRY(resource->is_binary_event ? draft_bytes(call, resource, data, &draft)
                                   : draft_entities(call, resource, data, &draft));
-    draft.client_id = client_id;
     draft.ce = event->attributes;
     draft.entities = entity_parse(
         cloudevents_entities(event->attributes, draft.entities, call->arena), call->arena);
-    TRY(posting_give_tenant(call, texts[BY_TENANT], &draft));
-    if (texts[BY_WEBHOOK].p != NULL)
-        TRY(posting_send_to_one(p, texts[BY_WEBHOOK], &draft));
-    return posting_raise(p, &draft, &name);
+    return posting_raise(p, &sent, &name, &draft);
 }
 
 /* In header fields, with the body as its data. */
-static struct err *post_binary(struct posting *p, const struct span texts[DESCRIBED_COUNT])
+static struct err *post_binary(struct posting *p)
 {
     struct call *call = p->call;
     const struct request *request = call->request;
@@ -243,12 +237,10 @@ static struct err *post_binary(struct posting *p, const struct span texts[DESCRI
     TRY(cloudevent_from_fields(fields, count, request_header(request, SPAN("Content-Type")),
                                call->rest->limits, call->arena, &event));
     data.type = event.data_type;
-    p->answers = ARENA_ARRAY(call->arena, struct span, 1);
-    return raise_event(p, &event, &data, texts);
+    return raise_event(p, &event, &data);
 }
 
-static struct err *post_json(struct posting *p, struct json_value json,
-                             const struct span texts[DESCRIBED_COUNT])
+static struct err *post_json(struct posting *p, struct json_value json)
 {
     struct cloudevent event;
     struct cloud_data data;
@@ -256,34 +248,15 @@ static struct err *post_json(struct posting *p, struct json_value json,
     TRY(json_check_unique(json, false, p->call->arena)); /* the data's members too */
     TRY(cloudevent_from_json(json, p->call->rest->limits, p->call->arena, &event));
     data = data_of(&event, p->call->arena);
-    return raise_event(p, &event, &data, texts);
+    return raise_event(p, &event, &data);
 }
 
-/* All or none. */
-static struct err *post_batch(struct posting *p, struct json_value batch,
-                              const struct span texts[DESCRIBED_COUNT])
-{
-    if (json_type(batch) != JSON_ARRAY)
-        return ERR(ERR_INVALID_ENTITY, "a batch of CloudEvents is an array of JSON");
-    p->answers = ARENA_ARRAY(p->call->arena, struct span, json_count(batch));
-    for (struct json_value v = json_first(batch); json_exists(v); v = json_next(batch, v)) {
-        struct err *e = post_json(p, v, texts);
-
-        if (e != NULL)
-            return err_prefix(e, "entity %zu: ", p->count);
-        if (!budget_ask(EVENT_UNITS))
-            break;
-    }
-    return budget_check();
-}
-
-struct err *event_cloud_post(struct posting *p, enum cloudevents_mode mode,
-                             const struct span texts[DESCRIBED_COUNT])
+struct err *event_cloud_post(struct posting *p, enum cloudevents_mode mode)
 {
     struct span type = request_header(p->call->request, SPAN("Content-Type"));
     struct json_doc doc;
 
-    if (texts[BY_CLIENT].p != NULL)
+    if (p->texts[BY_CLIENT].p != NULL)
         return ERR(ERR_INVALID_CONDITION_SYNTAX,
                    "ClientId: of a CloudEvent it is made of its source and id");
     if (mode == CLOUDEVENTS_UNREADABLE)
@@ -293,14 +266,15 @@ struct err *event_cloud_post(struct posting *p, enum cloudevents_mode mode,
                    SPAN_FMT(type), SPAN_FMT(cloudevents_structured_type),
                    SPAN_FMT(cloudevents_batch_type));
     if (mode == CLOUDEVENTS_BINARY)
-        return post_binary(p, texts);
+        return post_binary(p);
     TRY(check_charset(type, p->call->arena));
     p->call->formats->in = FORMAT_JSON;
     TRY(crud_body(p->call, &doc));
-    if (mode == CLOUDEVENTS_BATCH)
-        return post_batch(p, json_root(&doc), texts);
-    p->answers = ARENA_ARRAY(p->call->arena, struct span, 1);
-    return post_json(p, json_root(&doc), texts);
+    if (mode != CLOUDEVENTS_BATCH)
+        return post_json(p, json_root(&doc));
+    if (json_type(json_root(&doc)) != JSON_ARRAY)
+        return ERR(ERR_INVALID_ENTITY, "a batch of CloudEvents is an array of JSON");
+    return posting_each(p, json_root(&doc), post_json, EVENT_UNITS);
 }
 
 struct err *event_cloud_entities(struct events *events, struct event *event, struct arena *a,

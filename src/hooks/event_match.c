@@ -115,13 +115,14 @@ static void tell(const struct matched *matched, struct change *change,
                  const struct event_raised *raised, uint64_t delivery_no, struct webhook *w,
                  struct span why)
 {
-    struct hooks *hooks = matched->hooks;
-    const struct notice notice = {.webhook = w,
-                                  .why = SPAN("there is no room for another delivery"),
-                                  .depth = matched->draft->depth + 1u,
-                                  .chain = matched->draft->chain};
     struct notice_delivery dead = {
         .event = raised->id, .resource = matched->draft->resource->name, .last_error = why};
+    const struct notice notice = {.name = notice_dead_name,
+                                  .webhook = w,
+                                  .why = SPAN("there is no room for another delivery"),
+                                  .depth = matched->draft->depth + 1u,
+                                  .chain = matched->draft->chain,
+                                  .dead = &dead};
 
     lane_add_trouble(change, w);
     if (w->change_deaths < WEBHOOK_DEATHS_MOST)
@@ -129,7 +130,7 @@ static void tell(const struct matched *matched, struct change *change,
     if (!lane_may_tell(w, w->change_deaths))
         return;
     delivery_id_of(raised->time_unix_ns, &raised->id, delivery_no, &dead.id);
-    notice_dead(hooks, &notice, &dead, change);
+    notice_raise(matched->hooks, &notice, change);
 }
 
 /* Adds to the change, behind the event's record, that the deliveries of `refused` are dead, and the

@@ -71,8 +71,8 @@ struct err *event_post_check(struct call *call, const struct resource *resource,
 }
 
 /* What was given, else the key's, which is the only one that its requests may give. */
-struct err *posting_give_tenant(const struct call *call, struct span given,
-                                struct event_draft *draft)
+static struct err *give_tenant(const struct call *call, struct span given,
+                               struct event_draft *draft)
 {
     struct span own = call->key == NULL ? span_of(NULL, 0) : call->key->tenant;
 
@@ -126,23 +126,17 @@ struct err *posting_draft_bytes(struct call *call, struct resource *resource, st
 }
 
 /* The event that an object describes. */
-static struct err *draft_of_description(struct call *call, struct json_value input,
-                                        struct event_draft *out_draft)
+static struct err *draft_of_description(struct call *call, struct span name,
+                                        struct json_value payload, struct event_draft *out_draft)
 {
     struct resource *resource;
-    struct json_value name = json_member_fold(input, SPAN("Resource"));
-    struct json_value payload = json_member_fold(input, SPAN("Payload"));
-    struct json_value tenant = json_member_fold(input, SPAN("Tenant"));
-    struct span given;
 
-    if (json_type(name) != JSON_STRING)
+    if (name.p == NULL)
         return ERR(ERR_INVALID_ENTITY, "Resource is missing");
     if (!json_exists(payload))
         return ERR(ERR_INVALID_ENTITY, "Payload is missing");
-    TRY(event_post_find(call, json_string(name, call->arena), &resource));
-    TRY(posting_draft_entities(call, resource, payload, out_draft));
-    given = json_type(tenant) == JSON_STRING ? json_string(tenant, call->arena) : span_of(NULL, 0);
-    return posting_give_tenant(call, given, out_draft);
+    TRY(event_post_find(call, name, &resource));
+    return posting_draft_entities(call, resource, payload, out_draft);
 }
 
 static struct err *negotiate_in(struct call *call)
@@ -175,7 +169,7 @@ static bool may_see(const struct access_key *key, const struct webhook *w)
 
 /* The event is for one webhook alone: the way to test it without touching others. It has to match
  * as always; a paused one, whose deliveries would wait, is refused. */
-struct err *posting_send_to_one(struct posting *p, struct span id, struct event_draft *draft)
+static struct err *send_to_one(struct posting *p, struct span id, struct event_draft *draft)
 {
     struct call *call = p->call;
     static const struct span owner = SPAN_INIT("Svc.Admin.Webhook");
@@ -222,12 +216,16 @@ static void add_answer(struct posting *p, const struct record_once *answer)
     p->last_no = answer->event_no;
 }
 
-struct err *posting_raise(struct posting *p, const struct event_draft *draft,
-                          const struct idempotency_name *name)
+struct err *posting_raise(struct posting *p, const struct idempotency_event *sent,
+                          const struct idempotency_name *name, struct event_draft *draft)
 {
     struct event_raised raised;
     struct record_once answer;
 
+    draft->client_id = sent->client_id;
+    TRY(give_tenant(p->call, sent->tenant, draft));
+    if (sent->webhook.p != NULL)
+        TRY(send_to_one(p, sent->webhook, draft));
     TRY(event_raise(p->hooks, draft, p->call->change, &raised));
     answer = (struct record_once){
         .time_unix_ns = raised.time_unix_ns,
@@ -256,31 +254,38 @@ struct err *posting_answer_repeated(struct posting *p, const struct idempotency_
     return NULL;
 }
 
-static struct span text_of(struct json_value input, struct span name, struct arena *a)
+struct err *posting_each(struct posting *p, struct json_value events, posting_one_fn *post,
+                         size_t units)
 {
-    struct json_value value = json_member_fold(input, name);
+    p->answers = ARENA_ARRAY(p->call->arena, struct span, json_count(events));
+    for (struct json_value v = json_first(events); json_exists(v); v = json_next(events, v)) {
+        struct err *e = post(p, v);
 
-    return json_type(value) == JSON_STRING ? json_string(value, a) : span_of(NULL, 0);
+        if (e != NULL)
+            return err_prefix(e, "entity %zu: ", p->count);
+        if (!budget_ask(units))
+            break;
+    }
+    return budget_check();
 }
 
-/* Only what has a ClientId is compared. */
-static struct idempotency_event sent_in(struct json_value input, struct arena *a)
+static struct idempotency_event sent_of(const struct span texts[DESCRIBED_COUNT],
+                                        struct span content_type, struct span payload)
 {
-    struct span client_id = text_of(input, SPAN("ClientId"), a);
-
-    if (client_id.p == NULL)
-        return (struct idempotency_event){.webhook = text_of(input, SPAN("WebhookId"), a)};
     return (struct idempotency_event){
-        .client_id = client_id,
-        .resource = text_of(input, SPAN("Resource"), a),
-        .tenant = text_of(input, SPAN("Tenant"), a),
-        .webhook = text_of(input, SPAN("WebhookId"), a),
-        .payload = json_text(json_member_fold(input, SPAN("Payload"))),
+        .client_id = texts[BY_CLIENT],
+        .resource = texts[BY_RESOURCE],
+        .tenant = texts[BY_TENANT],
+        .webhook = texts[BY_WEBHOOK],
+        .content_type = content_type,
+        .payload = payload,
     };
 }
 
 static struct err *post_event(struct posting *p, struct json_value input)
 {
+    struct json_value members[DESCRIBED_COUNT], payload;
+    struct span texts[DESCRIBED_COUNT];
     struct idempotency_event sent;
     struct event_draft draft;
     struct idempotency_name name;
@@ -288,15 +293,16 @@ static struct err *post_event(struct posting *p, struct json_value input)
 
     TRY(json_check_unique(input, false, p->call->arena)); /* the payload's members too */
     TRY(schema_check_input(p->call->resource->shape, input, p->call->arena));
-    sent = sent_in(input, p->call->arena);
+    payload = json_member_fold(input, SPAN("Payload"));
+    json_members_fold(input, event_described_names, DESCRIBED_COUNT, members);
+    for (size_t i = 0; i < DESCRIBED_COUNT; i++)
+        texts[i] = json_string(members[i], p->call->arena);
+    sent = sent_of(texts, span_of(NULL, 0), json_text(payload));
     TRY(posting_answer_repeated(p, &sent, &name, &repeated));
     if (repeated)
         return NULL;
-    TRY(draft_of_description(p->call, input, &draft));
-    draft.client_id = sent.client_id;
-    if (sent.webhook.p != NULL)
-        TRY(posting_send_to_one(p, sent.webhook, &draft));
-    return posting_raise(p, &draft, &name);
+    TRY(draft_of_description(p->call, sent.resource, payload, &draft));
+    return posting_raise(p, &sent, &name, &draft);
 }
 
 /* `{"Resource":…,"Payload":…}`, or an array of those. */
@@ -308,20 +314,9 @@ static struct err *post_described(struct posting *p)
     TRY(negotiate_in(p->call));
     TRY(crud_body(p->call, &doc));
     root = json_root(&doc);
-    if (json_type(root) != JSON_ARRAY) {
-        p->answers = ARENA_ARRAY(p->call->arena, struct span, 1);
+    if (json_type(root) != JSON_ARRAY)
         return post_event(p, root);
-    }
-    p->answers = ARENA_ARRAY(p->call->arena, struct span, json_count(root));
-    for (struct json_value v = json_first(root); json_exists(v); v = json_next(root, v)) {
-        struct err *e = post_event(p, v);
-
-        if (e != NULL)
-            return err_prefix(e, "entity %zu: ", p->count);
-        if (!budget_ask(EVENT_UNITS))
-            break;
-    }
-    return budget_check();
+    return posting_each(p, root, post_event, EVENT_UNITS);
 }
 
 /* The body describes events, and the URI nothing of them. */
@@ -345,56 +340,45 @@ struct span posting_bare_json(struct span body)
     return span_sub(body, from, to);
 }
 
-static struct idempotency_event sent_as_body(const struct call *call,
-                                             const struct span texts[DESCRIBED_COUNT])
+static struct idempotency_event sent_as_body(const struct posting *p)
 {
-    struct span type = request_header(call->request, SPAN("Content-Type"));
+    struct span type = request_header(p->call->request, SPAN("Content-Type"));
+    struct span body = p->call->request->body;
     enum format format;
     struct err *e = negotiate_content_type(type, true, &format);
     bool is_json = e == NULL;
 
     err_free(e);
-    return (struct idempotency_event){
-        .client_id = texts[BY_CLIENT],
-        .resource = texts[BY_RESOURCE],
-        .tenant = texts[BY_TENANT],
-        .webhook = texts[BY_WEBHOOK],
-        .content_type = is_json ? span_of(NULL, 0) : type,
-        .payload = is_json ? posting_bare_json(call->request->body) : call->request->body,
-    };
+    return is_json ? sent_of(p->texts, span_of(NULL, 0), posting_bare_json(body))
+                   : sent_of(p->texts, type, body);
 }
 
 /* The body is the payload itself; the resource is named by the condition `Resource=`. */
-static struct err *post_payload(struct posting *p, const struct span texts[DESCRIBED_COUNT])
+static struct err *post_payload(struct posting *p)
 {
-    const struct idempotency_event sent = sent_as_body(p->call, texts);
+    const struct idempotency_event sent = sent_as_body(p);
     struct event_draft draft;
     struct idempotency_name name;
     bool repeated;
 
-    p->answers = ARENA_ARRAY(p->call->arena, struct span, 1);
     TRY(posting_answer_repeated(p, &sent, &name, &repeated));
     if (repeated)
         return NULL;
-    TRY(draft_of_body(p->call, texts[BY_RESOURCE], &draft));
-    draft.client_id = texts[BY_CLIENT];
-    TRY(posting_give_tenant(p->call, texts[BY_TENANT], &draft));
-    if (texts[BY_WEBHOOK].p != NULL)
-        TRY(posting_send_to_one(p, texts[BY_WEBHOOK], &draft));
-    return posting_raise(p, &draft, &name);
+    TRY(draft_of_body(p->call, sent.resource, &draft));
+    return posting_raise(p, &sent, &name, &draft);
 }
 
 static struct err *post_all(struct posting *p)
 {
-    struct span texts[DESCRIBED_COUNT] = {{NULL, 0}};
     enum cloudevents_mode mode;
 
     TRY(idempotency_init(&p->idempotency, p->hooks->once, p->call));
-    TRY(event_described_read(p->call, texts));
-    if (texts[BY_RESOURCE].p != NULL)
-        TRY(post_payload(p, texts));
+    TRY(event_described_read(p->call, p->texts));
+    p->answers = ARENA_NEW(p->call->arena, struct span);
+    if (p->texts[BY_RESOURCE].p != NULL)
+        TRY(post_payload(p));
     else if (event_cloud_is_carried(p->call->request, &mode))
-        TRY(event_cloud_post(p, mode, texts));
+        TRY(event_cloud_post(p, mode));
     else
         TRY(post_alone(p));
     crud_answer_changed(p->call, p->count > 0 ? 201 : 200, "inserted into", p->answers, p->count);

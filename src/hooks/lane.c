@@ -85,7 +85,7 @@ static enum lane_reason why_full(const struct lane *lane)
 /* Of the slots, may a lane of this pace have another? */
 static bool has_slot(const struct deliveries *d, enum pace pace)
 {
-    return d->not_prompt_in_flight < pacing_slots(pace, d->hooks->in_flight_most);
+    return d->hooks->shares->not_prompt_in_flight < pacing_slots(pace, d->hooks->in_flight_most);
 }
 
 static struct lane_block blocked_by_account(const struct lane *lane)
@@ -203,32 +203,17 @@ bool lane_is_in_line(const struct lane *lane)
 
 static struct list *list_of(struct lane *lane)
 {
+    if (lane_is_in_line(lane))
+        return &lane->share->line[line_of(lane)];
     return lane->state == LANE_PARKED ? &lane->origin->parked
                                       : &lane->deliveries->lanes_in[lane->state];
 }
 
-static void leave_list(struct lane *lane)
+/* It has left its list, or has come to it. */
+static void count_in_line(struct lane *lane, int more)
 {
-    enum share_line line = line_of(lane);
-
-    if (line == SHARE_LINES) {
-        list_remove(list_of(lane), &lane->state_link);
-        return;
-    }
-    list_remove(&lane->share->line[line], &lane->state_link);
-    share_line_up(lane->share, line, -1);
-}
-
-static void enter_list(struct lane *lane)
-{
-    enum share_line line = line_of(lane);
-
-    if (line == SHARE_LINES) {
-        list_push_back(list_of(lane), &lane->state_link);
-        return;
-    }
-    list_push_back(&lane->share->line[line], &lane->state_link);
-    share_line_up(lane->share, line, 1);
+    if (lane_is_in_line(lane))
+        share_line_up(lane->share, line_of(lane), more);
 }
 
 static void set_timer(struct lane *lane, uint64_t at_ms)
@@ -246,9 +231,11 @@ void lane_move(struct lane *lane, enum lane_state next, uint64_t at_ms)
     struct deliveries *d = lane->deliveries;
     enum lane_state was = lane->state;
 
-    leave_list(lane);
+    list_remove(list_of(lane), &lane->state_link);
+    count_in_line(lane, -1);
     sm_move(&lane_machine, &lane->state, next);
-    enter_list(lane);
+    list_push_back(list_of(lane), &lane->state_link);
+    count_in_line(lane, 1);
     set_timer(lane, at_ms);
     if (was == LANE_PARKED || next == LANE_PARKED)
         lane_origin_line_up(lane->origin);
@@ -311,27 +298,22 @@ static void on_committed(struct turn_wait *commit)
 void lane_take_slots(struct lane *lane, int more)
 {
     lane->in_flight += (uint32_t)more;
-    if (lane->pacing.pace != PACE_PROMPT)
-        lane->deliveries->not_prompt_in_flight += (size_t)more;
     share_take_slots(lane->share, lane->pacing.pace, more);
     lanes_wake(lane->deliveries);
 }
 
 void lane_pace(struct lane *lane, const struct pacing_outcome *outcome)
 {
-    struct deliveries *d = lane->deliveries;
     enum pace was = lane->pacing.pace;
 
     pacing_end(&lane->pacing, outcome);
     if (lane->pacing.pace == was)
         return;
-    d->not_prompt_in_flight -= was != PACE_PROMPT ? lane->in_flight : 0;
-    d->not_prompt_in_flight += lane->pacing.pace != PACE_PROMPT ? lane->in_flight : 0;
     share_take_slots(lane->share, was, -(int)lane->in_flight);
     share_take_slots(lane->share, lane->pacing.pace, (int)lane->in_flight);
     if (lane->state == LANE_UNPROVED || lane->state == LANE_SLOW || lane->state == LANE_SATED)
         lane_settle(lane); /* it may belong elsewhere now */
-    lanes_wake(d);
+    lanes_wake(lane->deliveries);
 }
 
 /* The scheduler. --------------------------------------------------------------------------- */

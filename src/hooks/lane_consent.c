@@ -64,13 +64,6 @@ struct consent_ask {
     struct timer again;       /* the answer could not be recorded yet */
 };
 
-static void take_slots(struct consent_ask *ask, int more)
-{
-    if (ask->pace != PACE_PROMPT)
-        ask->lane->deliveries->not_prompt_in_flight += (size_t)more;
-    share_take_slots(ask->share, ask->pace, more);
-}
-
 /* Out of everything; it is not under way any more. */
 static void ask_free(struct consent_ask *ask)
 {
@@ -79,7 +72,7 @@ static void ask_free(struct consent_ask *ask)
     ask->lane->consent->ask = NULL;
     timer_stop(d->hooks->loop, &ask->again);
     fetch_cancel(d->hooks->fetcher, &ask->fetch);
-    take_slots(ask, -1);
+    share_take_slots(ask->share, ask->pace, -1);
     lane_origin_leave(ask->origin);
     share_unref(ask->share);
     lane_settings_put(ask->settings);
@@ -227,7 +220,7 @@ static void start(struct consent_ask *ask)
     if (settings->rate_per_second > 0)
         ask->headers[count++] = (struct fetch_header){SPAN("WebHook-Request-Rate"),
                                                       span_u64(rate_of(settings), ask->rate)};
-    fetch->origin = lane_origin_fetch(ask->origin);
+    fetch->origin = ask->origin->fetch;
     fetch->method = SPAN("OPTIONS");
     fetch->url = settings->destination;
     fetch->headers = ask->headers;
@@ -254,7 +247,7 @@ void lane_consent_ask(struct lane *lane)
     memcpy(ask->given.consent, c->wanted, sizeof(c->wanted));
     timer_init(&ask->again, on_again);
     c->ask = ask;
-    take_slots(ask, 1);
+    share_take_slots(ask->share, ask->pace, 1);
     start(ask);
 }
 
@@ -340,11 +333,8 @@ void lane_consent_free(struct lane *lane)
     lane->needs_consent = false;
 }
 
-void lane_consent_add_facts(const struct lane *lane, struct lane_facts *facts)
+const char *lane_consent_refusal(const struct lane *lane, int64_t *out_asked_unix_ns)
 {
-    facts->is_unverified = lane->needs_consent;
-    if (!lane->needs_consent)
-        return;
-    facts->refusal = lane->consent->refusal;
-    facts->asked_unix_ns = lane->consent->asked_unix_ns;
+    *out_asked_unix_ns = lane->consent->asked_unix_ns;
+    return lane->consent->refusal;
 }

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 struct lane;
-struct lane_facts;
 struct record_lane;
 struct webhook_settings;
 
@@ -25,8 +24,9 @@ void lane_consent_ask(struct lane *lane);
 /* Fills what a record of the lane has of it; takes it from one that is applied. */
 void lane_consent_note(const struct lane *lane, struct record_lane *record);
 void lane_consent_apply(struct lane *lane, const struct record_lane *record);
-/* What Status shows of it. */
-void lane_consent_add_facts(const struct lane *lane, struct lane_facts *facts);
+/* Of a lane that needs consent: why the receiver has not agreed, and when it was asked; NULL: it
+ * was not yet. */
+const char *lane_consent_refusal(const struct lane *lane, int64_t *out_asked_unix_ns);
 /* The lane is about to go. */
 void lane_consent_free(struct lane *lane);
 

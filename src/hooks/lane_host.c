@@ -163,8 +163,3 @@ void lane_origin_put(struct lane_origin *origin)
     fetch_origin_put(origin->fetch);
     mem_free(origin);
 }
-
-struct fetch_origin *lane_origin_fetch(const struct lane_origin *origin)
-{
-    return origin->fetch;
-}

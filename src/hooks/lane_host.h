@@ -31,8 +31,6 @@ struct lane_origin {
     struct lane_host own; /* while its address is not known */
 };
 
-/* NULL: its destination is local. */
-struct fetch_origin *lane_origin_fetch(const struct lane_origin *origin);
 /* A connection to it was made: it may lead elsewhere than before. */
 void lane_origin_connected(struct lane_origin *origin);
 /* An attempt has ended: its place is free. NULL is allowed. */

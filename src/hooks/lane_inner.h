@@ -6,7 +6,7 @@
 #define HOOKS_LANE_INNER_H
 
 #include "base/uuid.h"
-#include "hooks/delivery_inner.h"
+#include "delivery_inner.h"
 #include "hooks/notice.h"
 #include "io/timer.h"
 #include "webhook/pacing.h"
@@ -15,6 +15,16 @@
 struct lane_origin;
 struct pacing_outcome;
 struct store_kind;
+
+enum { LANE_RECENT_MOST = 64 };
+
+/* How a webhook's attempts ended since the start of the process, or of the lane. */
+struct lane_history {
+    uint64_t recent;       /* one bit an attempt, the last one lowest: was it a success? */
+    unsigned recent_count; /* of these, at most LANE_RECENT_MOST */
+    int64_t success_unix_ns, failure_unix_ns; /* the last of each; 0: none */
+    char *error;                              /* of the last failure; NULL: none */
+};
 
 struct lane {
     struct list_link link;       /* in the list of all lanes, unless it is dying */

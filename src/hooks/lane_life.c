@@ -1,6 +1,7 @@
 /* Lanes from the first delivery to the last. One is made when its webhook gets a delivery, and
  * freed when it has none and remembers nothing. That of a deleted webhook is not found any more,
  * and drops what it has a slice a turn: there may be a million. */
+#include "access/account.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "hooks/hooks.h"
@@ -53,11 +54,11 @@ static void set_share(struct lane *lane, struct share *share)
     if (lane_is_in_line(lane))
         lane_move(lane, LANE_IDLE, LANE_NEVER);
     if (was != NULL) {
-        share_take_pending(was, -(int64_t)lane_pending(lane));
+        was->account->pending -= lane_pending(lane);
         share_take_slots(was, lane->pacing.pace, -(int)lane->in_flight);
     }
     lane->share = share_ref(share);
-    share_take_pending(share, (int64_t)lane_pending(lane));
+    share->account->pending += lane_pending(lane);
     share_take_slots(share, lane->pacing.pace, (int)lane->in_flight);
     share_unref(was);
 }
@@ -299,11 +300,11 @@ static void webhook_freeing(void *context, struct webhook *w)
 static void webhook_paused(void *context, struct webhook *w, struct span why, struct change *change)
 {
     const struct deliveries *d = context;
-    const struct notice notice = {.webhook = w, .why = why};
+    const struct notice notice = {.name = notice_paused_name, .webhook = w, .why = why};
 
     if (change->notices < NOTICES_PER_CHANGE)
         lane_add_trouble(change, w);
-    notice_paused(d->hooks, &notice, change);
+    notice_raise(d->hooks, &notice, change);
 }
 
 static bool has_any(const struct webhook *w)

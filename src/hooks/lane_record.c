@@ -151,7 +151,7 @@ static bool is_dead(const struct lane_outcome *o)
 }
 
 static void tell_of_death(struct hooks *hooks, struct change *change, struct lane *lane,
-                          const struct lane_outcome *o, struct notice *notice)
+                          const struct lane_outcome *o, struct notice notice)
 {
     const struct event *event = o->delivery->event;
     struct notice_delivery dead = {
@@ -164,10 +164,12 @@ static void tell_of_death(struct hooks *hooks, struct change *change, struct lan
     if (!lane_may_tell(lane->webhook, 1))
         return;
     delivery_id(o->delivery, &dead.id);
-    notice->why = o->decision.verdict == RETRY_GONE ? SPAN("the receiver answered 410 Gone")
-                  : o->is_refused ? SPAN("the request to the server itself was refused")
-                                  : SPAN("the retry schedule is used up");
-    notice_dead(hooks, notice, &dead, change);
+    notice.name = notice_dead_name;
+    notice.dead = &dead;
+    notice.why = o->decision.verdict == RETRY_GONE ? SPAN("the receiver answered 410 Gone")
+                 : o->is_refused ? SPAN("the request to the server itself was refused")
+                                 : SPAN("the retry schedule is used up");
+    notice_raise(hooks, &notice, change);
 }
 
 static void tell(struct change *change, struct lane *lane, const struct lane_outcome *o,
@@ -179,13 +181,15 @@ static void tell(struct change *change, struct lane *lane, const struct lane_out
         .webhook = lane->webhook, .depth = event->depth + 1u, .chain = event_chain(event)};
 
     if (is_dead(o))
-        tell_of_death(hooks, change, lane, o, &notice);
+        tell_of_death(hooks, change, lane, o, notice);
+    notice.name = notice_paused_name;
     notice.why = why_paused;
     if (why_paused.p != NULL)
-        notice_paused(hooks, &notice, change);
+        notice_raise(hooks, &notice, change);
+    notice.name = notice_recovered_name;
     notice.why = SPAN("a delivery has succeeded again");
     if (is_recovered)
-        notice_recovered(hooks, &notice, change);
+        notice_raise(hooks, &notice, change);
     event_chain_unref(notice.chain);
 }
 
@@ -239,49 +243,7 @@ void lane_note_outcome(struct lane *lane, const struct lane_outcome *o)
     lane_pace(lane, &o->paced);
 }
 
-size_t lane_unended(const struct lane *lane)
-{
-    return lane->pending.count + lane->waiting.count + lane->in_flight;
-}
-
 struct lane *lane_of_worst(struct worst_entry *entry)
 {
     return CONTAINER_OF(entry, struct lane, worst);
-}
-
-const struct delivery *lane_oldest_pending(const struct lane *lane)
-{
-    const struct delivery *oldest = NULL;
-
-    if (lane == NULL || lane_pending(lane) == 0)
-        return NULL;
-    oldest = lane_first_delivery(lane);
-    while (oldest != NULL && delivery_has_ended(oldest))
-        oldest = lane_next_delivery(lane, oldest);
-    return oldest;
-}
-
-struct lane_facts lane_facts(const struct lane *lane)
-{
-    static const struct lane_history none;
-    struct lane_facts facts;
-
-    if (lane == NULL)
-        return (struct lane_facts){.block = {LANE_EMPTY, LANE_NEVER}, .history = &none};
-    facts = (struct lane_facts){
-        .state = lane->state,
-        .block = lane_blocked_by(lane),
-        .pending = lane->pending.count,
-        .waiting = lane->waiting.count,
-        .in_flight = lane->in_flight,
-        .max_in_flight = lane->pacing.max_in_flight,
-        .window = pacing_most(&lane->pacing),
-        .rate_per_second = lane->pacing.rate_per_second,
-        .failing_since_unix_ns = lane->failing_since_unix_ns,
-        .held_until_unix_ns = lane_held_until_ns(lane),
-        .next_wait = lane_first_waiting(lane),
-        .history = &lane->history,
-    };
-    lane_consent_add_facts(lane, &facts);
-    return facts;
 }

@@ -3,11 +3,10 @@
  * failures; it has deliveries that could start, but for a limit; otherwise it is active. */
 #include "base/clock.h"
 #include "base/datetime.h"
-#include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
-#include "hooks/lane.h"
-#include "io/loop.h"
+#include "hooks/lane_consent.h"
+#include "hooks/lane_inner.h"
 #include "query/condition.h"
 #include "query/conditions.h"
 #include "store/collection.h"
@@ -19,28 +18,30 @@
 static struct span reason_of_pause(const struct webhook *w, struct arena *a)
 {
     struct json_value json = entity_parse(entity_json(w->entity), a);
-    struct json_value message = json_member(json, SPAN("ErrorMessage"));
+    struct span message = json_string(json_member(json, SPAN("ErrorMessage")), a);
 
-    return json_type(message) == JSON_STRING ? json_string(message, a) : SPAN("IsPaused is set");
+    return message.p != NULL ? message : SPAN("IsPaused is set");
 }
 
 /* Which limit keeps the lane from starting what is queued; absent: none, or nothing is. */
-static struct span reason_of_throttle(const struct hooks *hooks, const struct lane_facts *facts,
-                                      struct arena *a)
+static struct span reason_of_throttle(const struct lane *lane, struct arena *a)
 {
-    if (facts->pending == 0)
+    const struct hooks *hooks = lane->deliveries->hooks;
+
+    if (lane->pending.count == 0)
         return span_of(NULL, 0);
-    switch (facts->block.reason) {
+    switch (lane_blocked_by(lane).reason) {
     case LANE_BEFORE_RETRY: /* though others could start */
     case LANE_IN_ORDER:
         return SPAN("Ordered: the first delivery has to end before the next");
     case LANE_AT_MAX_IN_FLIGHT:
-        return arena_printf(a, "Delivery.MaxInFlight (%u) is reached", facts->max_in_flight);
+        return arena_printf(a, "Delivery.MaxInFlight (%u) is reached", lane->pacing.max_in_flight);
     case LANE_AT_WINDOW:
         return arena_printf(a, "at most %u at once until the receiver has proved that it answers",
-                            facts->window);
+                            pacing_most(&lane->pacing));
     case LANE_AT_RATE:
-        return arena_printf(a, "Delivery.RatePerSecond (%g) is used up", facts->rate_per_second);
+        return arena_printf(a, "Delivery.RatePerSecond (%g) is used up",
+                            lane->pacing.rate_per_second);
     case LANE_AT_HOST:
         return arena_printf(a,
                             "as many attempts as may be (the configuration's "
@@ -81,81 +82,105 @@ static bool verifies(const struct webhook *w, struct arena *a)
            json_type(json_member(entity_parse(json, a), SPAN("Verify"))) == JSON_STRING;
 }
 
-static struct span reason_of_unverified(const struct lane_facts *facts, struct arena *a)
+/* `lane`: NULL when there was no delivery. */
+static struct span reason_of_unverified(const struct lane *lane, struct arena *a)
 {
+    int64_t asked_unix_ns = 0;
+    const char *refusal = lane == NULL ? NULL : lane_consent_refusal(lane, &asked_unix_ns);
     struct buf b;
 
-    if (facts->refusal == NULL)
+    if (refusal == NULL)
         return SPAN("the receiver has not agreed yet (Verify): it is asked before the first "
                     "delivery");
     buf_init_arena(&b, a);
     buf_add_str(&b, "the receiver has not agreed (Verify): asked at ");
-    datetime_add(&b, facts->asked_unix_ns);
-    buf_printf(&b, ", %s; it is asked again every hour, and when the webhook is changed",
-               facts->refusal);
+    datetime_add(&b, asked_unix_ns);
+    buf_printf(&b, ", %s; it is asked again every hour, and when the webhook is changed", refusal);
     return buf_span(&b);
 }
 
-static enum webhook_state find_state(const struct hooks *hooks, const struct webhook *w,
-                                     const struct lane_facts *facts, struct arena *a,
+static enum webhook_state find_state(const struct webhook *w, struct arena *a,
                                      struct span *out_reason)
 {
+    const struct lane *lane = w->lane;
+
+    *out_reason = span_of(NULL, 0);
     if (w->is_paused) {
         *out_reason = reason_of_pause(w, a);
         return WEBHOOK_PAUSED;
     }
-    if (facts->is_unverified || (w->lane == NULL && verifies(w, a))) {
-        *out_reason = reason_of_unverified(facts, a);
+    if (lane == NULL ? verifies(w, a) : lane->needs_consent) {
+        *out_reason = reason_of_unverified(lane, a);
         return WEBHOOK_UNVERIFIED;
     }
-    if (facts->held_until_unix_ns != 0) {
+    if (lane == NULL)
+        return WEBHOOK_ACTIVE;
+    if (lane_held_until_ns(lane) != 0) {
         *out_reason = SPAN("the receiver asked to wait (Retry-After)");
         return WEBHOOK_HELD_BACK;
     }
-    if (facts->failing_since_unix_ns != 0) {
+    if (lane->failing_since_unix_ns != 0) {
         *out_reason = SPAN("nothing but failures since FailingSince");
         return WEBHOOK_FAILING;
     }
-    *out_reason = reason_of_throttle(hooks, facts, a);
+    *out_reason = reason_of_throttle(lane, a);
     return out_reason->p == NULL ? WEBHOOK_ACTIVE : WEBHOOK_THROTTLED;
 }
 
 /* By the wall clock, where it has set the time: the loop's clock knows no dates. */
-static int64_t next_attempt_ns(const struct hooks *hooks, const struct lane_facts *facts)
+static int64_t next_attempt_ns(const struct lane *lane)
 {
-    uint64_t now_ms = loop_now_ms(hooks->loop), at_ms = facts->block.at_ms;
+    const struct lane_block block = lane_blocked_by(lane);
+    uint64_t now_ms = lane_now_ms(lane);
 
-    if (facts->block.reason == LANE_BEFORE_RETRY)
-        return facts->next_wait->at_unix_ns;
-    if (facts->block.reason == LANE_ON_HOLD)
-        return facts->held_until_unix_ns;
-    return at_ms == LANE_NEVER ? 0
-                               : clock_unix_ns() + (int64_t)(MAX(at_ms, now_ms) - now_ms) * 1000000;
+    if (block.reason == LANE_BEFORE_RETRY)
+        return lane_first_waiting(lane)->at_unix_ns;
+    if (block.reason == LANE_ON_HOLD)
+        return lane_held_until_ns(lane);
+    if (block.at_ms == LANE_NEVER)
+        return 0;
+    return clock_unix_ns() + (int64_t)(MAX(block.at_ms, now_ms) - now_ms) * 1000000;
 }
 
-void lane_add_status(const struct hooks *hooks, const struct webhook *w, struct buf *b)
+/* When the event of the oldest that has not ended was raised; 0: all have. */
+static int64_t oldest_ns(const struct lane *lane)
 {
-    const struct lane_facts facts = lane_facts(w->lane);
-    const struct delivery *oldest = lane_oldest_pending(w->lane);
-    const struct lane_history *h = facts.history;
-    struct webhook_status status = {
-        .held_until_unix_ns = facts.held_until_unix_ns,
-        .failing_since_unix_ns = facts.failing_since_unix_ns,
-        .pending = facts.pending,
-        .waiting = facts.waiting,
-        .in_flight = facts.in_flight,
-        .oldest_unix_ns = oldest == NULL ? 0 : oldest->event->time_unix_ns,
-        .next_attempt_unix_ns = next_attempt_ns(hooks, &facts),
+    const struct delivery *oldest = lane_pending(lane) == 0 ? NULL : lane_first_delivery(lane);
+
+    while (oldest != NULL && delivery_has_ended(oldest))
+        oldest = lane_next_delivery(lane, oldest);
+    return oldest == NULL ? 0 : oldest->event->time_unix_ns;
+}
+
+static struct webhook_status status_of(const struct lane *lane)
+{
+    const struct lane_history *h = &lane->history;
+
+    return (struct webhook_status){
+        .held_until_unix_ns = lane_held_until_ns(lane),
+        .failing_since_unix_ns = lane->failing_since_unix_ns,
+        .pending = lane->pending.count,
+        .waiting = lane->waiting.count,
+        .in_flight = lane->in_flight,
+        .oldest_unix_ns = oldest_ns(lane),
+        .next_attempt_unix_ns = next_attempt_ns(lane),
         .recent = h->recent,
         .recent_count = h->recent_count,
         .success_unix_ns = h->success_unix_ns,
         .failure_unix_ns = h->failure_unix_ns,
         .error = span_str(h->error),
     };
+}
+
+void lane_add_status(const struct webhook *w, struct buf *b)
+{
+    struct webhook_status status = {.pending = 0};
     struct arena a;
 
+    if (w->lane != NULL)
+        status = status_of(w->lane);
     arena_init(&a);
-    status.state = find_state(hooks, w, &facts, &a, &status.reason);
+    status.state = find_state(w, &a, &status.reason);
     webhook_status_add(&status, b);
     arena_done(&a);
 }
@@ -188,8 +213,8 @@ static unsigned states_that_hold(const struct conditions *conditions, struct are
     return states;
 }
 
-bool lanes_count_states(const struct hooks *hooks, struct collection *webhooks,
-                        const struct conditions *conditions, struct arena *a, size_t *out_count)
+bool lanes_count_states(struct collection *webhooks, const struct conditions *conditions,
+                        struct arena *a, size_t *out_count)
 {
     struct collection_walk walk;
     struct arena reasons; /* which nobody reads */
@@ -203,11 +228,9 @@ bool lanes_count_states(const struct hooks *hooks, struct collection *webhooks,
     collection_walk(webhooks, &(struct conditions){NULL, 0}, &walk);
     for (struct entity *e = collection_walk_next(&walk); e != NULL;
          e = collection_walk_next(&walk)) {
-        const struct webhook *w = e->attached;
-        const struct lane_facts facts = lane_facts(w->lane);
         struct span reason;
 
-        if ((states & 1U << find_state(hooks, w, &facts, &reasons, &reason)) != 0)
+        if ((states & 1U << find_state(e->attached, &reasons, &reason)) != 0)
             found++;
         arena_reset(&reasons);
     }

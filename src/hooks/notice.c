@@ -94,11 +94,10 @@ static void add_delivery(struct buf *b, const struct notice_delivery *delivery)
 }
 
 /* As one of `[{…}]`. */
-static void raise_notice(struct hooks *hooks, struct span name, const struct notice *notice,
-                         const struct notice_delivery *delivery, struct change *change)
+void notice_raise(struct hooks *hooks, const struct notice *notice, struct change *change)
 {
     struct event_draft draft = {
-        .resource = resource_named(hooks->rest->resources, name),
+        .resource = resource_named(hooks->rest->resources, notice->name),
         .tenant = webhook_tenant(notice->webhook),
         .depth = (uint8_t)notice->depth,
         .chain = notice->chain,
@@ -112,13 +111,13 @@ static void raise_notice(struct hooks *hooks, struct span name, const struct not
         hooks->metrics->notices_left_out++;
         return;
     }
-    if (delivery == NULL && span_eq(name, notice_paused_name))
+    if (span_eq(notice->name, notice_paused_name))
         draft.except = notice->webhook;
     buf_init_arena(&b, change->arena);
     buf_add_str(&b, "[{");
     add_webhook(&b, notice, change->arena);
-    if (delivery != NULL)
-        add_delivery(&b, delivery);
+    if (notice->dead != NULL)
+        add_delivery(&b, notice->dead);
     buf_add_str(&b, "}]");
     draft.payload = buf_span(&b);
     draft.entities = entity_parse(draft.payload, change->arena);
@@ -127,23 +126,8 @@ static void raise_notice(struct hooks *hooks, struct span name, const struct not
         change->notices++;
         return;
     }
-    log_warn("notice", "%.*s is not raised: %.*s", SPAN_FMT(name), SPAN_FMT(err_message(e)));
+    log_warn("notice", "%.*s is not raised: %.*s", SPAN_FMT(notice->name),
+             SPAN_FMT(err_message(e)));
     err_free(e);
     hooks->metrics->notices_left_out++;
-}
-
-void notice_paused(struct hooks *hooks, const struct notice *notice, struct change *change)
-{
-    raise_notice(hooks, notice_paused_name, notice, NULL, change);
-}
-
-void notice_recovered(struct hooks *hooks, const struct notice *notice, struct change *change)
-{
-    raise_notice(hooks, notice_recovered_name, notice, NULL, change);
-}
-
-void notice_dead(struct hooks *hooks, const struct notice *notice,
-                 const struct notice_delivery *delivery, struct change *change)
-{
-    raise_notice(hooks, notice_dead_name, notice, delivery, change);
 }

@@ -131,7 +131,7 @@ static bool may_have_more(const struct share *share, enum pace pace, size_t most
     if (pace == PACE_PROMPT)
         return share->shares->wanting <= share->is_wanting;
     return map_count(&share->shares->by_account) == 1 &&
-           d->not_prompt_in_flight + spare < pacing_slots(PACE_SLOW, most);
+           share->shares->not_prompt_in_flight + spare < pacing_slots(PACE_SLOW, most);
 }
 
 bool share_admits(const struct share *share, enum pace pace)
@@ -142,16 +142,13 @@ bool share_admits(const struct share *share, enum pace pace)
            is_the_only_one(share);
 }
 
-void share_take_pending(struct share *share, int64_t more)
-{
-    share->account->pending += (uint64_t)more;
-}
-
 void share_take_slots(struct share *share, enum pace pace, int more)
 {
     share->account->in_flight += (uint32_t)more;
-    if (pace != PACE_PROMPT)
+    if (pace != PACE_PROMPT) {
         share->not_prompt_in_flight += (size_t)more;
+        share->shares->not_prompt_in_flight += (size_t)more;
+    }
     note_wants(share);
 }
 
@@ -218,18 +215,16 @@ void share_line_up(struct share *share, enum share_line line, int more)
 
 /* Room. ------------------------------------------------------------------------------------ */
 
-size_t share_pending_most(const struct share *share)
+/* For one more, beside what the change has counted? It is counted then. */
+static bool has_room(struct share *share, const struct change *change)
 {
-    return (size_t)MAX(share->shares->hooks->limits->pending_deliveries / 2, 1);
-}
+    size_t most = (size_t)MAX(share->shares->hooks->limits->pending_deliveries / 2, 1);
 
-bool share_has_room(struct share *share, const struct change *change)
-{
     if (share->change_no != change->no) {
         share->change_no = change->no;
         share->change_deliveries = 0;
     }
-    if (share->account->pending + share->change_deliveries >= share_pending_most(share))
+    if (share->account->pending + share->change_deliveries >= most)
         return false;
     share->change_deliveries++;
     return true;
@@ -269,7 +264,7 @@ enum delivery_refusal delivery_admit(struct webhook *w, const struct change *cha
     }
     if (pending + w->change_deliveries >= most)
         return DELIVERY_PAST_WEBHOOK;
-    if (!share_has_room(w->share, change))
+    if (!has_room(w->share, change))
         return DELIVERY_PAST_ACCOUNT;
     w->change_deliveries++;
     return DELIVERY_ADMITTED;

@@ -37,6 +37,7 @@ struct shares {
     struct map by_account;         /* struct share: accounts that have webhooks, or had */
     struct list ring[SHARE_RINGS]; /* the one whose turn it is first */
     size_t wanting;                /* shares that have lanes in line, or attempts under way */
+    size_t not_prompt_in_flight;   /* attempts of lanes that are slow or unproved */
 };
 
 struct share {
@@ -47,8 +48,8 @@ struct share {
     uint32_t lanes_in_line;
     struct list line[SHARE_LINES];      /* struct lane, by state_link */
     struct list_link turn[SHARE_RINGS]; /* while it has such */
-    size_t not_prompt_in_flight;
-    uint64_t change_no; /* a change, and the deliveries that are counted for it */
+    size_t not_prompt_in_flight;        /* of those of all */
+    uint64_t change_no;                 /* a change, and the deliveries that are counted for it */
     size_t change_deliveries;
 };
 
@@ -70,14 +71,7 @@ struct list_link *share_next(const struct shares *s, enum pace pace);
 void share_had_turn(struct share *share, enum share_line line);
 /* A lane has come into one of the lines, or has left it. */
 void share_line_up(struct share *share, enum share_line line, int more);
-/* So many deliveries more, or fewer, that have not ended. */
-void share_take_pending(struct share *share, int64_t more);
 /* So many attempts more, or fewer, of lanes of this pace. */
 void share_take_slots(struct share *share, enum pace pace, int more);
-
-/* Deliveries that have not ended that the account may have. */
-size_t share_pending_most(const struct share *share);
-/* Is there room for one more, beside what the change has counted? It is counted then. */
-bool share_has_room(struct share *share, const struct change *change);
 
 #endif

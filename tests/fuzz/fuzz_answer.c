@@ -29,7 +29,7 @@ static struct span note(const struct fetch_answer *a, enum fetch_progress progre
                         SPAN_FMT(buf_span(&a->body)));
 }
 
-static struct span run(const struct fetch *asked, struct span bytes, size_t most, uint32_t chance,
+static struct span run(struct fetch *asked, struct span bytes, size_t most, uint32_t chance,
                        struct arena *to)
 {
     struct fetch_answer a = {.status = 0};
@@ -57,9 +57,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct input in = {data, n};
     unsigned choices = input_byte(&in), chance = input_byte(&in);
-    const struct fetch asked = {.method = choices & 1 ? SPAN("HEAD") : SPAN("POST"),
-                                .keep_bytes = KEEP_BYTES,
-                                .read_bytes = READ_BYTES};
+    struct fetch asked = {.method = choices & 1 ? SPAN("HEAD") : SPAN("POST"),
+                          .keep_bytes = KEEP_BYTES,
+                          .read_bytes = READ_BYTES};
     struct arena a;
 
     clock_fake(INT64_C(1800000000) * 1000000000, 1);

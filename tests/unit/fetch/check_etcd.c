@@ -159,11 +159,6 @@ static void give_back(void)
     etcd_lease_revoke(etcd, &call, 7);
 }
 
-static void time_to_live(void)
-{
-    etcd_lease_time_to_live(etcd, &call, 7);
-}
-
 static void range(void)
 {
     etcd_range(etcd, &call, &(struct etcd_op){.kind = ETCD_GET, .key = SPAN("a")});
@@ -174,16 +169,6 @@ static void compact(void)
     etcd_compact(etcd, &call, 7);
 }
 
-static void status(void)
-{
-    etcd_status(etcd, &call);
-}
-
-static void alarms(void)
-{
-    etcd_alarms(etcd, &call);
-}
-
 static const struct {
     void (*start)(void);
     const char *path, *body;
@@ -191,11 +176,8 @@ static const struct {
     {grant, "/v3/lease/grant", "{\"TTL\":\"5\"}"},
     {keep_alive, "/v3/lease/keepalive", "{\"ID\":\"9007199254740993\"}"},
     {give_back, "/v3/lease/revoke", "{\"ID\":\"7\"}"},
-    {time_to_live, "/v3/lease/timetolive", "{\"ID\":\"7\"}"},
     {range, "/v3/kv/range", "{\"key\":\"YQ==\""},
     {compact, "/v3/kv/compaction", "{\"revision\":\"7\"}"},
-    {status, "/v3/maintenance/status", "{}"},
-    {alarms, "/v3/maintenance/alarm", "{\"action\":\"GET\"}"},
 };
 
 START_TEST(each_call)

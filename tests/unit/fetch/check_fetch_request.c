@@ -244,7 +244,7 @@ END_TEST
 
 static void begin_proxied(const char *url)
 {
-    char proxy[64];
+    static char proxy[64];
     struct fetch_options options = {.proxy = proxy};
     struct resolve_options names = {
         .hosts_file = hosts_path, .resolv_file = settings_path, .servers = "127.0.0.1:1"};

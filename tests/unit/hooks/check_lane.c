@@ -3,11 +3,11 @@
 #include "fetching.h"
 #include "owning.h"
 
+#include "../../../src/hooks/lane_inner.h"
 #include "access/account.h"
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/sm.h"
-#include "hooks/lane.h"
 #include "rest/rest.h"
 
 #include <stdarg.h>
@@ -116,7 +116,7 @@ static void is_in(int number, enum lane_state state, enum lane_reason reason)
 {
     const struct lane *lane = lane_of(number);
 
-    ck_assert_str_eq(sm_name(&lane_machine, lane_facts(lane).state), sm_name(&lane_machine, state));
+    ck_assert_str_eq(sm_name(&lane_machine, lane->state), sm_name(&lane_machine, state));
     ck_assert_int_eq(lane_blocked_by(lane).reason, reason);
 }
 
@@ -252,8 +252,7 @@ START_TEST(held)
     is_in(1, LANE_WAITING, LANE_BEFORE_RETRY);
     raise_for(1, 1);
     is_in_until(1, LANE_HELD, LANE_ON_HOLD, 100000);
-    ck_assert_int_eq(lane_facts(lane_of(1)).held_until_unix_ns,
-                     clock_unix_ns() + INT64_C(100000000000));
+    ck_assert_int_eq(lane_held_until_ns(lane_of(1)), clock_unix_ns() + INT64_C(100000000000));
     clock_advance(99 * S);
     run();
     ck_assert_uint_eq(under_way(A), 0);
@@ -261,7 +260,7 @@ START_TEST(held)
     run();
     ck_assert_uint_eq(under_way(A), 1);
     is_in(1, LANE_WAITING, LANE_BEFORE_RETRY);
-    ck_assert_int_eq(lane_facts(lane_of(1)).held_until_unix_ns, 0);
+    ck_assert_int_eq(lane_held_until_ns(lane_of(1)), 0);
 }
 END_TEST
 
@@ -577,7 +576,7 @@ START_TEST(a_place_is_not_kept_for_who_may_not_start)
     raise_for(2, 1);
     answer(host_of(1), 200);
     run();
-    ck_assert_int_eq(lane_facts(lane_of(1)).state, LANE_SATED);
+    ck_assert_int_eq(lane_of(1)->state, LANE_SATED);
     ck_assert_int_eq(oldest(host_of(1))->url.p[oldest(host_of(1))->url.n - 1], '2');
     answer(host_of(3), 200);
     run();
@@ -689,7 +688,7 @@ START_TEST(many_names_of_one_address)
         ck_assert_uint_eq(under_way(NULL), service->hooks.connections_per_host);
     }
     for (int i = 1; i <= NAMES; i++)
-        ck_assert_uint_ge(lane_facts(lane_of(i)).history->recent_count + under_way(name_of(i)), 2);
+        ck_assert_uint_ge(lane_of(i)->history.recent_count + under_way(name_of(i)), 2);
     for (int i = 0; i < NAMES * (EVENTS - 1); i++) {
         answer(NULL, 200);
         run();
