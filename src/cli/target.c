@@ -3,7 +3,7 @@
 #include "cli/target.h"
 
 #include "base/datetime.h"
-#include "base/text.h"
+#include "base/uuid.h"
 
 static const struct span none = {NULL, 0};
 
@@ -44,15 +44,9 @@ void target_add_typed(struct buf *b, struct span text)
 
 bool target_is_id(struct span text)
 {
-    if (text.n != 36)
-        return false;
-    for (size_t i = 0; i < text.n; i++) {
-        bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+    struct uuid id;
 
-        if (is_dash ? text.p[i] != '-' : text_hex_value(text.p[i]) < 0)
-            return false;
-    }
-    return true;
+    return uuid_parse(text, &id);
 }
 
 /* In quotes, so that a label of digits is a text: conditions read literals. */
