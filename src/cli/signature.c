@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "cli/http_text.h"
 
 #include <openssl/evp.h>
 
@@ -28,6 +29,16 @@ struct secret_key {
     enum scheme scheme;
     struct span bytes;
 };
+
+struct signed_request signature_of(const struct http_text *request, struct span body)
+{
+    return (struct signed_request){
+        .id = http_text_field(request, SPAN("webhook-id")),
+        .timestamp = http_text_field(request, SPAN("webhook-timestamp")),
+        .signature = http_text_field(request, SPAN("webhook-signature")),
+        .body = body,
+    };
+}
 
 void signature_add_secret(struct buf *b)
 {

@@ -49,18 +49,25 @@ bool target_is_id(struct span text)
     return uuid_parse(text, &id);
 }
 
-/* In quotes, so that a label of digits is a text: conditions read literals. */
-void target_add_named(struct buf *b, struct span resource, struct span property, struct span text)
+struct span target_with(struct arena *a, const char *before, struct span value)
 {
-    buf_printf(b, "/%.*s/", SPAN_FMT(resource));
-    if (target_is_id(text)) {
-        buf_add_str(b, "Id=");
-        buf_add(b, text);
-        return;
-    }
-    buf_printf(b, "%.*s='", SPAN_FMT(property));
-    target_add_value(b, text);
-    buf_add_char(b, '\'');
+    struct buf b;
+
+    buf_init_arena(&b, a);
+    buf_add_str(&b, before);
+    target_add_value(&b, value);
+    return buf_span(&b);
+}
+
+/* In quotes, so that a label of digits is a text: conditions read literals. */
+struct span target_named(struct arena *a, const char *resource, const char *property,
+                         struct span text)
+{
+    if (target_is_id(text))
+        return arena_printf(a, "/%s/Id=%.*s", resource, SPAN_FMT(text));
+    return arena_printf(
+        a, "%.*s'",
+        SPAN_FMT(target_with(a, arena_printf(a, "/%s/%s='", resource, property).p, text)));
 }
 
 void target_split_selector(struct span selector, struct span *out_resource,
