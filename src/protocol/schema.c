@@ -10,14 +10,8 @@
 #include "json/json.h"
 
 static const struct property entity_properties[] = {
-    {.name = SPAN_INIT("Id"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_ENTITY | PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("Unique ID of the entity")},
-    {.name = SPAN_INIT("ObjectNo"),
-     .type = TYPE_INTEGER,
-     .flags = PROPERTY_ENTITY | PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("Serial number in the store")},
+    ID_PROPERTY("Unique ID of the entity"),
+    OBJECT_NO_PROPERTY,
 };
 
 const struct shape schema_dynamic = {entity_properties, ARRAY_LEN(entity_properties), true};
