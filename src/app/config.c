@@ -89,20 +89,9 @@ static struct err *read_text(struct config *c, const struct option *o, struct js
     return config_read_text(o->property.name, v, &c->arena, target_of(c, o));
 }
 
-static bool is_name_char(char c)
-{
-    char folded = span_fold_char(c);
-
-    return (folded >= 'a' && folded <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-           c == '_';
-}
-
 bool config_is_name(struct span text)
 {
-    for (size_t i = 0; i < text.n; i++)
-        if (!is_name_char(text.p[i]))
-            return false;
-    return text.n > 0;
+    return text_is_made_of(text, "-._");
 }
 
 /* Parts that no client and no proxy writes in another way. */

@@ -18,21 +18,8 @@ struct wish {
 
 static struct span decode(struct span text, struct arena *a)
 {
-    struct buf b;
-
-    buf_init_arena(&b, a);
-    for (size_t i = 0; i < text.n; i++) {
-        uint8_t byte;
-
-        if (text.p[i] == '%' && text_from_hex(span_sub(text, i + 1, i + 3), &byte) &&
-            i + 2 < text.n) {
-            buf_add_char(&b, (char)byte);
-            i += 2;
-        } else {
-            buf_add_char(&b, text.p[i]);
-        }
-    }
-    return buf_span(&b);
+    (void)text_from_percent(text, a, &text);
+    return text;
 }
 
 static struct wish read_wish(struct span condition, struct arena *a)

@@ -3,43 +3,21 @@
 #include "cli/target.h"
 
 #include "base/datetime.h"
+#include "base/text.h"
 #include "base/uuid.h"
 
 static const struct span none = {NULL, 0};
 
-static bool is_plain(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '~' || c == ':';
-}
-
-static void add_encoded(struct buf *b, char c)
-{
-    buf_printf(b, "%%%02X", (unsigned char)c);
-}
-
 void target_add_value(struct buf *b, struct span text)
 {
-    for (size_t i = 0; i < text.n; i++) {
-        if (is_plain(text.p[i]))
-            buf_add_char(b, text.p[i]);
-        else
-            add_encoded(b, text.p[i]);
-    }
+    text_add_percent(b, text, "-._~:");
 }
 
 void target_add_typed(struct buf *b, struct span text)
 {
     if (!span_starts(text, SPAN("/")))
         buf_add_char(b, '/');
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-
-        if (c > ' ' && c < 0x7f && c != '"' && c != '#')
-            buf_add_char(b, text.p[i]);
-        else
-            add_encoded(b, text.p[i]);
-    }
+    text_add_percent(b, text, "!$%&'()*+,-./:;<=>?@[\\]^_`{|}~");
 }
 
 bool target_is_id(struct span text)

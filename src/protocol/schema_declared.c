@@ -1,5 +1,7 @@
 /* Shapes out of declarations: the `Properties` of a resource that the application declares. */
 #include "protocol/schema.h"
+
+#include "base/text.h"
 #include "query/shape.h"
 #include "json/json.h"
 
@@ -21,18 +23,9 @@ static const struct property declared_properties[] = {
 const struct shape schema_property_shape = {declared_properties, ARRAY_LEN(declared_properties),
                                             false};
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
 static struct err *check_name(struct span name)
 {
-    bool good = name.n > 0 && name.n <= NAME_MOST && is_letter(name.p[0]);
-
-    for (size_t i = 0; i < name.n; i++)
-        good = good && (is_letter(name.p[i]) || (name.p[i] >= '0' && name.p[i] <= '9'));
-    if (!good)
+    if (name.n > NAME_MOST || !text_is_made_of(name, "_") || (name.p[0] >= '0' && name.p[0] <= '9'))
         return ERR(ERR_INVALID_ENTITY,
                    "Name: '%.*s' is not made of at most %d letters, digits and '_', not beginning "
                    "with a digit",
