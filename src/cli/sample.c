@@ -40,13 +40,6 @@ static struct wish read_wish(struct span condition, struct arena *a)
 
 /* ---- values ---- */
 
-static void add_time(struct buf *b, int64_t unix_ns)
-{
-    buf_add_char(b, '"');
-    datetime_add(b, unix_ns);
-    buf_add_char(b, '"');
-}
-
 static void add_value_of(struct buf *b, struct span type, struct span name, int64_t now_ns)
 {
     if (span_eq(type, SPAN("integer")))
@@ -56,7 +49,7 @@ static void add_value_of(struct buf *b, struct span type, struct span name, int6
     else if (span_eq(type, SPAN("boolean")))
         buf_add_str(b, "true");
     else if (span_eq(type, SPAN("datetime")))
-        add_time(b, now_ns);
+        json_add_time(b, now_ns);
     else if (span_eq(type, SPAN("object")))
         buf_add_str(b, "{}");
     else if (span_eq(type, SPAN("array")))
@@ -106,7 +99,7 @@ static void add_beside(struct buf *b, const struct wish *wish, bool is_more, str
         span_to_i64(span_sub(text, 0, span_find_char(text, '.', 0)), &number) && is_json(text, a)) {
         buf_add_i64(b, number + (is_more ? 1 : -1));
     } else if (datetime_parse(text, &at)) {
-        add_time(b, at.seconds * INT64_C(1000000000) + (is_more ? day_ns : -day_ns));
+        json_add_time(b, at.seconds * INT64_C(1000000000) + (is_more ? day_ns : -day_ns));
     } else {
         json_add_string(b, is_more ? arena_printf(a, "%.*sz", SPAN_FMT(text)) : SPAN(""));
     }

@@ -101,8 +101,7 @@ void show_add_array(const struct entities *entities, struct buf *b)
 {
     buf_add_char(b, '[');
     for (size_t i = 0; i < entities->count; i++) {
-        if (i > 0)
-            buf_add_char(b, ',');
+        json_add_comma(b);
         buf_add(b, json_text(entities->items[i]));
     }
     buf_add_char(b, ']');

@@ -520,17 +520,14 @@ static void add_entity(struct buf *b, struct span attributes, struct json_value 
 {
     static const struct span own = SPAN_INIT("ce");
 
-    if (b->n > 1)
-        buf_add_char(b, ',');
+    json_add_comma(b);
     buf_add_char(b, '{');
     member_add_json(b, own, attributes);
     for (struct json_member m = json_first_member(entity); json_exists(m.name);
          m = json_next_member(entity, m)) {
         if (span_ieq(json_string(m.name, a), own))
             continue;
-        buf_add_char(b, ',');
-        buf_add(b, json_text(m.name));
-        buf_add_char(b, ':');
+        json_add_written_name(b, m.name);
         buf_add(b, json_text(m.value));
     }
     buf_add_char(b, '}');

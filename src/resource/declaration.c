@@ -191,8 +191,7 @@ static void add_method(struct buf *b, struct json_value value, struct arena *a)
 {
     struct span name = method_name(method_parse(json_string(value, a)));
 
-    if (b->n > 1)
-        buf_add_char(b, ',');
+    json_add_comma(b);
     if (json_type(value) == JSON_STRING && name.p != NULL)
         json_add_string(b, name);
     else

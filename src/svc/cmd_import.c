@@ -119,8 +119,7 @@ static void add_unmasked_array(struct cli *cli, struct item *item, struct span w
 
     buf_add_char(b, '[');
     for (struct json_value e = json_first(array); json_exists(e); e = json_next(array, e)) {
-        if (index > 0)
-            buf_add_char(b, ',');
+        json_add_comma(b);
         add_unmasked(
             cli, item,
             arena_printf(cli->arena, "%.*s.%llu", SPAN_FMT(where), (unsigned long long)index++), e,

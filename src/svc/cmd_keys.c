@@ -61,16 +61,12 @@ int run_keys_list(struct cli *cli)
 
 static void add_names(struct buf *body, const char *member, struct span names)
 {
-    bool is_first = true;
-
     buf_printf(body, "\"%s\":[", member);
     while (names.n > 0) {
         struct span name = span_trim(span_split(&names, ','));
 
-        if (!is_first)
-            buf_add_char(body, ',');
+        json_add_comma(body);
         json_add_string(body, name);
-        is_first = false;
     }
     buf_add_char(body, ']');
 }

@@ -93,8 +93,7 @@ static void add_selectors(struct cli *cli, struct buf *body)
     }
     buf_add_str(body, ",\"EventSelectors\":[");
     for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            buf_add_char(body, ',');
+        json_add_comma(body);
         json_add_string(body, selectors[i]);
     }
     buf_add_char(body, ']');
