@@ -65,6 +65,12 @@ struct err *config_read(struct config *c, const struct config_arguments *argumen
 /* What a browser writes into `Origin` (RFC 6454, section 6.2): scheme, host, perhaps a port; no
  * path, not even a slash. */
 bool config_is_origin(struct span text);
+/* ASCII letters, digits, '-', '.' and '_', one at least. */
+bool config_is_name(struct span text);
+/* A member that is a text, which is neither empty nor holds a NUL character; the error names it.
+ * *out_text ends with NUL, and stays as it is for null. */
+struct err *config_read_text(struct span name, struct json_value v, struct arena *a,
+                             const char **out_text) MUST_USE;
 void config_done(struct config *c);
 /* One more address; the error is of the kind that config_read tells. */
 struct err *config_add_listener(struct config *c, const struct tcp_address *address) MUST_USE;

@@ -37,6 +37,14 @@ void text_add_shown(struct buf *b, struct span s);
 bool text_is_token(struct span s);
 bool text_is_token_char(char c);
 
+/* Is it of ASCII letters, digits and characters of `others`, one at least? */
+bool text_is_made_of(struct span s, const char *others);
+/* Appends the text with everything else percent-encoded (RFC 3986, section 2.1). */
+void text_add_percent(struct buf *b, struct span s, const char *others);
+/* Decodes that, in the arena where there is anything to decode. False: some '%' is not followed by
+ * two hexadecimal digits, and stays as it is. */
+bool text_from_percent(struct span s, struct arena *a, struct span *out_text);
+
 /* Of a digit in either case; -1 when it is none. */
 int text_hex_value(char c);
 void text_add_hex(struct buf *b, struct span bytes); /* lower case */

@@ -8,11 +8,16 @@
 
 enum { SIGNATURE_AGE_S = 300 };
 
+struct http_text;
+
 /* What a signature covers, as it stands in the request. */
 struct signed_request {
     struct span id, timestamp, signature; /* webhook-id, webhook-timestamp, webhook-signature */
     struct span body;
 };
+
+/* Of a request as text whose body ends elsewhere; spans lie in it. */
+struct signed_request signature_of(const struct http_text *request, struct span body);
 
 /* whsec_ with 24 random bytes. */
 void signature_add_secret(struct buf *b);

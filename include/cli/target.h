@@ -12,9 +12,12 @@ void target_add_value(struct buf *b, struct span text);
 void target_add_typed(struct buf *b, struct span text);
 /* Is it an Id, 8-4-4-4-12 hexadecimal digits? */
 bool target_is_id(struct span text);
+/* `before` with a value of a condition behind it, in the arena. */
+struct span target_with(struct arena *a, const char *before, struct span value);
 /* `/Resource/Id=<value>`, or `/Resource/Name='<value>'` of what is no Id: how an entity is asked
  * for that a person calls by its Id or by another property. */
-void target_add_named(struct buf *b, struct span resource, struct span property, struct span text);
+struct span target_named(struct arena *a, const char *resource, const char *property,
+                         struct span text);
 
 /* The parts of a stored selector: the event resource, and its conditions (absent: none), both as
  * they stand there. */

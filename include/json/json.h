@@ -107,10 +107,14 @@ void json_add_string(struct buf *b, struct span text); /* quoted and escaped; ba
 /* The longest prefix that json_add_string writes in at most `most` bytes, without its quotes, cut
  * on a character boundary; *out_bytes: in how many. */
 struct span json_cut_string(struct span text, size_t most, size_t *out_bytes);
-/* A comma, unless it would follow '{' or '['. */
+/* What stands before an element or a member: a comma, unless it follows '{' or '[', or nothing. */
 void json_add_comma(struct buf *b);
-/* "name": with such a comma before it. */
+/* "name": behind json_add_comma. */
 void json_add_name(struct buf *b, struct span name);
+/* The same for a name that is there already, as it is written. */
+void json_add_written_name(struct buf *b, struct json_value name);
+/* As datetime_add, quoted. */
+void json_add_time(struct buf *b, int64_t unix_ns);
 /* The same for a name that is known to need no escape. */
 void json_add_plain_name(struct buf *b, struct span name);
 /* The value's text without insignificant blanks, everything else as written. An absent value, here

@@ -78,12 +78,15 @@ struct shape {
     bool hides;              /* some properties are PROPERTY_UNSHOWN */
 };
 
-/* Rows of the tables of built-in resources. */
-#define READ_ONLY_PROPERTY(property_name, property_type, more_flags, text)                         \
+/* Rows of the tables of built-in resources. What follows is what else the property has. */
+#define PROPERTY(property_name, property_type, text, ...)                                          \
     {                                                                                              \
-        .name = SPAN_INIT(property_name), .type = property_type,                                   \
-        .flags = PROPERTY_READ_ONLY | (more_flags), .meaning = SPAN_INIT(text)                     \
+        .name = SPAN_INIT(property_name), .type = property_type, .meaning = SPAN_INIT(text),       \
+        __VA_ARGS__                                                                                \
     }
+#define READ_ONLY_PROPERTY(property_name, property_type, more_flags, text, ...)                    \
+    PROPERTY(property_name, property_type, text, .flags = PROPERTY_READ_ONLY | (more_flags),       \
+             __VA_ARGS__)
 #define ID_PROPERTY(text) READ_ONLY_PROPERTY("Id", TYPE_STRING, PROPERTY_ENTITY, text)
 #define OBJECT_NO_PROPERTY                                                                         \
     READ_ONLY_PROPERTY("ObjectNo", TYPE_INTEGER, PROPERTY_ENTITY, "Serial number in the store")

@@ -48,8 +48,6 @@ struct err *uri_parse(struct span target, struct span base_path, size_t max_cond
                       struct arena *a, struct uri *out_uri) MUST_USE;
 /* A deep copy of a target that was read. */
 void uri_copy(const struct uri *uri, struct arena *a, struct uri *out_copy);
-/* The text with its percent-escapes decoded; what is none stays. In the arena. */
-struct span uri_decoded(struct span text, struct arena *a);
 /* Appends `text` percent-encoded, but for the characters of a path segment (RFC 3986 section 3.3:
  * unreserved, sub-delimiters, `:`, `@`) that have no meaning in a target: `=`, `!`, `<`, `>`, `/`,
  * `&`, `%`, `#`, `?` always are encoded. */

@@ -59,42 +59,16 @@ static struct span name_of(enum place place)
 
 /* ---- texts ---- */
 
-/* *out_text is NULL where there is none. */
 static struct err *read_text(const struct reading *r, enum place place, const char **out_text)
 {
-    struct json_value v = r->values[place];
-    struct span text;
-
-    *out_text = NULL;
-    if (json_type(v) != JSON_STRING)
-        return NULL;
-    text = json_string(v, r->arena);
-    if (text.n == 0 || span_find_char(text, '\0', 0) < text.n)
-        return ERR(ERR_INVALID_ENTITY, "%.*s: must neither be empty nor hold a NUL character",
-                   SPAN_FMT(name_of(place)));
-    *out_text = arena_copy(r->arena, text).p;
-    return NULL;
-}
-
-static bool is_name_char(char c)
-{
-    char folded = span_fold_char(c);
-
-    return (folded >= 'a' && folded <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-           c == '_';
+    return config_read_text(name_of(place), r->values[place], r->arena, out_text);
 }
 
 /* A part of a key in etcd: no slash, and nothing that two programs might write in two ways. */
 static struct err *read_name(const struct reading *r, enum place place, const char **out_text)
 {
-    struct span text;
-
     TRY(read_text(r, place, out_text));
-    text = span_str(*out_text);
-    for (size_t i = 0; i < text.n; i++)
-        if (!is_name_char(text.p[i]))
-            text.n = 0;
-    if (text.n > 0 && text.n <= CLUSTER_NAME_MOST)
+    if (config_is_name(span_str(*out_text)) && strlen(*out_text) <= CLUSTER_NAME_MOST)
         return NULL;
     return ERR(ERR_INVALID_ENTITY, "%.*s: must have 1 to %d letters, digits, '-', '.' and '_'",
                SPAN_FMT(name_of(place)), CLUSTER_NAME_MOST);

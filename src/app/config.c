@@ -31,6 +31,8 @@ struct option {
     size_t offset;                /* in struct config */
     const struct option *members; /* of a section */
     size_t member_count;
+    bool (*fits)(struct span text); /* of an array of texts: which of them may stand in it, and */
+    const char *should;             /* how another is told off */
 };
 
 static void *target_of(struct config *c, const struct option *o)
@@ -68,34 +70,28 @@ static struct err *read_document(struct config *c, const struct option *o, struc
     return NULL;
 }
 
-/* NULL for null. */
-static struct err *read_text(struct config *c, const struct option *o, struct json_value v)
+struct err *config_read_text(struct span name, struct json_value v, struct arena *a,
+                             const char **out_text)
 {
-    struct span text = json_string(v, &c->arena);
+    struct span text = json_string(v, a);
 
     if (json_type(v) == JSON_NULL)
         return NULL;
     if (text.n == 0 || span_find_char(text, '\0', 0) < text.n)
         return ERR(ERR_INVALID_ENTITY, "%.*s: must neither be empty nor hold a NUL character",
-                   SPAN_FMT(o->property.name));
-    *(const char **)target_of(c, o) = arena_copy(&c->arena, text).p;
+                   SPAN_FMT(name));
+    *out_text = arena_copy(a, text).p;
     return NULL;
 }
 
-static bool is_name_char(char c)
+static struct err *read_text(struct config *c, const struct option *o, struct json_value v)
 {
-    char folded = span_fold_char(c);
-
-    return (folded >= 'a' && folded <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-           c == '_';
+    return config_read_text(o->property.name, v, &c->arena, target_of(c, o));
 }
 
-static bool has_only_name_chars(struct span text)
+bool config_is_name(struct span text)
 {
-    for (size_t i = 0; i < text.n; i++)
-        if (!is_name_char(text.p[i]))
-            return false;
-    return text.n > 0;
+    return text_is_made_of(text, "-._");
 }
 
 /* Parts that no client and no proxy writes in another way. */
@@ -110,7 +106,7 @@ static bool is_base_path(struct span path)
     while (rest.p != NULL) {
         struct span part = span_split(&rest, '/');
 
-        if (!has_only_name_chars(part) || span_eq(part, SPAN(".")) || span_eq(part, SPAN("..")))
+        if (!config_is_name(part) || span_eq(part, SPAN(".")) || span_eq(part, SPAN("..")))
             return false;
     }
     return true;
@@ -131,8 +127,14 @@ static struct err *read_texts(struct config *c, const struct option *o, struct j
     const char **texts = ARENA_ARRAY(&c->arena, const char *, (size_t)json_count(v) + 1);
     size_t count = 0;
 
-    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at))
-        texts[count++] = arena_copy(&c->arena, json_string(at, &c->arena)).p;
+    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at)) {
+        struct span text = json_string(at, &c->arena);
+
+        if (!o->fits(text))
+            return ERR(ERR_INVALID_ENTITY, "%.*s[%zu]: '%.*s' %s", SPAN_FMT(o->property.name),
+                       count, SPAN_FMT(text), o->should);
+        texts[count++] = arena_copy(&c->arena, text).p;
+    }
     *(const char ***)target_of(c, o) = count > 0 ? texts : NULL;
     return NULL;
 }
@@ -157,8 +159,7 @@ static bool is_host_with_port(struct span text)
         return end < text.n && ip_parse(span_sub(text, 1, end), &ip) &&
                is_port_or_none(span_sub(text, end + 1, text.n));
     }
-    return has_only_name_chars(span_sub(text, 0, end)) &&
-           is_port_or_none(span_sub(text, end, text.n));
+    return config_is_name(span_sub(text, 0, end)) && is_port_or_none(span_sub(text, end, text.n));
 }
 
 bool config_is_origin(struct span text)
@@ -168,25 +169,27 @@ bool config_is_origin(struct span text)
 
     if (text.n > 0)
         first = span_fold_char(text.p[0]);
-    return first >= 'a' && first <= 'z' && has_only_name_chars(span_sub(text, 0, colon)) &&
+    return first >= 'a' && first <= 'z' && config_is_name(span_sub(text, 0, colon)) &&
            span_starts(span_sub(text, colon, text.n), SPAN("://")) &&
            is_host_with_port(span_sub(text, colon + SPAN("://").n, text.n));
 }
 
-static struct err *read_origins(struct config *c, const struct option *o, struct json_value v)
+static bool is_origin_or_any(struct span text)
 {
-    size_t place = 0;
+    return span_eq(text, SPAN("*")) || config_is_origin(text);
+}
 
-    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at), place++) {
-        struct span text = json_string(at, &c->arena);
+static bool is_host(struct span text)
+{
+    struct in6_addr ip;
 
-        if (!span_eq(text, SPAN("*")) && !config_is_origin(text))
-            return ERR(ERR_INVALID_ENTITY,
-                       "%.*s[%zu]: '%.*s' is no origin: a scheme and a host, as in "
-                       "https://app.example, with the port if it has one, and no path; or *",
-                       SPAN_FMT(o->property.name), place, SPAN_FMT(text));
-    }
-    return read_texts(c, o, v);
+    return config_is_name(text) || ip_parse(text, &ip);
+}
+
+/* Of a system that sends. */
+static bool is_sender_or_any(struct span text)
+{
+    return span_eq(text, SPAN("*")) || config_is_name(text);
 }
 
 /* Ends with NULL, also when it is empty. */
@@ -194,18 +197,7 @@ static struct err *read_hosts(struct config *c, const struct option *o, struct j
 {
     static const char *none[] = {NULL};
     const char ***hosts = target_of(c, o);
-    struct in6_addr ip;
-    size_t place = 0;
 
-    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at), place++) {
-        struct span text = json_string(at, &c->arena);
-
-        if (!has_only_name_chars(text) && !ip_parse(text, &ip))
-            return ERR(ERR_INVALID_ENTITY,
-                       "%.*s[%zu]: '%.*s' is neither a name nor an address; it has no port, and an "
-                       "IPv6 address no brackets",
-                       SPAN_FMT(o->property.name), place, SPAN_FMT(text));
-    }
     TRY(read_texts(c, o, v));
     if (*hosts == NULL)
         *hosts = none;
@@ -222,34 +214,11 @@ static struct err *read_source(struct config *c, const struct option *o, struct 
     return read_text(c, o, v);
 }
 
-/* Of systems that send. */
-static struct err *read_names(struct config *c, const struct option *o, struct json_value v)
-{
-    size_t place = 0;
-
-    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at), place++) {
-        struct span text = json_string(at, &c->arena);
-
-        if (!span_eq(text, SPAN("*")) && !has_only_name_chars(text))
-            return ERR(ERR_INVALID_ENTITY,
-                       "%.*s[%zu]: '%.*s' is no name of a sender, as in events.example.com, "
-                       "without scheme and port; nor *",
-                       SPAN_FMT(o->property.name), place, SPAN_FMT(text));
-    }
-    return read_texts(c, o, v);
-}
-
 static struct err *read_header_names(struct config *c, const struct option *o, struct json_value v)
 {
-    uint32_t place = 0;
-
     if (json_count(v) > CONFIG_MAX_SECRET_HEADERS)
         return ERR(ERR_INVALID_ENTITY, "%.*s: must have at most %d names",
                    SPAN_FMT(o->property.name), CONFIG_MAX_SECRET_HEADERS);
-    for (struct json_value at = json_first(v); json_exists(at); at = json_next(v, at), place++)
-        if (!text_is_token(json_string(at, &c->arena)))
-            return ERR(ERR_INVALID_ENTITY, "%.*s[%u]: '%.*s' is not a header name",
-                       SPAN_FMT(o->property.name), place, SPAN_FMT(json_string(at, &c->arena)));
     return read_texts(c, o, v);
 }
 
@@ -368,6 +337,12 @@ static struct err *read_section(struct config *c, const struct option *o, struct
            .values = &(const struct enumeration){text, names, ARRAY_LEN(names)})
 #define ARRAY(text, member, reader, kind, otherwise)                                               \
     OPTION(text, TYPE_ARRAY, member, reader, otherwise, .elements = (kind))
+#define TEXTS(text, member, reader, otherwise, test, what)                                         \
+    {                                                                                              \
+        {SPAN_INIT(text), TYPE_ARRAY, .default_json = SPAN_INIT(otherwise),                        \
+         .elements = TYPE_STRING},                                                                 \
+            (reader), offsetof(struct config, member), .fits = (test), .should = (what)            \
+    }
 #define SECTION(text, options)                                                                     \
     {                                                                                              \
         {SPAN_INIT(text), TYPE_OBJECT, .default_json = SPAN_INIT("{}")}, read_section, 0,          \
@@ -385,8 +360,9 @@ static const struct span format_names[] = {LOG_FORMATS(AS_NAME)};
 static const struct option limit_options[] = {
 #define LIMIT_AS_OPTION(member, text, value, least, most, unit, meaning)                           \
     INTEGER(text, limits.member, #value, least, (double)most),
-    LIMITS(LIMIT_AS_OPTION) ARRAY("SecretHeaders", secret_headers, read_header_names, TYPE_STRING,
-                                  "[\"X-Auth-Token\",\"Api-Key\"]"),
+    LIMITS(LIMIT_AS_OPTION)
+        TEXTS("SecretHeaders", secret_headers, read_header_names, "[\"X-Auth-Token\",\"Api-Key\"]",
+              text_is_token, "is not a header name"),
 };
 
 static const struct option retention_options[] = {
@@ -427,10 +403,14 @@ static const struct option top_options[] = {
     INTEGER("SegmentBytes", segment_bytes, DIGITS(JOURNAL_SEGMENT_BYTES), 65536, 1073741824),
     OPTION("RequireApiKey", TYPE_BOOLEAN, require_api_key, read_boolean, "false"),
     ARRAY("ApiKeys", api_keys, read_document, TYPE_OBJECT, "[]"),
-    ARRAY("AllowedCorsOrigins", cors_origins, read_origins, TYPE_STRING, "[]"),
+    TEXTS("AllowedCorsOrigins", cors_origins, read_texts, "[]", is_origin_or_any,
+          "is no origin: a scheme and a host, as in https://app.example, with the port if it has "
+          "one, and no path; or *"),
     OPTION("CloudEventsSource", TYPE_STRING, cloudevents_source, read_source, "null"),
-    ARRAY("AllowedCloudEventsOrigins", cloudevents_origins, read_names, TYPE_STRING, "[]"),
-    ARRAY("Hosts", hosts, read_hosts, TYPE_STRING, "[]"),
+    TEXTS("AllowedCloudEventsOrigins", cloudevents_origins, read_texts, "[]", is_sender_or_any,
+          "is no name of a sender, as in events.example.com, without scheme and port; nor *"),
+    TEXTS("Hosts", hosts, read_hosts, "[]", is_host,
+          "is neither a name nor an address; it has no port, and an IPv6 address no brackets"),
     ARRAY("TrustedProxies", trusted_proxies, read_ranges, TYPE_STRING, "[\"127.0.0.0/8\",\"::1\"]"),
     ARRAY("Resources", resources, read_document, TYPE_OBJECT, "[]"),
     SECTION("Limits", limit_options),

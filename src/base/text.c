@@ -222,6 +222,61 @@ bool text_is_token(struct span s)
     return s.n > 0;
 }
 
+/* ---- letters, digits and others ---- */
+
+static bool is_of(char c, const char *others)
+{
+    char folded = span_fold_char(c);
+
+    return (folded >= 'a' && folded <= 'z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr(others, c) != NULL);
+}
+
+bool text_is_made_of(struct span s, const char *others)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!is_of(s.p[i], others))
+            return false;
+    return s.n > 0;
+}
+
+void text_add_percent(struct buf *b, struct span s, const char *others)
+{
+    static const char digits[] = "0123456789ABCDEF";
+
+    for (size_t i = 0; i < s.n; i++) {
+        uint8_t c = (uint8_t)s.p[i];
+
+        if (is_of(s.p[i], others))
+            buf_add_char(b, s.p[i]);
+        else
+            buf_add(b, span_of((char[]){'%', digits[c >> 4], digits[c & 15]}, 3));
+    }
+}
+
+bool text_from_percent(struct span s, struct arena *a, struct span *out_text)
+{
+    bool is_good = true;
+    size_t n = 0;
+    char *p;
+
+    *out_text = s;
+    if (span_find_char(s, '%', 0) == s.n)
+        return true;
+    p = arena_alloc(a, s.n);
+    for (size_t i = 0; i < s.n; i++, n++) {
+        p[n] = s.p[i];
+        if (p[n] != '%')
+            continue;
+        if (i + 2 < s.n && text_from_hex(span_of(s.p + i + 1, 2), (uint8_t *)&p[n]))
+            i += 2;
+        else
+            is_good = false;
+    }
+    *out_text = span_of(p, n);
+    return is_good;
+}
+
 /* ---- hexadecimal ---- */
 
 static const char hex_digits[] = "0123456789abcdef";

@@ -77,17 +77,13 @@ static int get_declaration(struct cli *cli, struct span name, struct json_value 
 {
     struct ask ask = {.method = "GET"};
     struct answer answer;
-    struct buf target;
     int status;
 
-    buf_init_arena(&target, cli->arena);
-    target_add_named(&target, SPAN("Svc.Admin.Resource"), SPAN("Name"), name);
-    ask.target = buf_span(&target);
+    ask.target = target_named(cli->arena, "Svc.Admin.Resource", "Name", name);
     status = client_send(cli, &ask, &answer);
-    if (status != CLI_DONE)
-        return status;
-    *out = answer.status == 200 ? json_first(answer.json) : (struct json_value){NULL, NULL};
-    return CLI_DONE;
+    if (status == CLI_DONE)
+        *out = answer.status == 200 ? json_first(answer.json) : (struct json_value){NULL, NULL};
+    return status;
 }
 
 int catalogue_payload(struct cli *cli, struct span event, struct payload *out)

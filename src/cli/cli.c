@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include "base/text.h"
+#include "cli/signature.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,26 +96,28 @@ int cli_confirm(const struct cli *cli, const char *question)
 }
 
 /* Who has closed a pipe knows it. */
-static bool fail_to_print(void)
+static int fail_to_print(void)
 {
     static bool is_told;
 
     if (errno != EPIPE && !is_told)
         (void)cli_fail(CLI_REFUSED, "what is printed cannot be written: %s", strerror(errno));
     is_told = true;
-    return false;
+    return CLI_REFUSED;
 }
 
-bool cli_print(struct span text)
+int cli_print(struct span text)
 {
     if (text.n > 0 && fwrite(text.p, 1, text.n, stdout) != text.n)
         return fail_to_print();
-    return fflush(stdout) == 0 ? true : fail_to_print();
+    return fflush(stdout) == 0 ? CLI_DONE : fail_to_print();
 }
 
-bool cli_print_line(struct span text)
+int cli_print_line(struct span text)
 {
-    return cli_print(text) && cli_print(SPAN("\n"));
+    int status = cli_print(text);
+
+    return status == CLI_DONE ? cli_print(SPAN("\n")) : status;
 }
 
 struct span cli_operand(const struct cli *cli, size_t i)
@@ -162,5 +165,17 @@ int cli_read_value(struct cli *cli, struct span value, struct span *out_bytes)
         return CLI_DONE;
     }
     e = cli_read_file(span_sub(value, 1, value.n), VALUE_BYTES_MOST, cli->arena, out_bytes);
+    return e != NULL ? cli_fail_err(CLI_MISUSE, e) : CLI_DONE;
+}
+
+int cli_read_secret(struct cli *cli, enum option option, struct span *out_secret)
+{
+    int status = cli_read_value(cli, args_value(&cli->args, option), out_secret);
+    struct err *e;
+
+    if (status != CLI_DONE)
+        return status;
+    *out_secret = span_trim(span_split(out_secret, '\n'));
+    e = signature_check_secret(*out_secret);
     return e != NULL ? cli_fail_err(CLI_MISUSE, e) : CLI_DONE;
 }

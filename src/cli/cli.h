@@ -10,10 +10,12 @@
 enum { CLI_DONE, CLI_REFUSED, CLI_MISUSE, CLI_NOT_REACHED };
 
 struct client;
+struct command;
 
 struct cli {
     struct args args;
-    struct arena *arena; /* of the command, to its end */
+    const struct command *command; /* that runs */
+    struct arena *arena;           /* of the command, to its end */
     struct client *client;
     struct look look; /* of standard output */
     bool json;
@@ -36,16 +38,18 @@ int cli_check_asking(const struct cli *cli);
  * so before. CLI_REFUSED: they do not, which has been told. */
 int cli_confirm(const struct cli *cli, const char *question);
 
-/* To standard output; false once it is closed or full: the command ends then. */
-bool cli_print(struct span text);
+/* To standard output; CLI_REFUSED once it is closed or full: the command ends then. */
+int cli_print(struct span text);
 /* With a line feed behind it. */
-bool cli_print_line(struct span text);
+int cli_print_line(struct span text);
 
 /* Operand i; the absent span when there is none. */
 struct span cli_operand(const struct cli *cli, size_t i);
 /* The value of --data or a secret: what stands there, of @FILE the file's bytes, of @- those of
  * standard input. A misuse has been told. */
 int cli_read_value(struct cli *cli, struct span value, struct span *out_bytes);
+/* The same for an option's secret that checks signatures, the first line of a file. */
+int cli_read_secret(struct cli *cli, enum option option, struct span *out_secret);
 /* A whole file, at most max_bytes; the path `-` is standard input. The error names it. */
 struct err *cli_read_file(struct span path, size_t max_bytes, struct arena *a,
                           struct span *out_bytes) MUST_USE;

@@ -328,15 +328,20 @@ int client_ask(struct cli *cli, const struct ask *ask, struct answer *out)
     return is_good(out) ? CLI_DONE : client_refuse(cli, out);
 }
 
-static void add_all(struct cli *cli, struct json_value array, struct entities *out, size_t *room)
+int client_get(struct cli *cli, struct span target, struct answer *out)
+{
+    return client_ask(cli, &(struct ask){.method = "GET", .target = target}, out);
+}
+
+void client_add_entities(struct cli *cli, struct json_value array, struct entities *out)
 {
     for (struct json_value e = json_first(array); json_exists(e); e = json_next(array, e)) {
-        if (out->count == *room) {
-            size_t more = MAX(*room * 2, PAGE_ENTITIES);
+        if (out->count == out->room) {
+            size_t more = MAX(out->room * 2, PAGE_ENTITIES);
 
-            out->items = arena_grow(cli->arena, out->items, *room * sizeof(*out->items),
+            out->items = arena_grow(cli->arena, out->items, out->room * sizeof(*out->items),
                                     more * sizeof(*out->items));
-            *room = more;
+            out->room = more;
         }
         out->items[out->count++] = e;
     }
@@ -355,21 +360,19 @@ static bool has_third_part(struct span target)
 int client_get_all(struct cli *cli, struct span target, struct entities *out)
 {
     bool has_meta = has_third_part(target);
-    struct ask ask = {.method = "GET"};
     struct answer answer;
-    size_t room = 0;
 
-    *out = (struct entities){NULL, 0};
-    ask.target = arena_printf(cli->arena, "%.*s%climit=%d", SPAN_FMT(target), has_meta ? '&' : '/',
-                              PAGE_ENTITIES);
+    *out = (struct entities){NULL, 0, 0};
+    target = arena_printf(cli->arena, "%.*s%climit=%d", SPAN_FMT(target), has_meta ? '&' : '/',
+                          PAGE_ENTITIES);
     do {
-        int status = client_ask(cli, &ask, &answer);
+        int status = client_get(cli, target, &answer);
 
         if (status != CLI_DONE)
             return status;
         if (json_type(answer.json) == JSON_ARRAY)
-            add_all(cli, answer.json, out, &room);
-        ask.target = answer.pager;
+            client_add_entities(cli, answer.json, out);
+        target = answer.pager;
     } while (answer.pager.p != NULL);
     return CLI_DONE;
 }
@@ -377,9 +380,8 @@ int client_get_all(struct cli *cli, struct span target, struct entities *out)
 int client_get_one(struct cli *cli, struct span target, const char *what, struct span name,
                    struct json_value *out_entity)
 {
-    struct ask ask = {.method = "GET", .target = target};
     struct answer answer;
-    int status = client_ask(cli, &ask, &answer);
+    int status = client_get(cli, target, &answer);
 
     if (status != CLI_DONE)
         return status;

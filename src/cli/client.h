@@ -36,6 +36,8 @@ bool client_try(struct cli *cli, const struct ask *ask, struct answer *out, stru
 int client_send(struct cli *cli, const struct ask *ask, struct answer *out);
 /* CLI_DONE: 2xx. Everything else has been told. */
 int client_ask(struct cli *cli, const struct ask *ask, struct answer *out);
+/* The same for a GET of the target. */
+int client_get(struct cli *cli, struct span target, struct answer *out);
 /* Tells what an answer that is not 2xx says; returns CLI_REFUSED. */
 int client_refuse(struct cli *cli, const struct answer *answer);
 /* The words of such an answer, in the arena. */
@@ -43,8 +45,11 @@ struct span client_words(struct cli *cli, const struct answer *answer);
 
 struct entities {
     struct json_value *items;
-    size_t count;
+    size_t count, room;
 };
+
+/* The elements of an array behind what is there. */
+void client_add_entities(struct cli *cli, struct json_value array, struct entities *out);
 
 /* All that a GET finds, page by page. The target has conditions, or `_`. */
 int client_get_all(struct cli *cli, struct span target, struct entities *out);

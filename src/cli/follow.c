@@ -243,10 +243,9 @@ static int connect_once(struct following *f)
 
 static int find_newest(struct following *f)
 {
-    struct ask ask = {.method = "GET", .target = SPAN("/Svc.Event/_/offset=-1&select=ObjectNo")};
     struct answer answer;
     struct json_value number;
-    int status = client_ask(f->cli, &ask, &answer);
+    int status = client_get(f->cli, SPAN("/Svc.Event/_/offset=-1&select=ObjectNo"), &answer);
 
     if (status != CLI_DONE)
         return status;

@@ -103,8 +103,8 @@ static void send_it(CURL *handle, struct curl_slist *fields, const char *why, st
         out->why = arena_copy(a, span_str(why[0] != '\0' ? why : curl_easy_strerror(code)));
 }
 
-int forward_event(struct cli *cli, const struct forward *forward, struct json_value event,
-                  struct arena *a, struct forwarded *out)
+int forward_event(const struct forward *forward, struct json_value event, struct arena *a,
+                  struct forwarded *out)
 {
     struct span type = json_string(json_member(event, SPAN("ContentType")), a);
     struct span body = body_of(event, type, a);
@@ -113,7 +113,6 @@ int forward_event(struct cli *cli, const struct forward *forward, struct json_va
     struct err *e = add_fields(&fields, forward, event, body, a);
     CURL *handle;
 
-    (void)cli;
     if (e != NULL) {
         curl_slist_free_all(fields);
         return cli_fail_err(CLI_MISUSE, e);

@@ -17,7 +17,7 @@ struct forwarded {
 
 /* `event` is an entity of Svc.Event. What the receiver makes of it is in *out; CLI_DONE but for
  * what is wrong on our side, which has been told. */
-int forward_event(struct cli *cli, const struct forward *forward, struct json_value event,
-                  struct arena *a, struct forwarded *out);
+int forward_event(const struct forward *forward, struct json_value event, struct arena *a,
+                  struct forwarded *out);
 
 #endif

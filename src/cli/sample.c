@@ -18,21 +18,8 @@ struct wish {
 
 static struct span decode(struct span text, struct arena *a)
 {
-    struct buf b;
-
-    buf_init_arena(&b, a);
-    for (size_t i = 0; i < text.n; i++) {
-        uint8_t byte;
-
-        if (text.p[i] == '%' && text_from_hex(span_sub(text, i + 1, i + 3), &byte) &&
-            i + 2 < text.n) {
-            buf_add_char(&b, (char)byte);
-            i += 2;
-        } else {
-            buf_add_char(&b, text.p[i]);
-        }
-    }
-    return buf_span(&b);
+    (void)text_from_percent(text, a, &text);
+    return text;
 }
 
 static struct wish read_wish(struct span condition, struct arena *a)
@@ -53,13 +40,6 @@ static struct wish read_wish(struct span condition, struct arena *a)
 
 /* ---- values ---- */
 
-static void add_time(struct buf *b, int64_t unix_ns)
-{
-    buf_add_char(b, '"');
-    datetime_add(b, unix_ns);
-    buf_add_char(b, '"');
-}
-
 static void add_value_of(struct buf *b, struct span type, struct span name, int64_t now_ns)
 {
     if (span_eq(type, SPAN("integer")))
@@ -69,7 +49,7 @@ static void add_value_of(struct buf *b, struct span type, struct span name, int6
     else if (span_eq(type, SPAN("boolean")))
         buf_add_str(b, "true");
     else if (span_eq(type, SPAN("datetime")))
-        add_time(b, now_ns);
+        json_add_time(b, now_ns);
     else if (span_eq(type, SPAN("object")))
         buf_add_str(b, "{}");
     else if (span_eq(type, SPAN("array")))
@@ -119,7 +99,7 @@ static void add_beside(struct buf *b, const struct wish *wish, bool is_more, str
         span_to_i64(span_sub(text, 0, span_find_char(text, '.', 0)), &number) && is_json(text, a)) {
         buf_add_i64(b, number + (is_more ? 1 : -1));
     } else if (datetime_parse(text, &at)) {
-        add_time(b, at.seconds * INT64_C(1000000000) + (is_more ? day_ns : -day_ns));
+        json_add_time(b, at.seconds * INT64_C(1000000000) + (is_more ? day_ns : -day_ns));
     } else {
         json_add_string(b, is_more ? arena_printf(a, "%.*sz", SPAN_FMT(text)) : SPAN(""));
     }

@@ -99,41 +99,47 @@ static bool is_http(struct span url)
     return span_istarts(url, SPAN("http://")) || span_istarts(url, SPAN("https://"));
 }
 
-/* libcurl judges, which will use it. */
-static CURLUcode parse_url(CURLU *parsed, struct span url)
+static bool has_part(CURLU *parsed, CURLUPart part)
 {
-    struct buf b;
+    char *text = NULL;
+    bool has = curl_url_get(parsed, part, &text, 0) == CURLUE_OK;
+
+    curl_free(text);
+    return has;
+}
+
+static struct err *refuse_parts(CURLU *parsed, struct span url)
+{
+    if (has_part(parsed, CURLUPART_USER) || has_part(parsed, CURLUPART_PASSWORD))
+        return ERR(ERR_UNKNOWN, "the server's URL has a name or password in it; give the API key "
+                                "by --key-file, SVC_KEY or the configuration file");
+    if (has_part(parsed, CURLUPART_QUERY) || has_part(parsed, CURLUPART_FRAGMENT))
+        return ERR(ERR_UNKNOWN,
+                   "the server's URL '%.*s' has a '?' or '#', but ends with the host "
+                   "or the base path",
+                   SPAN_FMT(url));
+    return NULL;
+}
+
+/* libcurl judges, which will use it. */
+static struct err *check(const char *what, struct span url, bool is_server)
+{
+    CURLU *parsed = curl_url();
+    struct err *e = NULL;
     CURLUcode code;
+    struct buf b;
 
     MUST(parsed != NULL);
     buf_init(&b, BUF_NO_CAP);
     buf_add(&b, url);
     code = curl_url_set(parsed, CURLUPART_URL, buf_text(&b), 0);
+    if (code != CURLUE_OK)
+        e = ERR(ERR_UNKNOWN, "%s '%.*s': %s", what, SPAN_FMT(url), curl_url_strerror(code));
+    else if (is_server)
+        e = refuse_parts(parsed, url);
     buf_done(&b);
-    return code;
-}
-
-static bool has_part(struct span url, CURLUPart part)
-{
-    CURLU *parsed = curl_url();
-    char *text = NULL;
-    bool has =
-        parse_url(parsed, url) == CURLUE_OK && curl_url_get(parsed, part, &text, 0) == CURLUE_OK;
-
-    curl_free(text);
     curl_url_cleanup(parsed);
-    return has;
-}
-
-static struct err *check_well_formed(const char *what, struct span url)
-{
-    CURLU *parsed = curl_url();
-    CURLUcode code = parse_url(parsed, url);
-
-    curl_url_cleanup(parsed);
-    if (code == CURLUE_OK)
-        return NULL;
-    return ERR(ERR_UNKNOWN, "%s '%.*s': %s", what, SPAN_FMT(url), curl_url_strerror(code));
+    return e;
 }
 
 struct err *settings_check_url(struct span url)
@@ -144,15 +150,7 @@ struct err *settings_check_url(struct span url)
         return ERR(
             ERR_UNKNOWN,
             "the server's URL '%.*s' begins with none of http://, https://, unix:", SPAN_FMT(url));
-    if (has_part(url, CURLUPART_USER) || has_part(url, CURLUPART_PASSWORD))
-        return ERR(ERR_UNKNOWN, "the server's URL has a name or password in it; give the API key "
-                                "by --key-file, SVC_KEY or the configuration file");
-    if (has_part(url, CURLUPART_QUERY) || has_part(url, CURLUPART_FRAGMENT))
-        return ERR(ERR_UNKNOWN,
-                   "the server's URL '%.*s' has a '?' or '#', but ends with the host "
-                   "or the base path",
-                   SPAN_FMT(url));
-    return check_well_formed("the server's URL", url);
+    return check("the server's URL", url, true);
 }
 
 struct err *settings_check_receiver(const char *what, struct span url)
@@ -160,7 +158,7 @@ struct err *settings_check_receiver(const char *what, struct span url)
     if (!is_http(url))
         return ERR(ERR_UNKNOWN, "%s: '%.*s' begins with neither http:// nor https://", what,
                    SPAN_FMT(url));
-    return check_well_formed(what, url);
+    return check(what, url, false);
 }
 
 struct err *settings_read(const struct args *args, struct arena *a, struct settings *out)

@@ -88,7 +88,7 @@ struct json_value show_member(struct json_value entity, const char *path)
     return entity;
 }
 
-bool show_table(struct cli *cli, const struct table *table)
+int show_table(struct cli *cli, const struct table *table)
 {
     struct buf b;
 
@@ -101,14 +101,13 @@ void show_add_array(const struct entities *entities, struct buf *b)
 {
     buf_add_char(b, '[');
     for (size_t i = 0; i < entities->count; i++) {
-        if (i > 0)
-            buf_add_char(b, ',');
+        json_add_comma(b);
         buf_add(b, json_text(entities->items[i]));
     }
     buf_add_char(b, ']');
 }
 
-static bool print_array(struct cli *cli, const struct entities *entities)
+static int print_array(struct cli *cli, const struct entities *entities)
 {
     struct buf b;
 
@@ -150,8 +149,8 @@ static struct span cell_of(struct cli *cli, struct json_value entity, struct spa
     return is_percent ? percent_of(cli, value) : show_value(cli, value);
 }
 
-bool show_entities(struct cli *cli, const struct entities *entities, const char *const *columns,
-                   size_t count)
+int show_entities(struct cli *cli, const struct entities *entities, const char *const *columns,
+                  size_t count)
 {
     const char *headings[COLUMNS_MOST] = {NULL};
     struct span paths[COLUMNS_MOST];
@@ -174,6 +173,14 @@ bool show_entities(struct cli *cli, const struct entities *entities, const char 
     return show_table(cli, table);
 }
 
+int show_more(struct cli *cli, const struct entities *entities, const char *const *columns,
+              size_t count)
+{
+    int status = cli_print(SPAN("\n"));
+
+    return status == CLI_DONE ? show_entities(cli, entities, columns, count) : status;
+}
+
 /* ---- any entities ---- */
 
 static size_t find_columns(struct cli *cli, struct json_value array, const char **columns)
@@ -194,7 +201,7 @@ static size_t find_columns(struct cli *cli, struct json_value array, const char 
     return count;
 }
 
-static bool show_rows(struct cli *cli, struct json_value array)
+static int show_rows(struct cli *cli, struct json_value array)
 {
     const char *columns[COLUMNS_MOST], *headings[COLUMNS_MOST];
     size_t count = find_columns(cli, array, columns);
@@ -239,10 +246,12 @@ static void each_pair(struct pairs *pairs, struct span outer, struct json_value 
     }
 }
 
-bool show_entity(struct cli *cli, struct json_value entity)
+int show_entity(struct cli *cli, struct json_value entity)
 {
     struct pairs pairs = {.cli = cli};
 
+    if (cli->json)
+        return print_array(cli, &(struct entities){&entity, 1, 1});
     buf_init_arena(&pairs.out, cli->arena);
     each_pair(&pairs, span_of(NULL, 0), entity, 0);
     pairs.prints = true;
@@ -258,7 +267,7 @@ static bool are_objects(struct json_value array)
     return json_type(array) == JSON_ARRAY;
 }
 
-bool show_any(struct cli *cli, struct json_value array)
+int show_any(struct cli *cli, struct json_value array)
 {
     if (!are_objects(array)) {
         struct buf b;
@@ -268,22 +277,30 @@ bool show_any(struct cli *cli, struct json_value array)
         return cli_print_line(buf_span(&b));
     }
     if (json_count(array) == 0)
-        return true;
+        return CLI_DONE;
     if (json_count(array) == 1)
         return show_entity(cli, json_first(array));
     return show_rows(cli, array);
 }
 
-bool show_body(struct span body)
+int show_body(struct span body)
 {
     if (body.n == 0)
         return cli_print(SPAN("[]\n"));
     return span_ends(body, SPAN("\n")) ? cli_print(body) : cli_print_line(body);
 }
 
-bool show_done(struct cli *cli, const struct answer *answer)
+int show_done(struct cli *cli, const struct answer *answer)
 {
     if (cli->json)
         return show_body(answer->body);
     return cli_print_line(answer->info.p != NULL ? answer->info : SPAN("done"));
+}
+
+int show_asked(struct cli *cli, const struct ask *ask)
+{
+    struct answer answer;
+    int status = client_ask(cli, ask, &answer);
+
+    return status == CLI_DONE ? show_done(cli, &answer) : status;
 }

@@ -6,17 +6,11 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "cli/http_text.h"
 
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 
-enum {
-    NEW_SECRET_BYTES = 24,
-    LEAST_BYTES = 24,
-    MOST_BYTES = 64,
-    ED25519_BYTES = 32,
-    MAC_BYTES = 32
-};
+enum { NEW_SECRET_BYTES = 24, LEAST_BYTES = 24, MOST_BYTES = 64, ED25519_BYTES = 32 };
 
 enum scheme { SCHEME_HMAC, SCHEME_PRIVATE, SCHEME_PUBLIC };
 
@@ -35,6 +29,16 @@ struct secret_key {
     enum scheme scheme;
     struct span bytes;
 };
+
+struct signed_request signature_of(const struct http_text *request, struct span body)
+{
+    return (struct signed_request){
+        .id = http_text_field(request, SPAN("webhook-id")),
+        .timestamp = http_text_field(request, SPAN("webhook-timestamp")),
+        .signature = http_text_field(request, SPAN("webhook-signature")),
+        .body = body,
+    };
+}
 
 void signature_add_secret(struct buf *b)
 {
@@ -73,20 +77,12 @@ static void add_signed_text(struct buf *b, const struct signed_request *request)
     buf_add(b, request->body);
 }
 
-static struct err *crypto_failed(void)
+static void add_hmac(struct buf *b, const struct secret_key *key, struct span text)
 {
-    return ERR(ERR_UNKNOWN, "libcrypto does not take the secret");
-}
+    uint8_t mac[DIGEST_BYTES];
 
-static struct err *add_hmac(struct buf *b, const struct secret_key *key, struct span text)
-{
-    uint8_t mac[MAC_BYTES];
-
-    if (HMAC(EVP_sha256(), key->bytes.p, (int)key->bytes.n, (const uint8_t *)text.p, text.n, mac,
-             NULL) == NULL)
-        return crypto_failed();
+    digest_hmac(key->bytes, text, mac);
     text_add_base64(b, span_of((const char *)mac, sizeof(mac)));
-    return NULL;
 }
 
 static struct err *add_ed25519(struct buf *b, const struct secret_key *key, struct span text)
@@ -103,7 +99,7 @@ static struct err *add_ed25519(struct buf *b, const struct secret_key *key, stru
     EVP_MD_CTX_free(context);
     EVP_PKEY_free(pair);
     if (!done)
-        return crypto_failed();
+        return ERR(ERR_UNKNOWN, "libcrypto does not take the secret");
     text_add_base64(b, span_of((const char *)signature, n));
     return NULL;
 }
@@ -152,7 +148,7 @@ struct err *signature_add(struct buf *b, struct span secret, const struct signed
     add_signed_text(&text, request);
     buf_add(b, schemes[key.scheme].version);
     if (key.scheme == SCHEME_HMAC)
-        TRY_GOTO(e, add_hmac(b, &key, buf_span(&text)), out);
+        add_hmac(b, &key, buf_span(&text));
     else if (key.scheme == SCHEME_PRIVATE)
         TRY_GOTO(e, add_ed25519(b, &key, buf_span(&text)), out);
     else
@@ -163,31 +159,30 @@ out:
 }
 
 /* Does one of the signatures, separated by blanks, belong to the key? */
-static struct err *find_signature(const struct secret_key *key, struct arena *a,
-                                  const struct signed_request *request, bool *out_found)
+static bool find_signature(const struct secret_key *key, struct arena *a,
+                           const struct signed_request *request)
 {
     struct span rest = request->signature, version = schemes[key->scheme].version;
     struct buf text, expected;
+    bool found = false;
 
     buf_init_arena(&text, a);
     buf_init_arena(&expected, a);
     add_signed_text(&text, request);
     if (key->scheme == SCHEME_HMAC)
-        TRY(add_hmac(&expected, key, buf_span(&text)));
-    *out_found = false;
-    while (rest.n > 0 && !*out_found) {
+        add_hmac(&expected, key, buf_span(&text));
+    while (rest.n > 0 && !found) {
         struct span one = span_split(&rest, ' '), bytes;
         struct span digits = span_sub(one, version.n, one.n);
 
         if (!span_starts(one, version))
             continue;
         if (key->scheme == SCHEME_HMAC)
-            *out_found = digits.n == expected.n && digest_equal(digits.p, expected.p, digits.n);
+            found = digits.n == expected.n && digest_equal(digits.p, expected.p, digits.n);
         else
-            *out_found =
-                text_from_base64(digits, a, &bytes) && is_of_pair(key, buf_span(&text), bytes);
+            found = text_from_base64(digits, a, &bytes) && is_of_pair(key, buf_span(&text), bytes);
     }
-    return NULL;
+    return found;
 }
 
 static struct err *check_fields(const struct signed_request *request, int64_t now_s, bool any_time)
@@ -219,13 +214,11 @@ struct err *signature_verify(struct span secret, const struct signed_request *re
     struct secret_key key;
     struct arena a;
     struct err *e = NULL;
-    bool found = false;
 
     arena_init(&a);
     TRY_GOTO(e, read_secret(secret, &a, &key), out);
     TRY_GOTO(e, check_fields(request, now_s, any_time), out);
-    TRY_GOTO(e, find_signature(&key, &a, request, &found), out);
-    if (!found)
+    if (!find_signature(&key, &a, request))
         e = ERR(ERR_UNKNOWN, "no signature of it was made with this secret");
 out:
     arena_done(&a);

@@ -4,69 +4,48 @@
 
 #include "base/datetime.h"
 #include "base/text.h"
+#include "base/uuid.h"
 
 static const struct span none = {NULL, 0};
 
-static bool is_plain(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '~' || c == ':';
-}
-
-static void add_encoded(struct buf *b, char c)
-{
-    buf_printf(b, "%%%02X", (unsigned char)c);
-}
-
 void target_add_value(struct buf *b, struct span text)
 {
-    for (size_t i = 0; i < text.n; i++) {
-        if (is_plain(text.p[i]))
-            buf_add_char(b, text.p[i]);
-        else
-            add_encoded(b, text.p[i]);
-    }
+    text_add_percent(b, text, "-._~:");
 }
 
 void target_add_typed(struct buf *b, struct span text)
 {
     if (!span_starts(text, SPAN("/")))
         buf_add_char(b, '/');
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-
-        if (c > ' ' && c < 0x7f && c != '"' && c != '#')
-            buf_add_char(b, text.p[i]);
-        else
-            add_encoded(b, text.p[i]);
-    }
+    text_add_percent(b, text, "!$%&'()*+,-./:;<=>?@[\\]^_`{|}~");
 }
 
 bool target_is_id(struct span text)
 {
-    if (text.n != 36)
-        return false;
-    for (size_t i = 0; i < text.n; i++) {
-        bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+    struct uuid id;
 
-        if (is_dash ? text.p[i] != '-' : text_hex_value(text.p[i]) < 0)
-            return false;
-    }
-    return true;
+    return uuid_parse(text, &id);
+}
+
+struct span target_with(struct arena *a, const char *before, struct span value)
+{
+    struct buf b;
+
+    buf_init_arena(&b, a);
+    buf_add_str(&b, before);
+    target_add_value(&b, value);
+    return buf_span(&b);
 }
 
 /* In quotes, so that a label of digits is a text: conditions read literals. */
-void target_add_named(struct buf *b, struct span resource, struct span property, struct span text)
+struct span target_named(struct arena *a, const char *resource, const char *property,
+                         struct span text)
 {
-    buf_printf(b, "/%.*s/", SPAN_FMT(resource));
-    if (target_is_id(text)) {
-        buf_add_str(b, "Id=");
-        buf_add(b, text);
-        return;
-    }
-    buf_printf(b, "%.*s='", SPAN_FMT(property));
-    target_add_value(b, text);
-    buf_add_char(b, '\'');
+    if (target_is_id(text))
+        return arena_printf(a, "/%s/Id=%.*s", resource, SPAN_FMT(text));
+    return arena_printf(
+        a, "%.*s'",
+        SPAN_FMT(target_with(a, arena_printf(a, "/%s/%s='", resource, property).p, text)));
 }
 
 void target_split_selector(struct span selector, struct span *out_resource,

@@ -6,12 +6,10 @@
 
 int webhook_find(struct cli *cli, struct span typed, struct json_value *out_webhook)
 {
-    struct buf target;
+    struct span target = target_named(cli->arena, "Svc.Admin.Webhook", "Label", typed);
 
-    buf_init_arena(&target, cli->arena);
-    target_add_named(&target, SPAN("Svc.Admin.Webhook"), SPAN("Label"), typed);
-    buf_add_str(&target, "/add=Status");
-    return client_get_one(cli, buf_span(&target), "webhook", typed, out_webhook);
+    target = arena_printf(cli->arena, "%.*s/add=Status", SPAN_FMT(target));
+    return client_get_one(cli, target, "webhook", typed, out_webhook);
 }
 
 int webhook_id(struct cli *cli, struct span typed, struct span *out_id)

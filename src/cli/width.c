@@ -7,20 +7,9 @@
 #include <locale.h>
 #include <wchar.h>
 
-/* Of a well-formed character of n bytes. */
-static wchar_t scalar_of(const char *p, size_t n)
+static size_t width_of_character(struct span character)
 {
-    static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t scalar = (unsigned char)p[0] & first_bits[n];
-
-    for (size_t i = 1; i < n; i++)
-        scalar = scalar << 6 | ((unsigned char)p[i] & 0x3f);
-    return (wchar_t)scalar;
-}
-
-static size_t width_of_character(const char *p, size_t n)
-{
-    int width = wcwidth(scalar_of(p, n));
+    int width = wcwidth((wchar_t)text_scalar(character));
 
     return width < 0 ? 1 : (size_t)width;
 }
@@ -34,7 +23,7 @@ static struct span measure(struct span text, size_t columns, size_t *out_width)
 
     while (at < text.n) {
         size_t n = text_utf8_bytes(span_sub(text, at, text.n));
-        size_t more = n == 0 ? 1 : width_of_character(text.p + at, n);
+        size_t more = n == 0 ? 1 : width_of_character(span_of(text.p + at, n));
 
         if (width + more > columns)
             break;

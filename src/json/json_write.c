@@ -2,6 +2,7 @@
  * commas, colons and blanks, so both forms go from scalar to scalar and through the gaps between
  * them, without recursion. */
 #include "base/budget.h"
+#include "base/datetime.h"
 #include "base/must.h"
 #include "base/text.h"
 #include "json_private.h"
@@ -100,6 +101,20 @@ void json_add_name(struct buf *b, struct span name)
     json_add_comma(b);
     json_add_string(b, name);
     buf_add_char(b, ':');
+}
+
+void json_add_written_name(struct buf *b, struct json_value name)
+{
+    json_add_comma(b);
+    buf_add(b, json_text(name));
+    buf_add_char(b, ':');
+}
+
+void json_add_time(struct buf *b, int64_t unix_ns)
+{
+    buf_add_char(b, '"');
+    datetime_add(b, unix_ns);
+    buf_add_char(b, '"');
 }
 
 /* Names are short: two halves that overlap are quicker than a call. */
@@ -295,14 +310,6 @@ struct merging {
 
 static void merge(struct merging *g, struct json_value target, struct json_value patch);
 
-static void add_member_name(struct buf *b, struct json_value name)
-{
-    if (follows_another(b))
-        buf_add_char(b, ',');
-    buf_add(b, json_text(name));
-    buf_add_char(b, ':');
-}
-
 /* The members of target, with what patch has of the same name; notes which those were. */
 static void merge_present(struct merging *g, struct json_value target, struct json_value patch,
                           bool *used)
@@ -313,7 +320,7 @@ static void merge_present(struct merging *g, struct json_value target, struct js
          m = json_next_member(target, m)) {
         const struct json_name *found = json_names_find(&names, json_string(m.name, g->a), g->a);
 
-        add_member_name(g->b, m.name);
+        json_add_written_name(g->b, m.name);
         if (found == NULL) {
             json_add_compact(g->b, m.value);
             continue;
@@ -329,7 +336,7 @@ static void add_unused(struct merging *g, struct json_value patch, const bool *u
          m = json_next_member(patch, m)) {
         if (*used++)
             continue;
-        add_member_name(g->b, m.name);
+        json_add_written_name(g->b, m.name);
         json_add_compact(g->b, m.value);
     }
 }

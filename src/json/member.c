@@ -3,7 +3,6 @@
  * stored as text and copied. */
 #include "json/member.h"
 
-#include "base/datetime.h"
 #include "json/json.h"
 
 void member_add_text(struct buf *b, struct span name, struct span text)
@@ -59,11 +58,8 @@ void member_add_uuid(struct buf *b, struct span name, const struct uuid *id)
 void member_add_time(struct buf *b, struct span name, int64_t unix_ns)
 {
     json_add_plain_name(b, name);
-    if (unix_ns == 0) {
+    if (unix_ns == 0)
         buf_add(b, SPAN("null"));
-        return;
-    }
-    buf_add_char(b, '"');
-    datetime_add(b, unix_ns);
-    buf_add_char(b, '"');
+    else
+        json_add_time(b, unix_ns);
 }

@@ -279,8 +279,7 @@ void openapi_add_answer_examples(struct openapi *d)
     for (size_t place = 0; openapi_next(d, &place, &r);) {
         if (!has_shared(&r))
             continue;
-        if (d->out->p[d->out->n - 1] != '{')
-            buf_add_char(d->out, ',');
+        json_add_comma(d->out);
         buf_add_char(d->out, '"');
         openapi_add_schema_name(d, OPENAPI_ANSWER, r.resource->name);
         buf_add_str(d->out, "\":{\"value\":[");

@@ -56,6 +56,8 @@ void openapi_add_webhooks(struct openapi *d);
 void openapi_add_parameters(struct openapi *d);
 void openapi_add_headers(struct openapi *d); /* of components.headers */
 void openapi_add_webhook_parameters(struct openapi *d);
+/* One more element: a reference to one of them. */
+void openapi_refer_to_parameter(struct buf *b, struct span name);
 
 /* Of the schemas of one resource. No resource can be declared that is called as one of them. */
 enum openapi_schema {
@@ -67,6 +69,9 @@ enum openapi_schema {
 /* Its name, with the mark behind `Svc.` where there is one. */
 void openapi_add_schema_name(struct openapi *d, enum openapi_schema schema, struct span resource);
 void openapi_add_reference(struct openapi *d, enum openapi_schema schema, struct span resource);
+/* One, or an array of them. */
+void openapi_add_one_or_several(struct openapi *d, enum openapi_schema schema,
+                                struct span resource);
 /* Does the document have this schema of the resource? */
 bool openapi_has(const struct openapi_resource *r, enum openapi_schema schema);
 /* The member `components.schemas`. */

@@ -139,10 +139,10 @@ void openapi_add_parameters(struct openapi *d)
         openapi_add_cloudevent_parameters(d);
 }
 
-static void refer(struct buf *b, size_t *count, struct span name)
+void openapi_refer_to_parameter(struct buf *b, struct span name)
 {
-    buf_printf(b, "%s{\"$ref\":\"#/components/parameters/%.*s\"}", (*count)++ > 0 ? "," : "",
-               SPAN_FMT(name));
+    json_add_comma(b);
+    buf_printf(b, "{\"$ref\":\"#/components/parameters/%.*s\"}", SPAN_FMT(name));
 }
 
 static void add_parameters(struct openapi *d, const struct openapi_resource *r, enum method method,
@@ -151,29 +151,28 @@ static void add_parameters(struct openapi *d, const struct openapi_resource *r, 
     bool is_asked = r->resource->ops->post_asks;
     unsigned bit = METHOD_BIT(is_asked ? METHOD_GET : method);
     struct buf *b = d->out;
-    size_t count = 0;
 
     buf_add_str(b, ",\"parameters\":[");
     if ((bit & FINDS) != 0 && !is_of_one)
-        refer(b, &count, SPAN("where"));
+        openapi_refer_to_parameter(b, SPAN("where"));
     for (size_t i = 0; i < meta_count; i++) {
         struct meta_use use = use_of(&meta_table[i]);
 
         if ((use.methods & bit) != 0 && (!is_of_one || use.is_of_one) &&
             (!inserts(&use) || r->resource->collection != NULL))
-            refer(b, &count, meta_table[i].name);
+            openapi_refer_to_parameter(b, meta_table[i].name);
     }
     for (size_t i = 0; i < ARRAY_LEN(headers) && !is_asked; i++)
         if ((headers[i].methods & bit) != 0)
-            refer(b, &count, headers[i].name);
+            openapi_refer_to_parameter(b, headers[i].name);
     if (method == METHOD_POST && takes_idempotency_key(r))
-        refer(b, &count, SPAN("Idempotency-Key"));
+        openapi_refer_to_parameter(b, SPAN("Idempotency-Key"));
     buf_add_char(b, ']');
 }
 
 /* ---- bodies ---- */
 
-static void add_one_or_several(struct openapi *d, enum openapi_schema schema, struct span resource)
+void openapi_add_one_or_several(struct openapi *d, enum openapi_schema schema, struct span resource)
 {
     buf_add_str(d->out, "{\"oneOf\":[");
     openapi_add_reference(d, schema, resource);
@@ -193,7 +192,7 @@ static void add_body_schema(struct openapi *d, const struct openapi_resource *r,
     else if (method == METHOD_PUT || r->asks)
         openapi_add_reference(d, OPENAPI_INPUT, name);
     else
-        add_one_or_several(d, OPENAPI_INPUT, name);
+        openapi_add_one_or_several(d, OPENAPI_INPUT, name);
 }
 
 static void add_body(struct openapi *d, const struct openapi_resource *r, enum method method)
@@ -288,13 +287,13 @@ static const struct answer {
 };
 
 static void add_response(struct openapi *d, const struct openapi_resource *r,
-                         const struct answer *answer, size_t *count)
+                         const struct answer *answer)
 {
     /* What asks is answered as a GET is. */
     bool is_shown = r->asks || (r->shown & METHOD_BIT(answer->method)) != 0;
 
-    buf_printf(d->out, "%s\"%d\":{\"description\":\"%s\"", (*count)++ > 0 ? "," : "",
-               answer->status, answer->meaning);
+    json_add_comma(d->out);
+    buf_printf(d->out, "\"%d\":{\"description\":\"%s\"", answer->status, answer->meaning);
     if (answer->status >= 200 && answer->status <= 202)
         add_answer_headers(d, answer->method, answer->status);
     if (answer->has_body && is_shown)
@@ -319,14 +318,13 @@ static void add_responses(struct openapi *d, const struct openapi_resource *r, e
 {
     /* What asks is answered as a GET is. */
     enum method as = r->asks ? METHOD_GET : method;
-    size_t count = 0;
 
     buf_add_str(d->out, ",\"responses\":{");
     if (as == METHOD_DELETE || as == METHOD_REPORT)
         buf_add_str(d->out, COUNT_ANSWER);
     for (size_t i = 0; i < ARRAY_LEN(answers); i++)
         if (may_answer(r, as, &answers[i]))
-            add_response(d, r, &answers[i], &count);
+            add_response(d, r, &answers[i]);
     buf_add_str(d->out, PROBLEM_ANSWER);
 }
 
@@ -535,13 +533,11 @@ static void add_bytes_methods(struct openapi *d, const struct openapi_resource *
 static void add_event_names(struct openapi *d)
 {
     struct openapi_resource r;
-    size_t count = 0;
 
     for (size_t place = 0; openapi_next(d, &place, &r);) {
         if (r.resource->kind != KIND_EVENT || !openapi_is_raised(r.resource))
             continue;
-        if (count++ > 0)
-            buf_add_char(d->out, ',');
+        json_add_comma(d->out);
         json_add_string(d->out, r.resource->name);
     }
 }
@@ -549,14 +545,12 @@ static void add_event_names(struct openapi *d)
 static void add_payloads(struct openapi *d)
 {
     struct openapi_resource r;
-    size_t count = 0;
 
     for (size_t place = 0; openapi_next(d, &place, &r);) {
         if (!openapi_has(&r, OPENAPI_PAYLOAD) || !openapi_is_raised(r.resource))
             continue;
-        if (count++ > 0)
-            buf_add_char(d->out, ',');
-        add_one_or_several(d, OPENAPI_PAYLOAD, r.resource->name);
+        json_add_comma(d->out);
+        openapi_add_one_or_several(d, OPENAPI_PAYLOAD, r.resource->name);
     }
 }
 
@@ -580,8 +574,7 @@ static void add_event_types(struct openapi *d)
     for (size_t i = 0; i < count; i++) {
         if (i > 0 && span_eq(types[i], types[i - 1]))
             continue;
-        if (d->out->p[d->out->n - 1] != '{')
-            buf_add_char(d->out, ',');
+        json_add_comma(d->out);
         add_bare_type(d->out, types[i]);
     }
 }
@@ -642,8 +635,8 @@ static void add_resource(struct openapi *d, const struct openapi_resource *r)
     unsigned of_one = r->methods & (READS | CHANGES);
     struct buf *b = d->out;
 
-    buf_printf(b, "%s\"/%.*s\":{", b->n > 0 && b->p[b->n - 1] == '{' ? "" : ",",
-               SPAN_FMT(r->resource->name));
+    json_add_comma(b);
+    buf_printf(b, "\"/%.*s\":{", SPAN_FMT(r->resource->name));
     if (r->resource->kind == KIND_BINARY)
         add_bytes_methods(d, r);
     else

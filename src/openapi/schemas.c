@@ -95,8 +95,7 @@ static void add_values(struct buf *b, const struct enumeration *e, bool nullable
     for (size_t i = 0; i < e->count; i++) {
         if (i > 0 && span_eq(e->values[i], e->values[i - 1]))
             continue;
-        if (i > 0)
-            buf_add_char(b, ',');
+        json_add_comma(b);
         json_add_string(b, e->values[i]);
     }
     buf_add_str(b, nullable ? ",null]" : "]");
@@ -286,8 +285,7 @@ static void add_problem(struct buf *b)
     for (enum err_code code = ERR_NO_ERROR + 1; code < ERR_CODE_COUNT; code++) {
         if (err_info(code)->number == err_info(code - 1)->number)
             continue;
-        if (code > ERR_NO_ERROR + 1)
-            buf_add_char(b, ',');
+        json_add_comma(b);
         json_add_string(b, err_info(code)->name);
     }
     buf_add_str(b, "]}");

@@ -43,12 +43,9 @@ static void add_standard(struct openapi *d, const struct resource *event)
     buf_add_str(b, "\",\"type\":\"object\",\"required\":[\"type\",\"timestamp\",\"data\"],"
                    "\"properties\":{\"type\":{\"const\":");
     json_add_string(b, event->name);
-    buf_add_str(b, "},\"timestamp\":{\"type\":\"string\",\"format\":\"date-time\"},\"data\":{"
-                   "\"oneOf\":[");
-    openapi_add_reference(d, OPENAPI_PAYLOAD, event->name);
-    buf_add_str(b, ",{\"type\":\"array\",\"items\":");
-    openapi_add_reference(d, OPENAPI_PAYLOAD, event->name);
-    buf_add_str(b, "}]}}}");
+    buf_add_str(b, "},\"timestamp\":{\"type\":\"string\",\"format\":\"date-time\"},\"data\":");
+    openapi_add_one_or_several(d, OPENAPI_PAYLOAD, event->name);
+    buf_add_str(b, "}}");
 }
 
 /* In structured mode. */
@@ -63,12 +60,9 @@ static void add_cloudevent(struct openapi *d, const struct resource *event)
                    "\"string\"},\"source\":{\"type\":\"string\",\"format\":\"uri-reference\"},"
                    "\"type\":{\"const\":");
     json_add_string(b, event->cloudevents_type.p != NULL ? event->cloudevents_type : event->name);
-    buf_add_str(b,
-                "},\"time\":{\"type\":\"string\",\"format\":\"date-time\"},\"data\":{\"oneOf\":[");
-    openapi_add_reference(d, OPENAPI_PAYLOAD, event->name);
-    buf_add_str(b, ",{\"type\":\"array\",\"items\":");
-    openapi_add_reference(d, OPENAPI_PAYLOAD, event->name);
-    buf_add_str(b, "}]}}}");
+    buf_add_str(b, "},\"time\":{\"type\":\"string\",\"format\":\"date-time\"},\"data\":");
+    openapi_add_one_or_several(d, OPENAPI_PAYLOAD, event->name);
+    buf_add_str(b, "}}");
 }
 
 static void add_sent_body(struct openapi *d, const struct resource *event)
@@ -109,8 +103,7 @@ static void add_webhook(struct openapi *d, const struct resource *event)
     json_add_string(b, event->description.n > 0 ? event->description : event->name);
     buf_add_str(b, ",\"parameters\":[");
     for (size_t i = 0; i < ARRAY_LEN(fields); i++)
-        buf_printf(b, "%s{\"$ref\":\"#/components/parameters/%.*s\"}", i > 0 ? "," : "",
-                   SPAN_FMT(fields[i].name));
+        openapi_refer_to_parameter(b, fields[i].name);
     buf_add_char(b, ']');
     add_sent_body(d, event);
     buf_add_str(b, ",\"responses\":{\"2XX\":{\"description\":\"It is delivered\"},"

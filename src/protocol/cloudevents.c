@@ -373,32 +373,6 @@ static bool unquote(struct span *value, struct arena *a)
     return true;
 }
 
-static bool percent_decode(struct span *value, struct arena *a)
-{
-    struct span text = *value;
-    struct buf b;
-
-    if (span_find_char(text, '%', 0) == text.n)
-        return true;
-    buf_init_arena(&b, a);
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-
-        if (c == '%') {
-            int high = i + 2 < text.n ? text_hex_value(text.p[i + 1]) : -1;
-            int low = i + 2 < text.n ? text_hex_value(text.p[i + 2]) : -1;
-
-            if (high < 0 || low < 0)
-                return false;
-            c = (char)(high << 4 | low);
-            i += 2;
-        }
-        buf_add_char(&b, c);
-    }
-    *value = buf_span(&b);
-    return true;
-}
-
 static bool is_noted(const struct reading *r, struct span name)
 {
     for (size_t i = 0; i < r->count; i++)
@@ -418,7 +392,7 @@ static struct err *read_field(struct reading *r, const struct cloudevents_field 
         return bad(r, name, "is there twice");
     if (!unquote(&value, r->arena))
         return bad(r, name, "its quotes do not fit");
-    if (!percent_decode(&value, r->arena))
+    if (!text_from_percent(value, r->arena, &value))
         return bad(r, name, "has a '%' that is not followed by two hexadecimal digits");
     return note_text(r, name, value);
 }
@@ -546,17 +520,14 @@ static void add_entity(struct buf *b, struct span attributes, struct json_value 
 {
     static const struct span own = SPAN_INIT("ce");
 
-    if (b->n > 1)
-        buf_add_char(b, ',');
+    json_add_comma(b);
     buf_add_char(b, '{');
     member_add_json(b, own, attributes);
     for (struct json_member m = json_first_member(entity); json_exists(m.name);
          m = json_next_member(entity, m)) {
         if (span_ieq(json_string(m.name, a), own))
             continue;
-        buf_add_char(b, ',');
-        buf_add(b, json_text(m.name));
-        buf_add_char(b, ':');
+        json_add_written_name(b, m.name);
         buf_add(b, json_text(m.value));
     }
     buf_add_char(b, '}');

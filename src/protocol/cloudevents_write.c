@@ -60,23 +60,12 @@ static void each_kept(const struct cloudevent_out *event, struct json_value kept
 /* As the HTTP binding has it, section 3.1.3.2. */
 static struct span encoded(struct span text, struct arena *a)
 {
-    static const char digits[] = "0123456789ABCDEF";
     struct buf b;
 
     if (span_holds_only(text, '!', '~', '%') && span_find_char(text, '"', 0) == text.n)
         return text;
     buf_init_arena(&b, a);
-    for (size_t i = 0; i < text.n; i++) {
-        uint8_t c = (uint8_t)text.p[i];
-
-        if (c > ' ' && c <= '~' && c != '"' && c != '%') {
-            buf_add_char(&b, (char)c);
-            continue;
-        }
-        buf_add_char(&b, '%');
-        buf_add_char(&b, digits[c >> 4]);
-        buf_add_char(&b, digits[c & 15]);
-    }
+    text_add_percent(&b, text, "!#$&'()*+,-./:;<=>?@[\\]^_`{|}~");
     return buf_span(&b);
 }
 

@@ -32,7 +32,7 @@ static struct span array_of_lines(struct json_value lines, struct arena *a)
     buf_init_arena(&b, a);
     buf_add_char(&b, '[');
     for (struct json_value v = json_first(lines); json_exists(v); v = json_next(lines, v)) {
-        buf_add_str(&b, b.n == 1 ? "" : ",");
+        json_add_comma(&b);
         buf_add(&b, json_text(v));
     }
     buf_add_char(&b, ']');

@@ -10,14 +10,8 @@
 #include "json/json.h"
 
 static const struct property entity_properties[] = {
-    {.name = SPAN_INIT("Id"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_ENTITY | PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("Unique ID of the entity")},
-    {.name = SPAN_INIT("ObjectNo"),
-     .type = TYPE_INTEGER,
-     .flags = PROPERTY_ENTITY | PROPERTY_READ_ONLY,
-     .meaning = SPAN_INIT("Serial number in the store")},
+    ID_PROPERTY("Unique ID of the entity"),
+    OBJECT_NO_PROPERTY,
 };
 
 const struct shape schema_dynamic = {entity_properties, ARRAY_LEN(entity_properties), true};
@@ -270,8 +264,7 @@ static struct err *decode_elements(const struct shape *shape, struct json_value 
         const struct place inner = {outer->outer, element_name(outer->name, index, a)};
 
         e = decode_object(shape, v, &inner, a, &element);
-        if (b.n > 1)
-            buf_add_char(&b, ',');
+        json_add_comma(&b);
         buf_add(&b, element);
     }
     buf_add_char(&b, ']');
@@ -438,10 +431,7 @@ static struct span without_entity_members(struct json_value object, struct arena
          m = json_next_member(object, m)) {
         if (is_entity_name(json_string(m.name, a)))
             continue;
-        if (b.n > 1)
-            buf_add_char(&b, ',');
-        buf_add(&b, json_text(m.name));
-        buf_add_char(&b, ':');
+        json_add_written_name(&b, m.name);
         json_add_compact(&b, m.value);
     }
     buf_add_char(&b, '}');

@@ -1,5 +1,7 @@
 /* Shapes out of declarations: the `Properties` of a resource that the application declares. */
 #include "protocol/schema.h"
+
+#include "base/text.h"
 #include "query/shape.h"
 #include "json/json.h"
 
@@ -9,38 +11,21 @@
 enum { NAME_MOST = 128, PROPERTIES_MOST = 1000, FEW = 8 };
 
 static const struct property declared_properties[] = {
-    {.name = SPAN_INIT("Name"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_REQUIRED,
-     .meaning = SPAN_INIT("Letters, digits and _, not beginning with a digit")},
-    {.name = SPAN_INIT("Type"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_REQUIRED,
-     .meaning = SPAN_INIT("string, integer, number, boolean, datetime, object, array, or any")},
-    {.name = SPAN_INIT("Required"),
-     .type = TYPE_BOOLEAN,
-     .default_json = SPAN_INIT("false"),
-     .meaning = SPAN_INIT("True: it may neither be left out nor be null")},
-    {.name = SPAN_INIT("Description"),
-     .type = TYPE_STRING,
-     .default_json = SPAN_INIT("\"\""),
-     .meaning = SPAN_INIT("Text for people")},
+    PROPERTY("Name", TYPE_STRING, "Letters, digits and _, not beginning with a digit",
+             .flags = PROPERTY_REQUIRED),
+    PROPERTY("Type", TYPE_STRING,
+             "string, integer, number, boolean, datetime, object, array, or any",
+             .flags = PROPERTY_REQUIRED),
+    PROPERTY("Required", TYPE_BOOLEAN, "True: it may neither be left out nor be null",
+             .default_json = SPAN_INIT("false")),
+    PROPERTY("Description", TYPE_STRING, "Text for people", .default_json = SPAN_INIT("\"\"")),
 };
 const struct shape schema_property_shape = {declared_properties, ARRAY_LEN(declared_properties),
                                             false};
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
 static struct err *check_name(struct span name)
 {
-    bool good = name.n > 0 && name.n <= NAME_MOST && is_letter(name.p[0]);
-
-    for (size_t i = 0; i < name.n; i++)
-        good = good && (is_letter(name.p[i]) || (name.p[i] >= '0' && name.p[i] <= '9'));
-    if (!good)
+    if (name.n > NAME_MOST || !text_is_made_of(name, "_") || (name.p[0] >= '0' && name.p[0] <= '9'))
         return ERR(ERR_INVALID_ENTITY,
                    "Name: '%.*s' is not made of at most %d letters, digits and '_', not beginning "
                    "with a digit",

@@ -526,16 +526,13 @@ void path_add_json(const struct path *path, struct json_value root, struct arena
 struct listing {
     struct buf *b;
     size_t left;
-    bool has_any;
 };
 
 static bool add_to_list(void *context, const struct value *value)
 {
     struct listing *l = context;
 
-    if (l->has_any)
-        buf_add_char(l->b, ',');
-    l->has_any = true;
+    json_add_comma(l->b);
     if (value->kind == VALUE_STRING)
         json_add_string(l->b, value->text);
     else

@@ -25,15 +25,6 @@ struct shaping {
     struct buf *out;
 };
 
-/* A name as written, with its quotes. */
-static void add_raw_name(struct buf *b, struct json_value name)
-{
-    if (b->p[b->n - 1] != '{')
-        buf_add_char(b, ',');
-    buf_add(b, json_text(name));
-    buf_add_char(b, ':');
-}
-
 /* ---- select ---- */
 
 /* The member that the path names by its own name, absent when there is none. */
@@ -55,7 +46,7 @@ static void add_selected(const struct shaping *s)
         /* The entity's spelling, not the path's, which may differ for undeclared members. Names
          * lie before their values (json.h). */
         if (json_exists(member))
-            add_raw_name(s->out, (struct json_value){member.doc, member.node - 1});
+            json_add_written_name(s->out, (struct json_value){member.doc, member.node - 1});
         else
             json_add_name(s->out, path_shown_name(path));
         path_add_json(path, s->root, s->arena, s->out);
@@ -116,7 +107,7 @@ static void add_members(const struct shaping *s)
         if (name != NULL)
             json_add_name(s->out, *name);
         else
-            add_raw_name(s->out, m.name);
+            json_add_written_name(s->out, m.name);
         buf_add(s->out, json_text(m.value));
     }
 }

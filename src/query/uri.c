@@ -41,41 +41,6 @@ const char *uri_op_text(enum uri_op op)
 
 /* ---- decoding ---- */
 
-/* Both cases, as in RFC 3986 section 2.1. */
-static bool decode_escape(struct span at, char *out)
-{
-    return at.n >= 3 && text_from_hex(span_of(at.p + 1, 2), (uint8_t *)out);
-}
-
-static bool decode_into(struct span text, char *out, size_t *out_n)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < text.n; i++, n++) {
-        out[n] = text.p[i];
-        if (text.p[i] != '%')
-            continue;
-        if (!decode_escape(span_sub(text, i, text.n), &out[n]))
-            return false;
-        i += 2;
-    }
-    *out_n = n;
-    return true;
-}
-
-struct span uri_decoded(struct span text, struct arena *a)
-{
-    char *p = arena_alloc(a, text.n + 1);
-    size_t n = 0;
-
-    for (size_t i = 0; i < text.n; i++, n++) {
-        p[n] = text.p[i];
-        if (text.p[i] == '%' && decode_escape(span_sub(text, i, text.n), &p[n]))
-            i += 2;
-    }
-    return span_of(p, n);
-}
-
 /* ASCII without escapes, which most targets are: there is nothing to decode or to refuse. */
 static bool stands_for_itself(struct span text)
 {
@@ -84,17 +49,11 @@ static bool stands_for_itself(struct span text)
 
 struct err *uri_decode(struct span text, struct arena *a, struct span *out_text)
 {
-    struct span decoded = text;
+    struct span decoded;
 
-    if (span_find_char(text, '%', 0) < text.n) {
-        char *p = arena_alloc(a, text.n);
-
-        decoded.p = p;
-        if (!decode_into(text, p, &decoded.n))
-            return ERR(ERR_INVALID_URI_SYNTAX,
-                       "A '%%' is not followed by two hexadecimal digits in '%.*s'.",
-                       SPAN_FMT(text));
-    }
+    if (!text_from_percent(text, a, &decoded))
+        return ERR(ERR_INVALID_URI_SYNTAX,
+                   "A '%%' is not followed by two hexadecimal digits in '%.*s'.", SPAN_FMT(text));
     if (span_find_char(decoded, '\0', 0) < decoded.n)
         return ERR(ERR_INVALID_URI_SYNTAX, "There is a NUL in '%.*s'.", SPAN_FMT(text));
     if (!text_is_utf8(decoded))
@@ -458,36 +417,18 @@ void uri_copy(const struct uri *uri, struct arena *a, struct uri *out_copy)
 
 /* ---- normal form ---- */
 
-/* May it stand in a target as it is? */
-static bool is_plain(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("-._~$'()*+,;:@", c) != NULL);
-}
-
-static void add_encoded(struct buf *b, struct span text, bool quotes_too)
-{
-    static const char digits[] = "0123456789ABCDEF";
-
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-
-        if (is_plain(text.p[i]) && !(quotes_too && text.p[i] == '\''))
-            buf_add_char(b, text.p[i]);
-        else
-            buf_add(b, span_of((char[]){'%', digits[c >> 4], digits[c & 15]}, 3));
-    }
-}
+/* What may stand in a target as it is. */
+#define PLAIN "-._~$()*+,;:@"
 
 void uri_add_encoded(struct buf *b, struct span text)
 {
-    add_encoded(b, text, false);
+    text_add_percent(b, text, PLAIN "'");
 }
 
 /* Encoded, a quote begins no quoted step: what follows cannot be taken for a part of the key. */
 void uri_add_key(struct buf *b, struct span key)
 {
-    add_encoded(b, key, true);
+    text_add_percent(b, key, PLAIN);
 }
 
 /* A parameter as it would stand in a path. */

@@ -15,71 +15,46 @@
 #define TEXT(s) SPAN_INIT(s)
 
 static const struct property events_properties[] = {
-    {.name = TEXT("Inserted"), .type = TYPE_STRING, .meaning = TEXT("Raised by an insertion")},
-    {.name = TEXT("Updated"), .type = TYPE_STRING, .meaning = TEXT("Raised by a change")},
-    {.name = TEXT("Deleted"), .type = TYPE_STRING, .meaning = TEXT("Raised by a deletion")},
+    PROPERTY("Inserted", TYPE_STRING, "Raised by an insertion"),
+    PROPERTY("Updated", TYPE_STRING, "Raised by a change"),
+    PROPERTY("Deleted", TYPE_STRING, "Raised by a deletion"),
 };
 static const struct shape events_shape = {events_properties, ARRAY_LEN(events_properties), false};
 
 static const struct property payload_properties[] = {
-    {.name = TEXT("Resource"), .type = TYPE_STRING, .meaning = TEXT("Entities of this resource")},
-    {.name = TEXT("ContentType"), .type = TYPE_STRING, .meaning = TEXT("Bytes of this media type")},
+    PROPERTY("Resource", TYPE_STRING, "Entities of this resource"),
+    PROPERTY("ContentType", TYPE_STRING, "Bytes of this media type"),
 };
 static const struct shape payload_shape = {payload_properties, ARRAY_LEN(payload_properties),
                                            false};
 
 static const struct property properties[] = {
     ID_PROPERTY("Unique ID of the declaration"),
-    {.name = TEXT("Name"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_REQUIRED | PROPERTY_INDEXED,
-     .meaning = TEXT("Full name: parts of letters, digits, _ and -, with dots between them")},
-    {.name = TEXT("Kind"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_REQUIRED,
-     .values = &resource_kind_names,
-     .meaning = TEXT("What it is: entities, events, or bytes")},
-    {.name = TEXT("Description"),
-     .type = TYPE_STRING,
-     .default_json = TEXT("\"\""),
-     .meaning = TEXT("Text for people")},
-    {.name = TEXT("Methods"),
-     .type = TYPE_ARRAY,
-     .elements = TYPE_STRING,
-     .values = &method_names,
-     .meaning = TEXT("Methods that it supports; null: all that its kind can have")},
-    {.name = TEXT("Properties"),
-     .type = TYPE_ARRAY,
-     .members = &schema_property_shape,
-     .meaning = TEXT("Properties of its entities, or of its payloads; null: any members")},
-    {.name = TEXT("Indexes"),
-     .type = TYPE_ARRAY,
-     .meaning = TEXT("Properties that are found by value in constant time")},
-    {.name = TEXT("Events"),
-     .type = TYPE_OBJECT,
-     .members = &events_shape,
-     .meaning = TEXT("Event resources that changes of its entities raise")},
-    {.name = TEXT("Payload"),
-     .type = TYPE_OBJECT,
-     .members = &payload_shape,
-     .flags = PROPERTY_WHOLE,
-     .meaning = TEXT("What an event carries; null: any entities")},
-    {.name = TEXT("CloudEventsType"),
-     .type = TYPE_STRING,
-     .meaning = TEXT("What its events are called as CloudEvents (type); null: by its name")},
-    {.name = TEXT("ContentType"),
-     .type = TYPE_STRING,
-     .meaning = TEXT("Media type of a binary resource's content")},
-    {.name = TEXT("File"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_CONFIGURED,
-     .meaning = TEXT("File beside the configuration that holds the content")},
-    {.name = TEXT("Content"), .type = TYPE_STRING, .meaning = TEXT("The content, in base64")},
-    {.name = TEXT("IsReadOnly"),
-     .type = TYPE_BOOLEAN,
-     .flags = PROPERTY_READ_ONLY,
-     .default_json = TEXT("false"),
-     .meaning = TEXT("Whether it is the configuration's, and can be changed there only")},
+    PROPERTY("Name", TYPE_STRING,
+             "Full name: parts of letters, digits, _ and -, with dots between them",
+             .flags = PROPERTY_REQUIRED | PROPERTY_INDEXED),
+    PROPERTY("Kind", TYPE_STRING, "What it is: entities, events, or bytes",
+             .flags = PROPERTY_REQUIRED, .values = &resource_kind_names),
+    PROPERTY("Description", TYPE_STRING, "Text for people", .default_json = TEXT("\"\"")),
+    PROPERTY("Methods", TYPE_ARRAY, "Methods that it supports; null: all that its kind can have",
+             .elements = TYPE_STRING, .values = &method_names),
+    PROPERTY("Properties", TYPE_ARRAY,
+             "Properties of its entities, or of its payloads; null: any members",
+             .members = &schema_property_shape),
+    PROPERTY("Indexes", TYPE_ARRAY, "Properties that are found by value in constant time"),
+    PROPERTY("Events", TYPE_OBJECT, "Event resources that changes of its entities raise",
+             .members = &events_shape),
+    PROPERTY("Payload", TYPE_OBJECT, "What an event carries; null: any entities",
+             .members = &payload_shape, .flags = PROPERTY_WHOLE),
+    PROPERTY("CloudEventsType", TYPE_STRING,
+             "What its events are called as CloudEvents (type); null: by its name"),
+    PROPERTY("ContentType", TYPE_STRING, "Media type of a binary resource's content"),
+    PROPERTY("File", TYPE_STRING, "File beside the configuration that holds the content",
+             .flags = PROPERTY_CONFIGURED),
+    PROPERTY("Content", TYPE_STRING, "The content, in base64"),
+    READ_ONLY_PROPERTY("IsReadOnly", TYPE_BOOLEAN, 0,
+                       "Whether it is the configuration's, and can be changed there only",
+                       .default_json = TEXT("false")),
     OBJECT_NO_PROPERTY,
 };
 const struct span declaration_resource = TEXT("Svc.Admin.Resource");
@@ -216,8 +191,7 @@ static void add_method(struct buf *b, struct json_value value, struct arena *a)
 {
     struct span name = method_name(method_parse(json_string(value, a)));
 
-    if (b->n > 1)
-        buf_add_char(b, ',');
+    json_add_comma(b);
     if (json_type(value) == JSON_STRING && name.p != NULL)
         json_add_string(b, name);
     else

@@ -59,13 +59,10 @@ static struct span encoded(struct configuring *c, const struct draft *draft, con
                            uint64_t object_no)
 {
     struct buf text;
-    struct span copy;
 
-    buf_init(&text, BUF_NO_CAP);
+    buf_init_arena(&text, &c->arena);
     schema_encode(&text, draft, id, object_no);
-    copy = arena_copy(&c->arena, buf_span(&text));
-    buf_done(&text);
-    return copy;
+    return buf_span(&text);
 }
 
 static struct err *put(struct configuring *c, enum method verb, const struct draft *draft,

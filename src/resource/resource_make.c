@@ -37,12 +37,6 @@ static struct span kept(const struct making *m, struct span text)
     return text.p == NULL ? text : arena_copy(&m->resource->arena, text);
 }
 
-static bool is_name_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-}
-
 static struct err *check_name(struct span name)
 {
     struct span rest = name;
@@ -51,12 +45,7 @@ static struct err *check_name(struct span name)
     if (name.n > NAME_MOST)
         return ERR(ERR_INVALID_ENTITY, "Name: is longer than %d bytes", NAME_MOST);
     while (rest.p != NULL) {
-        struct span part = span_split(&rest, '.');
-        bool good = part.n > 0;
-
-        for (size_t i = 0; i < part.n; i++)
-            good = good && is_name_char(part.p[i]);
-        if (!good)
+        if (!text_is_made_of(span_split(&rest, '.'), "_-"))
             return ERR(ERR_INVALID_ENTITY,
                        "Name: '%.*s' is not made of parts of letters, digits, '_' and '-' with "
                        "dots between them",

@@ -157,9 +157,10 @@ static struct uri_condition *masked_conditions(const struct call *call,
  * may be encoded. */
 static struct span masked_target(const struct call *call, struct span target)
 {
-    struct span decoded = uri_decoded(target, call->arena);
-    struct span masked = mask_text(call->rest->mask, decoded, call->arena);
+    struct span decoded, masked;
 
+    (void)text_from_percent(target, call->arena, &decoded);
+    masked = mask_text(call->rest->mask, decoded, call->arena);
     return masked.p == decoded.p ? target : masked;
 }
 

@@ -100,7 +100,7 @@ static struct span trouble_of(struct cli *cli, const struct sight *sight)
     return arena_printf(cli->arena, "%.*s: %.*s", SPAN_FMT(reasons), SPAN_FMT(trouble));
 }
 
-static bool print_head(struct cli *cli, const struct sight *sight)
+static int print_head(struct cli *cli, const struct sight *sight)
 {
     struct span leader = leader_of(cli, sight), trouble = trouble_of(cli, sight);
     struct buf b;
@@ -124,7 +124,7 @@ static struct span mark_of(struct cli *cli, const struct sight *sight, struct js
     return span_eq(name_of(cli, node), sight->node) ? SPAN("*") : SPAN("");
 }
 
-static bool print_nodes(struct cli *cli, const struct sight *sight)
+static int print_nodes(struct cli *cli, const struct sight *sight)
 {
     static const char *const headings[] = {"",    "Node",  "Role*",   "Applied",
                                            "Lag", "Since", "Version", "Url"};
@@ -145,13 +145,13 @@ static bool print_nodes(struct cli *cli, const struct sight *sight)
     return show_table(cli, table);
 }
 
-static bool print_json(struct cli *cli, const struct sight *sight)
+static int print_json(struct cli *cli, const struct sight *sight)
 {
     struct buf b;
 
     buf_init_arena(&b, cli->arena);
-    buf_add_str(&b, "{\"Health\":");
-    buf_add(&b, json_text(sight->health));
+    buf_add_char(&b, '{');
+    member_add_json(&b, SPAN("Health"), json_text(sight->health));
     buf_add_str(&b, ",\"Nodes\":");
     show_add_array(&sight->nodes, &b);
     buf_add_char(&b, '}');
@@ -162,17 +162,14 @@ int run_cluster_status(struct cli *cli)
 {
     struct sight sight;
     int status = look(cli, &sight);
-    bool printed;
 
-    if (status != CLI_DONE)
-        return status;
-    printed =
-        cli->json ? print_json(cli, &sight) : print_head(cli, &sight) && print_nodes(cli, &sight);
-    if (!printed)
-        return CLI_REFUSED;
-    if (leader_of(cli, &sight).n == 0)
+    if (status == CLI_DONE)
+        status = cli->json ? print_json(cli, &sight) : print_head(cli, &sight);
+    if (status == CLI_DONE && !cli->json)
+        status = print_nodes(cli, &sight);
+    if (status == CLI_DONE && leader_of(cli, &sight).n == 0)
         return cli_fail(CLI_REFUSED, "no node leads");
-    return CLI_DONE;
+    return status;
 }
 
 /* ---- what changes the cluster ---- */
@@ -181,52 +178,69 @@ int run_cluster_status(struct cli *cli)
 static int send_change(struct cli *cli, struct span node, struct span body, struct answer *out)
 {
     struct ask ask = {.method = "PATCH", .body = body};
-    struct buf target;
 
-    buf_init_arena(&target, cli->arena);
-    target_add_named(&target, SPAN("Svc.Admin.Node"), SPAN("Name"), node);
-    ask.target = buf_span(&target);
+    ask.target = target_named(cli->arena, "Svc.Admin.Node", "Name", node);
     return client_send(cli, &ask, out);
+}
+
+/* Asks until the answer is as it is waited for; false: it is not within WAIT_MS since began_ms. */
+static bool wait_until(struct cli *cli, struct span target, const char *what, uint64_t began_ms,
+                       bool (*is_so)(struct cli *, struct json_value nodes, struct span name),
+                       struct span name, struct answer *out)
+{
+    const struct ask ask = {.method = "GET", .target = target};
+    uint64_t waited_ms;
+    bool done = false;
+
+    while (!done && (waited_ms = clock_mono_ms() - began_ms) < WAIT_MS) {
+        struct span why;
+
+        done =
+            client_try(cli, &ask, out, &why) && out->status == 200 && is_so(cli, out->json, name);
+        if (!done && waited_ms >= SHOWN_MS)
+            cli_progress(cli, "waiting for %s, %llu s", what, (unsigned long long)waited_ms / 1000);
+        if (!done)
+            stop_wait_ms(POLL_MS);
+    }
+    cli_progress(cli, NULL);
+    return done;
+}
+
+static bool another_leads(struct cli *cli, struct json_value leaders, struct span but)
+{
+    struct span name = name_of(cli, json_first(leaders));
+
+    return name.n > 0 && !span_eq(name, but);
 }
 
 /* Until the server says that a node leads, another one than `but`; the absent span: any. A node
  * that has led starts anew, and cannot be asked meanwhile. */
 static int wait_for_leader(struct cli *cli, struct span but, struct answer *out)
 {
-    const struct ask ask = {.method = "GET", .target = SPAN("/Svc.Admin.Node/Role=Leader")};
-    uint64_t began_ms = clock_mono_ms(), waited_ms;
-
-    while ((waited_ms = clock_mono_ms() - began_ms) < WAIT_MS) {
-        struct span why, name;
-
-        if (client_try(cli, &ask, out, &why) && out->status == 200) {
-            name = name_of(cli, json_first(out->json));
-            if (name.n > 0 && !span_eq(name, but)) {
-                cli_progress(cli, NULL);
-                return CLI_DONE;
-            }
-        }
-        if (waited_ms >= SHOWN_MS)
-            cli_progress(cli, "waiting for a leader, %llu s", (unsigned long long)waited_ms / 1000);
-        stop_wait_ms(POLL_MS);
-    }
-    cli_progress(cli, NULL);
+    if (wait_until(cli, SPAN("/Svc.Admin.Node/Role=Leader"), "a leader", clock_mono_ms(),
+                   another_leads, but, out))
+        return CLI_DONE;
     return cli_fail(CLI_REFUSED, "no other node leads after %d s; `svc cluster status` tells more",
                     WAIT_MS / 1000);
 }
 
-static int print_leader(struct cli *cli, const struct answer *answer, uint64_t began_ms)
+/* `node a leads, after 1.20 s`. */
+static struct span outcome_of(struct cli *cli, struct span node, const char *what,
+                              uint64_t began_ms)
 {
     uint64_t took_ms = clock_mono_ms() - began_ms;
-    struct span name = name_of(cli, json_first(answer->json));
 
+    return arena_printf(cli->arena, "node %.*s %s, after %llu.%02llu s", SPAN_FMT(node), what,
+                        (unsigned long long)took_ms / 1000,
+                        (unsigned long long)took_ms % 1000 / 10);
+}
+
+static int print_leader(struct cli *cli, const struct answer *answer, uint64_t began_ms)
+{
     if (cli->json)
-        return show_body(answer->body) ? CLI_DONE : CLI_REFUSED;
-    return cli_print_line(arena_printf(cli->arena, "node %.*s leads, after %llu.%02llu s",
-                                       SPAN_FMT(name), (unsigned long long)took_ms / 1000,
-                                       (unsigned long long)took_ms % 1000 / 10))
-               ? CLI_DONE
-               : CLI_REFUSED;
+        return show_body(answer->body);
+    return cli_print_line(
+        outcome_of(cli, name_of(cli, json_first(answer->json)), "leads", began_ms));
 }
 
 /* ---- step-down ---- */
@@ -259,7 +273,7 @@ int run_cluster_step_down(struct cli *cli)
     if (answer.status >= 300 && !(waits && answer.status == 503))
         return client_refuse(cli, &answer);
     if (!waits)
-        return show_done(cli, &answer) ? CLI_DONE : CLI_REFUSED;
+        return show_done(cli, &answer);
     cli_note(cli, "%.*s", SPAN_FMT(answer.info));
     status = wait_for_leader(cli, name, &answer);
     return status == CLI_DONE ? print_leader(cli, &answer, began_ms) : status;
@@ -310,26 +324,10 @@ static bool is_forgotten(struct cli *cli, struct json_value nodes, struct span n
 /* The node that is asked may be one that starts anew meanwhile, to follow or to lead. */
 static bool wait_until_forgotten(struct cli *cli, struct span name, uint64_t began_ms)
 {
-    const struct ask ask = {.method = "GET", .target = SPAN("/Svc.Admin.Node/_/limit=-1")};
-    bool forgotten = false;
-    uint64_t waited_ms;
+    struct answer answer;
 
-    while ((waited_ms = clock_mono_ms() - began_ms) < WAIT_MS) {
-        struct answer answer;
-        struct span why;
-
-        if (client_try(cli, &ask, &answer, &why) && answer.status == 200 &&
-            is_forgotten(cli, answer.json, name)) {
-            forgotten = true;
-            break;
-        }
-        if (waited_ms >= SHOWN_MS)
-            cli_progress(cli, "waiting for the lease of a node to end, %llu s",
-                         (unsigned long long)waited_ms / 1000);
-        stop_wait_ms(POLL_MS);
-    }
-    cli_progress(cli, NULL);
-    return forgotten;
+    return wait_until(cli, SPAN("/Svc.Admin.Node/_/limit=-1"), "the lease of a node to end",
+                      began_ms, is_forgotten, name, &answer);
 }
 
 static int print_removed(struct cli *cli, struct span name, struct span words)
@@ -345,7 +343,7 @@ static int print_removed(struct cli *cli, struct span name, struct span words)
     } else {
         text_add_shown(&b, words);
     }
-    return cli_print_line(buf_span(&b)) ? CLI_DONE : CLI_REFUSED;
+    return cli_print_line(buf_span(&b));
 }
 
 /* `node` is absent where nobody led, and it was not in the list. */
@@ -369,7 +367,7 @@ static int refuse_remaining(struct cli *cli, struct json_value node, struct span
 int run_cluster_remove(struct cli *cli)
 {
     struct span name = cli_operand(cli, 0);
-    uint64_t began_ms = clock_mono_ms(), took_ms;
+    uint64_t began_ms = clock_mono_ms();
     struct json_value node;
     struct sight sight;
     int status = look(cli, &sight);
@@ -385,11 +383,7 @@ int run_cluster_remove(struct cli *cli)
         return refuse_living(name);
     if (!wait_until_forgotten(cli, name, began_ms))
         return refuse_remaining(cli, node, name);
-    took_ms = clock_mono_ms() - began_ms;
-    return print_removed(cli, name,
-                         arena_printf(cli->arena, "node %.*s is forgotten, after %llu.%02llu s",
-                                      SPAN_FMT(name), (unsigned long long)took_ms / 1000,
-                                      (unsigned long long)took_ms % 1000 / 10));
+    return print_removed(cli, name, outcome_of(cli, name, "is forgotten", began_ms));
 }
 
 /* ---- restore ---- */
@@ -441,7 +435,7 @@ static int ask_others(struct cli *cli, struct entities *nodes)
     return CLI_DONE;
 }
 
-static bool print_what_each_has(struct cli *cli, const struct sight *sight)
+static int print_what_each_has(struct cli *cli, const struct sight *sight)
 {
     static const char *const headings[] = {"", "Node", "Applied", "Url"};
     struct table *table = table_new(cli->arena, headings, ARRAY_LEN(headings));
@@ -485,15 +479,14 @@ static int check_furthest(struct cli *cli, const struct sight *sight, uint64_t a
 static int confirm(struct cli *cli, const struct sight *sight, uint64_t applied)
 {
     struct span leader = leader_of(cli, sight), question;
-    int status = check_furthest(cli, sight, applied);
+    int status = check_furthest(cli, sight, applied), printed;
 
     if (leader.n > 0)
         return cli_fail(CLI_REFUSED, "node %.*s leads: there is nothing to restore",
                         SPAN_FMT(leader));
-    if (!cli->json && !print_what_each_has(cli, sight))
-        return CLI_REFUSED;
-    if (status != CLI_DONE)
-        return status;
+    printed = cli->json ? CLI_DONE : print_what_each_has(cli, sight);
+    if (printed != CLI_DONE || status != CLI_DONE)
+        return printed != CLI_DONE ? printed : status;
     question =
         arena_printf(cli->arena,
                      "\nThe log of cluster %.*s begins anew behind what node %.*s has, up to "

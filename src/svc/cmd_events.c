@@ -33,16 +33,13 @@ static int on_event(void *arg, struct json_value event)
 {
     struct cli whole = *(struct cli *)arg;
     struct arena a;
-    bool printed;
+    int status;
 
     arena_init(&a);
     whole.arena = &a;
-    if (whole.json)
-        printed = cli_print_line(json_text(event));
-    else
-        printed = cli_print_line(line_of(&whole, event));
+    status = cli_print_line(whole.json ? json_text(event) : line_of(&whole, event));
     arena_done(&a);
-    return printed ? CLI_DONE : CLI_REFUSED;
+    return status;
 }
 
 int run_events_tail(struct cli *cli)
@@ -60,66 +57,44 @@ int run_events_tail(struct cli *cli)
     return follow_run(cli, &follow);
 }
 
-static bool show_deliveries(struct cli *cli, const struct entities *deliveries)
+static struct span deliveries_of(struct cli *cli, struct span event_id)
 {
-    static const char *const columns[] = {
-        "WebhookId=Webhook!",   "State*",      "Attempts", "LastStatus=Status*",
-        "LastError=Last error", "Id=Delivery!"};
-
-    return cli_print(SPAN("\n")) && show_entities(cli, deliveries, columns, ARRAY_LEN(columns));
+    return target_with(cli->arena, "/Svc.Admin.Delivery/EventId=", event_id);
 }
 
 int run_events_show(struct cli *cli)
 {
-    struct span id = cli_operand(cli, 0);
+    static const char *const columns[] = {
+        "WebhookId=Webhook!",   "State*",      "Attempts", "LastStatus=Status*",
+        "LastError=Last error", "Id=Delivery!"};
+    struct span id = cli_operand(cli, 0), target = target_named(cli->arena, "Svc.Event", "Id", id);
     struct json_value event;
     struct entities deliveries;
-    struct buf target;
-    int status;
+    int status = client_get_one(cli, target, "event", id, &event);
 
-    buf_init_arena(&target, cli->arena);
-    target_add_named(&target, SPAN("Svc.Event"), SPAN("Id"), id);
-    status = client_get_one(cli, buf_span(&target), "event", id, &event);
-    if (status != CLI_DONE)
+    if (status == CLI_DONE)
+        status = show_entity(cli, event);
+    if (status != CLI_DONE || cli->json)
         return status;
-    if (cli->json) {
-        struct entities one = {&event, 1};
-
-        return show_entities(cli, &one, NULL, 0) ? CLI_DONE : CLI_REFUSED;
-    }
-    if (!show_entity(cli, event))
-        return CLI_REFUSED;
-    buf_clear(&target);
-    buf_add_str(&target, "/Svc.Admin.Delivery/EventId=");
-    target_add_value(&target, id);
-    status = client_get_all(cli, buf_span(&target), &deliveries);
-    if (status == CLI_DONE && deliveries.count > 0 && !show_deliveries(cli, &deliveries))
-        status = CLI_REFUSED;
-    return status;
+    status = client_get_all(cli, deliveries_of(cli, id), &deliveries);
+    if (status != CLI_DONE || deliveries.count == 0)
+        return status;
+    return show_more(cli, &deliveries, columns, ARRAY_LEN(columns));
 }
 
 int run_events_resend(struct cli *cli)
 {
     struct ask ask = {.method = "PATCH", .body = SPAN("{\"State\":\"Pending\"}")};
-    struct answer answer;
-    struct span id;
-    struct buf target;
-    int status;
+    struct span target = deliveries_of(cli, cli_operand(cli, 0)), id;
 
-    buf_init_arena(&target, cli->arena);
-    buf_add_str(&target, "/Svc.Admin.Delivery/EventId=");
-    target_add_value(&target, cli_operand(cli, 0));
     if (args_has(&cli->args, OPTION_WEBHOOK)) {
-        status = webhook_id(cli, args_value(&cli->args, OPTION_WEBHOOK), &id);
+        int status = webhook_id(cli, args_value(&cli->args, OPTION_WEBHOOK), &id);
+
         if (status != CLI_DONE)
             return status;
-        buf_add_str(&target, "&WebhookId=");
-        target_add_value(&target, id);
+        target = target_with(cli->arena,
+                             arena_printf(cli->arena, "%.*s&WebhookId=", SPAN_FMT(target)).p, id);
     }
-    buf_add_str(&target, "/unsafe=true");
-    ask.target = buf_span(&target);
-    status = client_ask(cli, &ask, &answer);
-    if (status != CLI_DONE)
-        return status;
-    return show_done(cli, &answer) ? CLI_DONE : CLI_REFUSED;
+    ask.target = arena_printf(cli->arena, "%.*s/unsafe=true", SPAN_FMT(target));
+    return show_asked(cli, &ask);
 }

@@ -36,5 +36,5 @@ int run_export(struct cli *cli)
             return status;
     }
     buf_add_char(&b, '}');
-    return cli_print_line(buf_span(&b)) ? CLI_DONE : CLI_REFUSED;
+    return cli_print_line(buf_span(&b));
 }

@@ -8,6 +8,7 @@
 #include "cli/show.h"
 #include "cli/signature.h"
 #include "svc/command.h"
+#include "json/member.h"
 
 enum { FILE_BYTES_MOST = 256 << 20, TOKEN_BYTES = 24 };
 
@@ -118,8 +119,7 @@ static void add_unmasked_array(struct cli *cli, struct item *item, struct span w
 
     buf_add_char(b, '[');
     for (struct json_value e = json_first(array); json_exists(e); e = json_next(array, e)) {
-        if (index > 0)
-            buf_add_char(b, ',');
+        json_add_comma(b);
         add_unmasked(
             cli, item,
             arena_printf(cli->arena, "%.*s.%llu", SPAN_FMT(where), (unsigned long long)index++), e,
@@ -389,10 +389,11 @@ static struct err *read_file(struct cli *cli, struct json_value *out_root)
     return NULL;
 }
 
-static bool print_table(struct cli *cli, const struct import *import)
+static int print_table(struct cli *cli, const struct import *import)
 {
     static const char *const headings[] = {"Kind", "Name", "Action*", "Why"};
     struct table *table = table_new(cli->arena, headings, ARRAY_LEN(headings));
+    int status;
 
     for (size_t i = 0; i < import->count; i++) {
         const struct item *item = &import->items[i];
@@ -402,26 +403,24 @@ static bool print_table(struct cli *cli, const struct import *import)
         table_add(table, span_str(item->action));
         table_add(table, item->error);
     }
-    if (!show_table(cli, table))
-        return false;
+    status = show_table(cli, table);
     for (size_t i = 0; i < import->count && !import->is_dry; i++)
-        for (const struct made *m = import->items[i].made; m != NULL; m = m->next)
-            if (!cli_print_line(arena_printf(
-                    cli->arena, "new: %s '%.*s' %.*s %.*s", import->items[i].kind->one,
-                    SPAN_FMT(import->items[i].name), SPAN_FMT(m->where), SPAN_FMT(m->value))))
-                return false;
-    return true;
+        for (const struct made *m = import->items[i].made; m != NULL && status == CLI_DONE;
+             m = m->next)
+            status = cli_print_line(arena_printf(
+                cli->arena, "new: %s '%.*s' %.*s %.*s", import->items[i].kind->one,
+                SPAN_FMT(import->items[i].name), SPAN_FMT(m->where), SPAN_FMT(m->value)));
+    return status;
 }
 
 static void add_item(const struct import *import, const struct item *item, struct buf *b)
 {
-    buf_printf(b, "{\"Kind\":\"%s\",\"Name\":", item->kind->one);
-    json_add_string(b, item->name);
-    buf_printf(b, ",\"Action\":\"%s\"", item->action);
-    if (item->error.n > 0) {
-        buf_add_str(b, ",\"Error\":");
-        json_add_string(b, item->error);
-    }
+    buf_add_char(b, '{');
+    member_add_text(b, SPAN("Kind"), span_str(item->kind->one));
+    member_add_text(b, SPAN("Name"), item->name);
+    member_add_text(b, SPAN("Action"), span_str(item->action));
+    if (item->error.n > 0)
+        member_add_text(b, SPAN("Error"), item->error);
     if (item->made != NULL && !import->is_dry) {
         buf_add_str(b, ",\"New\":{");
         for (const struct made *m = item->made; m != NULL; m = m->next) {
@@ -433,7 +432,7 @@ static void add_item(const struct import *import, const struct item *item, struc
     buf_add_char(b, '}');
 }
 
-static bool print_json(struct cli *cli, const struct import *import)
+static int print_json(struct cli *cli, const struct import *import)
 {
     struct buf b;
 
@@ -468,7 +467,7 @@ int run_import(struct cli *cli)
     struct json_value root;
     struct err *e = read_file(cli, &root);
     size_t before = 0;
-    int status = CLI_DONE;
+    int status = CLI_DONE, printed;
 
     if (e != NULL)
         return cli_fail_err(CLI_MISUSE, e);
@@ -495,7 +494,8 @@ int run_import(struct cli *cli)
         return status;
     if (import.count == 0)
         cli_note(cli, "there is nothing in it");
-    if (!(cli->json ? print_json(cli, &import) : print_table(cli, &import)))
-        return CLI_REFUSED;
+    printed = cli->json ? print_json(cli, &import) : print_table(cli, &import);
+    if (printed != CLI_DONE)
+        return printed;
     return status != CLI_DONE ? status : import.status;
 }

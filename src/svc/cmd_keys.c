@@ -4,6 +4,7 @@
 #include "cli/show.h"
 #include "cli/target.h"
 #include "svc/command.h"
+#include "json/member.h"
 
 /* `Shop.*,Svc.Event:GET,POST  Svc.Metrics:GET`, as --allow takes it. */
 static struct span rights_of(struct cli *cli, struct json_value key)
@@ -42,7 +43,7 @@ int run_keys_list(struct cli *cli)
     if (status != CLI_DONE)
         return status;
     if (cli->json)
-        return show_entities(cli, &all, NULL, 0) ? CLI_DONE : CLI_REFUSED;
+        return show_entities(cli, &all, NULL, 0);
     if (all.count == 0)
         cli_note(cli, "there are no keys");
     for (size_t i = 0; i < all.count; i++) {
@@ -55,21 +56,17 @@ int run_keys_list(struct cli *cli)
         table_add(table, show_value(cli, json_member(key, SPAN("ExpiresAt"))));
         table_add(table, client_text(cli, key, "CreatedBy"));
     }
-    return show_table(cli, table) ? CLI_DONE : CLI_REFUSED;
+    return show_table(cli, table);
 }
 
 static void add_names(struct buf *body, const char *member, struct span names)
 {
-    bool is_first = true;
-
     buf_printf(body, "\"%s\":[", member);
     while (names.n > 0) {
         struct span name = span_trim(span_split(&names, ','));
 
-        if (!is_first)
-            buf_add_char(body, ',');
+        json_add_comma(body);
         json_add_string(body, name);
-        is_first = false;
     }
     buf_add_char(body, ']');
 }
@@ -110,8 +107,7 @@ static int add_expiry(struct cli *cli, struct buf *body)
                         true);
     if (e != NULL)
         return cli_fail_err(CLI_MISUSE, e);
-    buf_add_str(body, ",\"ExpiresAt\":");
-    json_add_string(body, buf_span(&time));
+    member_add_text(body, SPAN("ExpiresAt"), buf_span(&time));
     return CLI_DONE;
 }
 
@@ -124,17 +120,15 @@ int run_keys_add(struct cli *cli)
     int status;
 
     buf_init_arena(&body, cli->arena);
-    buf_add_str(&body, "{\"Name\":");
-    json_add_string(&body, cli_operand(cli, 0));
+    buf_add_char(&body, '{');
+    member_add_text(&body, SPAN("Name"), cli_operand(cli, 0));
     status = add_rights(cli, &body);
     if (status == CLI_DONE)
         status = add_expiry(cli, &body);
     if (status != CLI_DONE)
         return status;
-    if (args_has(&cli->args, OPTION_TENANT)) {
-        buf_add_str(&body, ",\"Tenant\":");
-        json_add_string(&body, args_value(&cli->args, OPTION_TENANT));
-    }
+    if (args_has(&cli->args, OPTION_TENANT))
+        member_add_text(&body, SPAN("Tenant"), args_value(&cli->args, OPTION_TENANT));
     buf_add_char(&body, '}');
     ask.body = buf_span(&body);
     status = client_ask(cli, &ask, &answer);
@@ -142,23 +136,15 @@ int run_keys_add(struct cli *cli)
         return status;
     key = client_text(cli, json_first(answer.json), "Key");
     if (cli->json || key.p == NULL)
-        return show_done(cli, &answer) ? CLI_DONE : CLI_REFUSED;
+        return show_done(cli, &answer);
     cli_note(cli, "the key of '%.*s', which is not shown again:", SPAN_FMT(cli_operand(cli, 0)));
-    return cli_print_line(key) ? CLI_DONE : CLI_REFUSED;
+    return cli_print_line(key);
 }
 
 int run_keys_delete(struct cli *cli)
 {
     struct ask ask = {.method = "DELETE"};
-    struct answer answer;
-    struct buf target;
-    int status;
 
-    buf_init_arena(&target, cli->arena);
-    target_add_named(&target, SPAN("Svc.Admin.ApiKey"), SPAN("Name"), cli_operand(cli, 0));
-    ask.target = buf_span(&target);
-    status = client_ask(cli, &ask, &answer);
-    if (status != CLI_DONE)
-        return status;
-    return show_done(cli, &answer) ? CLI_DONE : CLI_REFUSED;
+    ask.target = target_named(cli->arena, "Svc.Admin.ApiKey", "Name", cli_operand(cli, 0));
+    return show_asked(cli, &ask);
 }

@@ -12,6 +12,7 @@
 #include "cli/stop.h"
 #include "cli/target.h"
 #include "svc/command.h"
+#include "json/member.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -121,12 +122,10 @@ static int ask_explain(struct listening *l, const struct selector *selector, str
     int status;
 
     buf_init_arena(&body, a);
-    buf_add_str(&body, "{\"EventSelector\":");
-    json_add_string(&body, selector->text);
-    buf_add_str(&body, ",\"Resource\":");
-    json_add_string(&body, resource);
-    buf_add_str(&body, ",\"Payload\":");
-    buf_add(&body, payload);
+    buf_add_char(&body, '{');
+    member_add_text(&body, SPAN("EventSelector"), selector->text);
+    member_add_text(&body, SPAN("Resource"), resource);
+    member_add_json(&body, SPAN("Payload"), payload);
     buf_add_char(&body, '}');
     ask.body = buf_span(&body);
     status = client_ask(l->cli, &ask, &answer);
@@ -177,14 +176,9 @@ static int add_selectors(struct listening *l)
 /* One resource alone is selected by the stream itself. */
 static struct span target_of(const struct listening *l)
 {
-    struct buf target;
-
     if (l->count != 1 || is_pattern(l->selectors[0].resource))
         return SPAN("/Svc.Event");
-    buf_init_arena(&target, l->cli->arena);
-    buf_add_str(&target, "/Svc.Event/Resource=");
-    target_add_value(&target, l->selectors[0].resource);
-    return buf_span(&target);
+    return target_with(l->cli->arena, "/Svc.Event/Resource=", l->selectors[0].resource);
 }
 
 static int is_selected(struct listening *l, struct json_value event, struct arena *a, bool *out)
@@ -222,8 +216,8 @@ static void add_outcome(struct buf *b, struct look look, const struct forwarded 
     buf_printf(b, "  %u ms", forwarded->ms);
 }
 
-static bool print_event(struct listening *l, struct json_value event,
-                        const struct forwarded *forwarded)
+static int print_event(struct listening *l, struct json_value event,
+                       const struct forwarded *forwarded)
 {
     struct cli *cli = l->cli;
     struct buf line;
@@ -257,10 +251,9 @@ static int on_event(void *arg, struct json_value event)
     l->cli = &whole;
     status = is_selected(l, event, &a, &selected);
     if (status == CLI_DONE && selected && l->forward.url.p != NULL)
-        status = forward_event(&whole, &l->forward, event, &a, &forwarded);
-    if (status == CLI_DONE && selected && !stop_is_asked() &&
-        !print_event(l, event, l->forward.url.p != NULL ? &forwarded : NULL))
-        status = CLI_REFUSED;
+        status = forward_event(&l->forward, event, &a, &forwarded);
+    if (status == CLI_DONE && selected && !stop_is_asked())
+        status = print_event(l, event, l->forward.url.p != NULL ? &forwarded : NULL);
     if (status == CLI_DONE && !stop_is_asked() &&
         !span_to_u64(json_text(json_member(event, SPAN("ObjectNo"))), &l->position))
         l->position = 0;

@@ -57,14 +57,13 @@ static int count_all(struct cli *cli, struct span target, uint64_t *out_count)
 static int find_batch(struct cli *cli, struct span target, uint64_t after, uint64_t *out_last,
                       uint64_t *out_count)
 {
-    struct ask ask = {.method = "GET"};
     struct answer answer;
-    int status;
-
-    ask.target =
+    int status = client_get(
+        cli,
         arena_printf(cli->arena, "%.*s&ObjectNo>%llu/order_asc=ObjectNo&limit=%d&select=ObjectNo",
-                     SPAN_FMT(target), (unsigned long long)after, BATCH);
-    status = client_ask(cli, &ask, &answer);
+                     SPAN_FMT(target), (unsigned long long)after, BATCH),
+        &answer);
+
     *out_count = 0;
     for (struct json_value e = json_first(answer.json); status == CLI_DONE && json_exists(e);
          e = json_next(answer.json, e)) {
@@ -97,7 +96,7 @@ static int print_result(struct cli *cli, uint64_t count)
     else
         line = arena_printf(cli->arena, "%llu %s %s", (unsigned long long)count, plural,
                             is_dry ? "would be sent again" : "sent again");
-    return cli_print_line(line) ? CLI_DONE : CLI_REFUSED;
+    return cli_print_line(line);
 }
 
 int run_replay(struct cli *cli)

@@ -40,7 +40,6 @@ int run_get(struct cli *cli)
 {
     struct answer answer;
     int status = request(cli, "GET", &answer);
-    bool printed;
 
     if (status != CLI_DONE)
         return status;
@@ -49,12 +48,12 @@ int run_get(struct cli *cli)
         return CLI_DONE;
     }
     if (cli->json || !json_exists(answer.json))
-        printed = show_body(answer.body);
+        status = show_body(answer.body);
     else
-        printed = show_any(cli, answer.json);
+        status = show_any(cli, answer.json);
     if (answer.pager.p != NULL)
         cli_note(cli, "there are more: svc get '%.*s'", SPAN_FMT(answer.pager));
-    return printed ? CLI_DONE : CLI_REFUSED;
+    return status;
 }
 
 int run_report(struct cli *cli)
@@ -67,39 +66,18 @@ int run_report(struct cli *cli)
         return status;
     count = json_member(json_first(answer.json), SPAN("Count"));
     if (cli->json || !json_exists(count))
-        return show_body(answer.body) ? CLI_DONE : CLI_REFUSED;
-    return cli_print_line(json_text(count)) ? CLI_DONE : CLI_REFUSED;
+        return show_body(answer.body);
+    return cli_print_line(json_text(count));
 }
 
-static int change(struct cli *cli, const char *method)
+int run_change(struct cli *cli)
 {
+    const char *method = cli->command->method;
     struct answer answer;
     int status = request(cli, method, &answer);
 
-    if (status != CLI_DONE)
-        return status;
-    if (!cli->json && json_type(answer.json) == JSON_ARRAY && strcmp(method, "DELETE") != 0 &&
-        !show_any(cli, answer.json))
-        return CLI_REFUSED;
-    return show_done(cli, &answer) ? CLI_DONE : CLI_REFUSED;
-}
-
-int run_delete(struct cli *cli)
-{
-    return change(cli, "DELETE");
-}
-
-int run_post(struct cli *cli)
-{
-    return change(cli, "POST");
-}
-
-int run_patch(struct cli *cli)
-{
-    return change(cli, "PATCH");
-}
-
-int run_put(struct cli *cli)
-{
-    return change(cli, "PUT");
+    if (status == CLI_DONE && !cli->json && json_type(answer.json) == JSON_ARRAY &&
+        strcmp(method, "DELETE") != 0)
+        status = show_any(cli, answer.json);
+    return status == CLI_DONE ? show_done(cli, &answer) : status;
 }

@@ -9,6 +9,7 @@
 #include "cli/signature.h"
 #include "cli/stop.h"
 #include "svc/command.h"
+#include "json/member.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -64,19 +65,6 @@ static int status_of(const struct sink *sink, const struct http_text *request, i
     return rng_below(100) < sink->fail_percent ? 500 : 200;
 }
 
-static struct err *verify(const struct sink *sink, const struct http_text *request,
-                          struct span body)
-{
-    struct signed_request signed_request = {
-        .id = http_text_field(request, SPAN("webhook-id")),
-        .timestamp = http_text_field(request, SPAN("webhook-timestamp")),
-        .signature = http_text_field(request, SPAN("webhook-signature")),
-        .body = body,
-    };
-
-    return signature_verify(sink->secret, &signed_request, clock_unix_s(), false);
-}
-
 static void add_shown_field(struct buf *b, struct look look, struct span name, struct span value)
 {
     buf_add_str(b, "   ");
@@ -86,12 +74,12 @@ static void add_shown_field(struct buf *b, struct look look, struct span name, s
     buf_add_char(b, '\n');
 }
 
-static bool print_request(const struct sink *sink, const struct http_text *request,
-                          struct span body, int status, const struct err *bad)
+static int print_request(const struct sink *sink, const struct http_text *request, struct span body,
+                         int status, const struct err *bad)
 {
     struct look look = sink->cli->look;
-    bool printed;
     struct buf b;
+    int printed;
 
     buf_init(&b, BUF_NO_CAP);
     buf_add_str(&b, "<- ");
@@ -120,38 +108,37 @@ static bool print_request(const struct sink *sink, const struct http_text *reque
 }
 
 /* One object a line. */
-static bool print_json(const struct sink *sink, const struct http_text *request, struct span body,
-                       int status, const struct err *bad)
+static int print_json(const struct sink *sink, const struct http_text *request, struct span body,
+                      int status, const struct err *bad)
 {
-    bool printed;
     struct buf b;
+    int printed;
 
     buf_init(&b, BUF_NO_CAP);
-    buf_add_str(&b, "{\"Method\":");
-    json_add_string(&b, request->method);
-    buf_add_str(&b, ",\"Path\":");
-    json_add_string(&b, request->path);
+    buf_add_char(&b, '{');
+    member_add_text(&b, SPAN("Method"), request->method);
+    member_add_text(&b, SPAN("Path"), request->path);
     buf_add_str(&b, ",\"Headers\":{");
     for (size_t i = 0; i < request->field_count; i++) {
         json_add_name(&b, request->fields[i].name);
         json_add_string(&b, request->fields[i].value);
     }
-    buf_add_str(&b, "},\"Body\":");
-    json_add_string(&b, body);
-    buf_printf(&b, ",\"Status\":%d", status);
+    buf_add_char(&b, '}');
+    member_add_text(&b, SPAN("Body"), body);
+    member_add_u64(&b, SPAN("Status"), (uint64_t)status);
     if (sink->secret.p != NULL)
-        buf_add_str(&b, bad == NULL ? ",\"Good\":true" : ",\"Good\":false");
+        member_add_bool(&b, SPAN("Good"), bad == NULL);
     buf_add_char(&b, '}');
     printed = cli_print_line(buf_span(&b));
     buf_done(&b);
     return printed;
 }
 
-static bool show(const struct sink *sink, const struct http_text *request, struct span body,
-                 int status, const struct err *bad)
+static int show(const struct sink *sink, const struct http_text *request, struct span body,
+                int status, const struct err *bad)
 {
     if (span_eq(request->method, SPAN("GET")) || span_eq(request->method, SPAN("HEAD")))
-        return true; /* whether it is there */
+        return CLI_DONE; /* whether it is there */
     if (sink->cli->json)
         return print_json(sink, request, body, status, bad);
     return print_request(sink, request, body, status, bad);
@@ -166,15 +153,18 @@ static void add_answer(struct connection *c, int status)
 static bool answer(struct sink *sink, struct connection *c, const struct http_text *request,
                    struct span body)
 {
-    struct err *bad = sink->secret.p != NULL ? verify(sink, request, body) : NULL;
+    struct signed_request signed_request = signature_of(request, body);
     int slow_ms, status = status_of(sink, request, &slow_ms);
+    struct err *bad = NULL;
     bool shown;
 
+    if (sink->secret.p != NULL)
+        bad = signature_verify(sink->secret, &signed_request, clock_unix_s(), false);
     if (bad != NULL)
         status = 400;
     if (span_ieq(http_text_field(request, SPAN("Connection")), SPAN("close")))
         c->ends = true;
-    shown = show(sink, request, body, status, bad);
+    shown = show(sink, request, body, status, bad) == CLI_DONE;
     err_free(bad);
     add_answer(c, status);
     if (slow_ms > 0)
@@ -374,21 +364,6 @@ static int read_number(const struct cli *cli, enum option option, uint64_t most,
                     args_option(option)->name, SPAN_FMT(text), (unsigned long long)most);
 }
 
-static int read_secret(struct cli *cli, struct span *out_secret)
-{
-    struct err *e;
-    int status;
-
-    if (!args_has(&cli->args, OPTION_VERIFY))
-        return CLI_DONE;
-    status = cli_read_value(cli, args_value(&cli->args, OPTION_VERIFY), out_secret);
-    if (status != CLI_DONE)
-        return status;
-    *out_secret = span_trim(span_split(out_secret, '\n'));
-    e = signature_check_secret(*out_secret);
-    return e != NULL ? cli_fail_err(CLI_MISUSE, e) : CLI_DONE;
-}
-
 int run_sink(struct cli *cli)
 {
     struct sink *sink = ARENA_NEW(cli->arena, struct sink);
@@ -401,8 +376,8 @@ int run_sink(struct cli *cli)
     status = read_number(cli, OPTION_PORT, 65535, &port);
     if (status == CLI_DONE)
         status = read_number(cli, OPTION_FAIL, 100, &sink->fail_percent);
-    if (status == CLI_DONE)
-        status = read_secret(cli, &sink->secret);
+    if (status == CLI_DONE && args_has(&cli->args, OPTION_VERIFY))
+        status = cli_read_secret(cli, OPTION_VERIFY, &sink->secret);
     if (status == CLI_DONE)
         status = listen_on(sink, port);
     if (status == CLI_DONE)

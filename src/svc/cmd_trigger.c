@@ -18,7 +18,7 @@ static int find_body(struct cli *cli, struct span event, struct ask *ask)
     return cli_read_value(cli, args_value(&cli->args, OPTION_DATA), &ask->body);
 }
 
-static bool print_raised(struct cli *cli, const struct answer *answer)
+static int print_raised(struct cli *cli, const struct answer *answer)
 {
     struct json_value event = json_first(answer->json);
     struct span count = show_value(cli, json_member(event, SPAN("Webhooks")));
@@ -36,7 +36,6 @@ int run_trigger(struct cli *cli)
     struct ask ask = {.method = "POST"};
     struct answer answer;
     struct span event;
-    struct buf target;
     int status = catalogue_find(cli, cli_operand(cli, 0), &event);
 
     if (status == CLI_DONE)
@@ -45,12 +44,7 @@ int run_trigger(struct cli *cli)
         return status;
     if (!args_has(&cli->args, OPTION_DATA))
         cli_note(cli, "an example: %.*s", SPAN_FMT(ask.body));
-    buf_init_arena(&target, cli->arena);
-    buf_add_str(&target, "/Svc.Event/Resource=");
-    target_add_value(&target, event);
-    ask.target = buf_span(&target);
+    ask.target = target_with(cli->arena, "/Svc.Event/Resource=", event);
     status = client_ask(cli, &ask, &answer);
-    if (status != CLI_DONE)
-        return status;
-    return print_raised(cli, &answer) ? CLI_DONE : CLI_REFUSED;
+    return status == CLI_DONE ? print_raised(cli, &answer) : status;
 }

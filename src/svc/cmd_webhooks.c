@@ -8,6 +8,7 @@
 #include "cli/target.h"
 #include "cli/webhooks.h"
 #include "svc/command.h"
+#include "json/member.h"
 
 enum { TEST_POLL_MS = 200, TEST_BEYOND_MS = 5000, TIMEOUT_SECONDS = 30 };
 
@@ -47,30 +48,24 @@ int run_webhooks_list(struct cli *cli)
     if (kept == 0)
         cli_note(cli, args_has(&cli->args, OPTION_FAILING) ? "no webhook fails"
                                                            : "there are no webhooks");
-    return show_entities(cli, &all, columns, ARRAY_LEN(columns)) ? CLI_DONE : CLI_REFUSED;
+    return show_entities(cli, &all, columns, ARRAY_LEN(columns));
 }
 
 static int show_attempts(struct cli *cli, struct span id)
 {
     static const char *const columns[] = {"Time",    "StatusCode=Status*", "EventId=Event!",
                                           "Attempt", "DurationMs=ms",      "Error"};
-    struct ask ask = {.method = "GET"};
     struct answer answer;
-    struct entities latest = {NULL, 0};
-    int status;
+    struct entities latest = {NULL, 0, 0};
+    int status = client_get(
+        cli,
+        arena_printf(cli->arena, "/Svc.Admin.WebhookLog/WebhookId=%.*s/offset=-5", SPAN_FMT(id)),
+        &answer);
 
-    ask.target =
-        arena_printf(cli->arena, "/Svc.Admin.WebhookLog/WebhookId=%.*s/offset=-5", SPAN_FMT(id));
-    status = client_ask(cli, &ask, &answer);
     if (status != CLI_DONE || !json_exists(answer.json))
         return status;
-    latest.items = ARENA_ARRAY(cli->arena, struct json_value, json_count(answer.json) + 1);
-    for (struct json_value e = json_first(answer.json); json_exists(e);
-         e = json_next(answer.json, e))
-        latest.items[latest.count++] = e;
-    if (!cli_print(SPAN("\n")) || !show_entities(cli, &latest, columns, ARRAY_LEN(columns)))
-        return CLI_REFUSED;
-    return CLI_DONE;
+    client_add_entities(cli, answer.json, &latest);
+    return show_more(cli, &latest, columns, ARRAY_LEN(columns));
 }
 
 int run_webhooks_show(struct cli *cli)
@@ -78,15 +73,10 @@ int run_webhooks_show(struct cli *cli)
     struct json_value webhook;
     int status = webhook_find(cli, cli_operand(cli, 0), &webhook);
 
-    if (status != CLI_DONE)
+    if (status == CLI_DONE)
+        status = show_entity(cli, webhook);
+    if (status != CLI_DONE || cli->json)
         return status;
-    if (cli->json) {
-        struct entities one = {&webhook, 1};
-
-        return show_entities(cli, &one, NULL, 0) ? CLI_DONE : CLI_REFUSED;
-    }
-    if (!show_entity(cli, webhook))
-        return CLI_REFUSED;
     return show_attempts(cli, client_text(cli, webhook, "Id"));
 }
 
@@ -98,14 +88,12 @@ static void add_selectors(struct cli *cli, struct buf *body)
     size_t count = args_count(&cli->args, OPTION_EVENTS);
 
     if (count == 1) {
-        buf_add_str(body, ",\"EventSelector\":");
-        json_add_string(body, selectors[0]);
+        member_add_text(body, SPAN("EventSelector"), selectors[0]);
         return;
     }
     buf_add_str(body, ",\"EventSelectors\":[");
     for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            buf_add_char(body, ',');
+        json_add_comma(body);
         json_add_string(body, selectors[i]);
     }
     buf_add_char(body, ']');
@@ -120,13 +108,11 @@ int run_webhooks_add(struct cli *cli)
 
     buf_init_arena(&body, cli->arena);
     buf_init_arena(&secret, cli->arena);
-    buf_add_str(&body, "{\"Destination\":");
-    json_add_string(&body, cli_operand(cli, 0));
+    buf_add_char(&body, '{');
+    member_add_text(&body, SPAN("Destination"), cli_operand(cli, 0));
     add_selectors(cli, &body);
-    if (args_has(&cli->args, OPTION_LABEL)) {
-        buf_add_str(&body, ",\"Label\":");
-        json_add_string(&body, args_value(&cli->args, OPTION_LABEL));
-    }
+    if (args_has(&cli->args, OPTION_LABEL))
+        member_add_text(&body, SPAN("Label"), args_value(&cli->args, OPTION_LABEL));
     if (args_has(&cli->args, OPTION_SIGN)) {
         signature_add_secret(&secret);
         buf_printf(&body, ",\"Signing\":{\"Secrets\":[\"%.*s\"]}", SPAN_FMT(buf_span(&secret)));
@@ -136,14 +122,14 @@ int run_webhooks_add(struct cli *cli)
     status = client_ask(cli, &ask, &answer);
     if (status != CLI_DONE)
         return status;
-    if (!cli->json && json_exists(answer.json) && !show_any(cli, answer.json))
-        return CLI_REFUSED;
-    if (!show_done(cli, &answer))
-        return CLI_REFUSED;
-    if (secret.n > 0)
+    if (!cli->json && json_exists(answer.json))
+        status = show_any(cli, answer.json);
+    if (status == CLI_DONE)
+        status = show_done(cli, &answer);
+    if (status == CLI_DONE && secret.n > 0)
         (void)cli_fail(CLI_DONE, "the signing secret, which is not shown again: %.*s",
                        SPAN_FMT(buf_span(&secret)));
-    return CLI_DONE;
+    return status;
 }
 
 /* ---- test ---- */
@@ -178,12 +164,10 @@ static int raise_for(struct cli *cli, struct json_value webhook, struct json_val
     if (status != CLI_DONE)
         return status;
     buf_init_arena(&body, cli->arena);
-    buf_add_str(&body, "{\"Resource\":");
-    json_add_string(&body, event);
-    buf_add_str(&body, ",\"WebhookId\":");
-    json_add_string(&body, client_text(cli, webhook, "Id"));
-    buf_printf(&body, ",\"Payload\":");
-    buf_add(&body, payload);
+    buf_add_char(&body, '{');
+    member_add_text(&body, SPAN("Resource"), event);
+    member_add_text(&body, SPAN("WebhookId"), client_text(cli, webhook, "Id"));
+    member_add_json(&body, SPAN("Payload"), payload);
     buf_add_char(&body, '}');
     ask.body = buf_span(&body);
     status = client_ask(cli, &ask, &answer);
@@ -212,14 +196,13 @@ static int64_t timeout_ms_of(struct json_value webhook)
 static int wait_for_attempt(struct cli *cli, struct json_value webhook, struct span event_id,
                             struct json_value *out_entry)
 {
-    struct ask ask = {.method = "GET"};
     uint64_t end = clock_mono_ms() + (uint64_t)timeout_ms_of(webhook);
-
-    ask.target =
+    struct span target =
         arena_printf(cli->arena, "/Svc.Admin.WebhookLog/EventId=%.*s/limit=1", SPAN_FMT(event_id));
+
     while (clock_mono_ms() < end && !stop_is_asked()) {
         struct answer answer;
-        int status = client_ask(cli, &ask, &answer);
+        int status = client_get(cli, target, &answer);
 
         if (status != CLI_DONE)
             return status;
@@ -250,60 +233,37 @@ int run_webhooks_test(struct cli *cli)
     status_code = show_value(cli, json_member(entry, SPAN("StatusCode")));
     error = client_text(cli, entry, "Error");
     if (cli->json) {
-        struct entities one = {&entry, 1};
-
-        if (!show_entities(cli, &one, NULL, 0))
-            return CLI_REFUSED;
+        status = show_entity(cli, entry);
     } else if (is_success) {
         struct buf line;
 
         buf_init_arena(&line, cli->arena);
         table_add_painted(&line, cli->look, PAINT_GOOD, status_code);
         buf_printf(&line, "  %.*s ms", SPAN_FMT(json_text(json_member(entry, SPAN("DurationMs")))));
-        if (!cli_print_line(buf_span(&line)))
-            return CLI_REFUSED;
+        status = cli_print_line(buf_span(&line));
     }
-    if (is_success)
-        return CLI_DONE;
+    if (status != CLI_DONE || is_success)
+        return status;
     return cli_fail(CLI_REFUSED, "the test failed: %.*s",
                     SPAN_FMT(error.n > 0 ? error : status_code));
 }
 
 /* ---- changing one ---- */
 
-static int change(struct cli *cli, const char *method, struct span body, struct answer *out)
+static int change(struct cli *cli, struct answer *out)
 {
-    struct ask ask = {.method = method, .body = body};
+    struct ask ask = {.method = cli->command->method, .body = span_str(cli->command->body)};
     int status = webhook_target(cli, cli_operand(cli, 0), &ask.target);
 
-    if (status != CLI_DONE)
-        return status;
-    return client_ask(cli, &ask, out);
+    return status == CLI_DONE ? client_ask(cli, &ask, out) : status;
 }
 
-static int change_and_say(struct cli *cli, const char *method, struct span body)
+int run_webhooks_change(struct cli *cli)
 {
     struct answer answer;
-    int status = change(cli, method, body, &answer);
+    int status = change(cli, &answer);
 
-    if (status != CLI_DONE)
-        return status;
-    return show_done(cli, &answer) ? CLI_DONE : CLI_REFUSED;
-}
-
-int run_webhooks_pause(struct cli *cli)
-{
-    return change_and_say(cli, "PATCH", SPAN("{\"IsPaused\":true}"));
-}
-
-int run_webhooks_resume(struct cli *cli)
-{
-    return change_and_say(cli, "PATCH", SPAN("{\"IsPaused\":false}"));
-}
-
-int run_webhooks_delete(struct cli *cli)
-{
-    return change_and_say(cli, "DELETE", span_of(NULL, 0));
+    return status == CLI_DONE ? show_done(cli, &answer) : status;
 }
 
 /* The new secret is the last that is not masked: the server shows what it has made, once. */
@@ -322,14 +282,12 @@ int run_webhooks_rotate(struct cli *cli)
 {
     struct answer answer;
     struct span secret;
-    int status = change(cli, "PATCH", SPAN("{\"Signing\":{\"Rotate\":true}}"), &answer);
+    int status = change(cli, &answer);
 
-    if (status != CLI_DONE)
+    if (status == CLI_DONE)
+        status = show_done(cli, &answer);
+    if (status != CLI_DONE || cli->json)
         return status;
-    if (!show_done(cli, &answer))
-        return CLI_REFUSED;
     secret = find_new_secret(cli, json_first(answer.json));
-    if (!cli->json && secret.p != NULL && !cli_print_line(secret))
-        return CLI_REFUSED;
-    return CLI_DONE;
+    return secret.p != NULL ? cli_print_line(secret) : CLI_DONE;
 }

@@ -37,12 +37,14 @@ static const struct command commands[] = {
      false, "make a webhook", run_webhooks_add},
     {"webhooks test", "ID", 1, 1, 0, BIT(OPTION_DATA), false,
      "send it an example event, and wait for what comes of it", run_webhooks_test},
-    {"webhooks pause", "ID", 1, 1, 0, 0, false, "let it skip events", run_webhooks_pause},
-    {"webhooks resume", "ID", 1, 1, 0, 0, false, "let it take events again", run_webhooks_resume},
+    {"webhooks pause", "ID", 1, 1, 0, 0, false, "let it skip events", run_webhooks_change, "PATCH",
+     "{\"IsPaused\":true}"},
+    {"webhooks resume", "ID", 1, 1, 0, 0, false, "let it take events again", run_webhooks_change,
+     "PATCH", "{\"IsPaused\":false}"},
     {"webhooks rotate", "ID", 1, 1, 0, 0, false, "give it a new signing secret, shown once",
-     run_webhooks_rotate},
+     run_webhooks_rotate, "PATCH", "{\"Signing\":{\"Rotate\":true}}"},
     {"webhooks delete", "ID", 1, 1, 0, 0, false, "delete it, with what it has not sent",
-     run_webhooks_delete},
+     run_webhooks_change, "DELETE"},
     {"replay", "", 0, 0, BIT(OPTION_WEBHOOK) | BIT(OPTION_SINCE),
      BIT(OPTION_UNTIL) | BIT(OPTION_STATE) | BIT(OPTION_DRY_RUN), false,
      "send deliveries of an outage again", run_replay},
@@ -70,10 +72,10 @@ static const struct command commands[] = {
      "begin the log anew with what this node has, when etcd has lost it", run_cluster_restore},
     {"get", "URI", 1, 1, 0, 0, false, "GET, as the interface has it", run_get},
     {"report", "URI", 1, 1, 0, 0, false, "REPORT: the number of entities", run_report},
-    {"delete", "URI", 1, 1, 0, 0, false, "DELETE", run_delete},
-    {"post", "URI", 1, 1, BIT(OPTION_DATA), 0, false, "POST", run_post},
-    {"patch", "URI", 1, 1, BIT(OPTION_DATA), 0, false, "PATCH", run_patch},
-    {"put", "URI", 1, 1, BIT(OPTION_DATA), 0, false, "PUT", run_put},
+    {"delete", "URI", 1, 1, 0, 0, false, "DELETE", run_change, "DELETE"},
+    {"post", "URI", 1, 1, BIT(OPTION_DATA), 0, false, "POST", run_change, "POST"},
+    {"patch", "URI", 1, 1, BIT(OPTION_DATA), 0, false, "PATCH", run_change, "PATCH"},
+    {"put", "URI", 1, 1, BIT(OPTION_DATA), 0, false, "PUT", run_change, "PUT"},
     {"help", "[COMMAND]", 0, 2, 0, 0, true, "all commands, or one", run_help},
     {"completion", "", 0, 0, 0, 0, true, "print the completion for bash", run_completion},
     {"version", "", 0, 0, 0, 0, true, "print the version", run_version},
@@ -147,7 +149,7 @@ static int help_of_all(struct cli *cli)
     add_options_help(&b, cli->look, everywhere);
     buf_add_str(&b, "\n`svc help COMMAND` tells more. Exit status: 0 done, 1 refused or a failed "
                     "test, 2 misuse, 3 the server is not reached.\n");
-    return cli_print(buf_span(&b)) ? CLI_DONE : CLI_REFUSED;
+    return cli_print(buf_span(&b));
 }
 
 static int help_of(struct cli *cli, const struct command *command)
@@ -164,7 +166,7 @@ static int help_of(struct cli *cli, const struct command *command)
     if (!command->is_local)
         buf_add_str(&b,
                     "\nWith each command: --url, --key-file, --json; `svc help` explains them.\n");
-    return cli_print(buf_span(&b)) ? CLI_DONE : CLI_REFUSED;
+    return cli_print(buf_span(&b));
 }
 
 /* ---- finding ---- */
@@ -207,7 +209,7 @@ static int help_of_group(struct cli *cli, struct span word)
         if (is_in_group(&commands[i], word))
             add_command_help(cli, &commands[i], &b);
     buf_printf(&b, "\n`svc help %.*s COMMAND` tells more.\n", SPAN_FMT(word));
-    return cli_print(buf_span(&b)) ? CLI_DONE : CLI_REFUSED;
+    return cli_print(buf_span(&b));
 }
 
 static int group_alone(const struct cli *cli, struct span word)
@@ -464,11 +466,11 @@ static int run_completion(struct cli *cli)
                     "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
                     "}\n"
                     "complete -F _svc svc\n");
-    return cli_print(buf_span(&b)) ? CLI_DONE : CLI_REFUSED;
+    return cli_print(buf_span(&b));
 }
 
 static int run_version(struct cli *cli)
 {
     (void)cli;
-    return cli_print(SPAN("svc " SVCD_VERSION "\n")) ? CLI_DONE : CLI_REFUSED;
+    return cli_print(SPAN("svc " SVCD_VERSION "\n"));
 }

@@ -14,6 +14,7 @@ struct command {
     bool is_local;        /* it needs no server */
     const char *about;    /* one line */
     int (*run)(struct cli *cli);
+    const char *method, *body; /* of what `run` sends, where commands differ in that; or NULL */
 };
 
 /* Finds the command that the operands begin with, takes its words off them, and checks options and
@@ -29,10 +30,8 @@ int run_webhooks_list(struct cli *cli);
 int run_webhooks_show(struct cli *cli);
 int run_webhooks_add(struct cli *cli);
 int run_webhooks_test(struct cli *cli);
-int run_webhooks_pause(struct cli *cli);
-int run_webhooks_resume(struct cli *cli);
+int run_webhooks_change(struct cli *cli);
 int run_webhooks_rotate(struct cli *cli);
-int run_webhooks_delete(struct cli *cli);
 int run_replay(struct cli *cli);
 int run_explain(struct cli *cli);
 int run_keys_list(struct cli *cli);
@@ -48,9 +47,6 @@ int run_cluster_remove(struct cli *cli);
 int run_cluster_restore(struct cli *cli);
 int run_get(struct cli *cli);
 int run_report(struct cli *cli);
-int run_delete(struct cli *cli);
-int run_post(struct cli *cli);
-int run_patch(struct cli *cli);
-int run_put(struct cli *cli);
+int run_change(struct cli *cli);
 
 #endif

@@ -53,6 +53,7 @@ static int run(struct cli *cli, const struct command *command)
     struct err *e;
     int status;
 
+    cli->command = command;
     if (command->is_local)
         return command->run(cli);
     e = settings_read(&cli->args, cli->arena, &settings);

@@ -49,8 +49,7 @@ static const struct condition *add_conditions(struct buf *b, const struct condit
     for (size_t i = 0; json_exists(entity) && i < conditions->count; i++) {
         const struct condition *c = &conditions->items[i];
 
-        if (i > 0)
-            buf_add_char(b, ',');
+        json_add_comma(b);
         if (!add_condition(b, c, entity, a) && failed == NULL)
             failed = c;
     }

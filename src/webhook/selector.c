@@ -69,26 +69,11 @@ static bool is_pattern(struct span name)
     return selector_is_every(name) || span_ends(name, SPAN(".*"));
 }
 
-static bool is_name_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-}
-
-/* A part of a name that is followed by a dot. */
-static bool is_part(struct span part)
-{
-    for (size_t i = 0; i < part.n; i++)
-        if (!is_name_char(part.p[i]))
-            return false;
-    return part.n > 0;
-}
-
 static struct err *check_pattern(struct span pattern)
 {
     struct span rest = pattern, part = span_split(&rest, '.');
 
-    while (rest.p != NULL && is_part(part))
+    while (rest.p != NULL && text_is_made_of(part, "_-"))
         part = span_split(&rest, '.');
     if (rest.p == NULL && span_eq(part, SPAN("*")))
         return NULL;

@@ -2,7 +2,6 @@
  * well. */
 #include "access/access.h"
 #include "base/clock.h"
-#include "base/datetime.h"
 #include "fetch/fetch_url.h"
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
@@ -268,12 +267,9 @@ static void set_read_only(struct call *call, struct draft *draft, const struct e
         draft_set(draft, SPAN("ErrorMessage"), SPAN("null"));
     if (old != NULL)
         return;
-    buf_init(&time, 64);
-    buf_add_char(&time, '"');
-    datetime_add(&time, clock_unix_ns());
-    buf_add_char(&time, '"');
-    draft_set(draft, SPAN("Time"), arena_copy(call->arena, buf_span(&time)));
-    buf_done(&time);
+    buf_init_arena(&time, call->arena);
+    json_add_time(&time, clock_unix_ns());
+    draft_set(draft, SPAN("Time"), buf_span(&time));
 }
 
 /* One that is resumed, or led to another receiver, begins anew. */

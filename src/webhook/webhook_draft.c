@@ -11,13 +11,10 @@
 struct span webhook_json_of(struct arena *a, struct span text)
 {
     struct buf b;
-    struct span json;
 
-    buf_init(&b, BUF_NO_CAP);
+    buf_init_arena(&b, a);
     json_add_string(&b, text);
-    json = arena_copy(a, buf_span(&b));
-    buf_done(&b);
-    return json;
+    return buf_span(&b);
 }
 
 struct span webhook_draft_string(const struct draft *draft, struct span name, struct arena *a)

@@ -29,17 +29,6 @@ static bool is_reserved_header(struct span name)
     return false;
 }
 
-static bool has_control(struct span text)
-{
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-
-        if (c < 0x20 || c == 0x7f)
-            return true;
-    }
-    return false;
-}
-
 static struct err *check_header_value(struct span name, struct json_value value, struct arena *a)
 {
     struct span text;
@@ -47,7 +36,7 @@ static struct err *check_header_value(struct span name, struct json_value value,
     if (json_type(value) != JSON_STRING)
         return ERR(ERR_INVALID_ENTITY, "the value of '%.*s' is not a string", SPAN_FMT(name));
     text = json_string(value, a);
-    if (has_control(text))
+    if (!span_holds_only(text, ' ', 0xff, 0x7f))
         return ERR(ERR_INVALID_ENTITY,
                    "the value of '%.*s' has a line break, or another control character",
                    SPAN_FMT(name));
@@ -72,25 +61,19 @@ struct err *webhook_check_headers(struct json_value headers, struct arena *a, st
 
     if (json_count(headers) > MOST)
         return ERR(ERR_INVALID_ENTITY, "more than %d headers", MOST);
-    buf_init(&kept, BUF_NO_CAP);
+    buf_init_arena(&kept, a);
     buf_add_char(&kept, '{');
     for (struct json_member m = json_first_member(headers); json_exists(m.name);
          m = json_next_member(headers, m)) {
         struct span name = json_string(m.name, a);
-        struct err *e;
 
         if (json_type(m.value) == JSON_NULL)
             continue;
-        e = check_header(name, m.value, a);
-        if (e != NULL) {
-            buf_done(&kept);
-            return e;
-        }
+        TRY(check_header(name, m.value, a));
         json_add_name(&kept, name);
         json_add_compact(&kept, m.value);
     }
     buf_add_char(&kept, '}');
-    *out_json = arena_copy(a, buf_span(&kept));
-    buf_done(&kept);
+    *out_json = buf_span(&kept);
     return NULL;
 }

@@ -71,8 +71,7 @@ static struct span normal_selectors(const struct webhook_selection *selection, b
     if (is_list)
         buf_add_char(&b, '[');
     for (size_t i = 0; i < selection->count; i++) {
-        if (i > 0)
-            buf_add_char(&b, ',');
+        json_add_comma(&b);
         json_add_string(&b, selection->items[i].normal);
     }
     if (is_list)

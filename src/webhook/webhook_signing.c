@@ -149,13 +149,10 @@ static struct err *rotate(struct signing *s, double keep_seconds, int64_t now_un
 
 static void add_expiry(struct buf *b, int64_t expires_unix_ns)
 {
-    if (expires_unix_ns == WEBHOOK_SIGNS_ALWAYS) {
+    if (expires_unix_ns == WEBHOOK_SIGNS_ALWAYS)
         buf_add_str(b, "null");
-        return;
-    }
-    buf_add_char(b, '"');
-    datetime_add(b, expires_unix_ns);
-    buf_add_char(b, '"');
+    else
+        json_add_time(b, expires_unix_ns);
 }
 
 static struct span signing_json(const struct signing *s)
@@ -166,8 +163,7 @@ static struct span signing_json(const struct signing *s)
     buf_init_arena(&b, s->call->arena);
     buf_add_str(&b, "{\"Secrets\":[");
     for (size_t i = 0; i < s->count; i++) {
-        if (i > 0)
-            buf_add_char(&b, ',');
+        json_add_comma(&b);
         json_add_string(&b, s->items[i].text);
         expires |= s->items[i].expires_unix_ns != WEBHOOK_SIGNS_ALWAYS;
     }
@@ -176,8 +172,7 @@ static struct span signing_json(const struct signing *s)
         json_add_name(&b, SPAN("Expires"));
         buf_add_char(&b, '[');
         for (size_t i = 0; i < s->count; i++) {
-            if (i > 0)
-                buf_add_char(&b, ',');
+            json_add_comma(&b);
             add_expiry(&b, s->items[i].expires_unix_ns);
         }
         buf_add_char(&b, ']');
@@ -240,8 +235,7 @@ static void add_signing(const struct call *call, struct json_value signing, stru
 
     buf_add_str(b, "{\"Secrets\":[");
     for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            buf_add_char(b, ',');
+        json_add_comma(b);
         json_add_string(b, is_shown(call, secrets[i].text) ? secrets[i].text : SPAN(MASK));
     }
     buf_add_char(b, ']');

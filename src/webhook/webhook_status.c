@@ -6,12 +6,6 @@
 #include "json/json.h"
 #include "json/member.h"
 
-#define STATUS_PROPERTY(property_name, property_type, text)                                        \
-    {                                                                                              \
-        .name = SPAN_INIT(property_name), .type = property_type, .flags = PROPERTY_READ_ONLY,      \
-        .meaning = SPAN_INIT(text)                                                                 \
-    }
-
 static const struct span state_texts[] = {
 #define STATUS_AS_NAME(symbol, name) SPAN_INIT(name),
     WEBHOOK_STATES(STATUS_AS_NAME)
@@ -21,27 +15,26 @@ static const struct span state_texts[] = {
 const struct enumeration webhook_state_names = {"State", state_texts, ARRAY_LEN(state_texts)};
 
 static const struct property properties[] = {
-    {.name = SPAN_INIT("State"),
-     .type = TYPE_STRING,
-     .flags = PROPERTY_READ_ONLY,
-     .values = &webhook_state_names,
-     .meaning = SPAN_INIT("Active, Paused, Unverified, HeldBack, Failing or Throttled")},
-    STATUS_PROPERTY("Reason", TYPE_STRING, "Why it is not Active, in words"),
-    STATUS_PROPERTY("HeldBackUntil", TYPE_DATETIME, "What the receiver asked for (Retry-After)"),
-    STATUS_PROPERTY("FailingSince", TYPE_DATETIME, "Nothing but failures since then"),
-    STATUS_PROPERTY("Pending", TYPE_INTEGER, "Deliveries that could be attempted now"),
-    STATUS_PROPERTY("InFlight", TYPE_INTEGER, "Deliveries being attempted"),
-    STATUS_PROPERTY("Waiting", TYPE_INTEGER, "Deliveries that wait for their next attempt"),
-    STATUS_PROPERTY("OldestTime", TYPE_DATETIME,
-                    "When the event of the one that has waited for longest was raised"),
-    STATUS_PROPERTY("NextAttemptTime", TYPE_DATETIME,
-                    "When the next attempt may start; null: none is due, or all may not"),
-    STATUS_PROPERTY("RecentAttempts", TYPE_INTEGER,
-                    "How many of the last 64 attempts SuccessRate is about; since the start"),
-    STATUS_PROPERTY("SuccessRate", TYPE_NUMBER, "Part of these that succeeded, 0 to 1"),
-    STATUS_PROPERTY("LastSuccessTime", TYPE_DATETIME, "Since the start of the server"),
-    STATUS_PROPERTY("LastFailureTime", TYPE_DATETIME, "Since the start of the server"),
-    STATUS_PROPERTY("LastError", TYPE_STRING, "What went wrong then, in words"),
+    READ_ONLY_PROPERTY("State", TYPE_STRING, 0,
+                       "Active, Paused, Unverified, HeldBack, Failing or Throttled",
+                       .values = &webhook_state_names),
+    READ_ONLY_PROPERTY("Reason", TYPE_STRING, 0, "Why it is not Active, in words"),
+    READ_ONLY_PROPERTY("HeldBackUntil", TYPE_DATETIME, 0,
+                       "What the receiver asked for (Retry-After)"),
+    READ_ONLY_PROPERTY("FailingSince", TYPE_DATETIME, 0, "Nothing but failures since then"),
+    READ_ONLY_PROPERTY("Pending", TYPE_INTEGER, 0, "Deliveries that could be attempted now"),
+    READ_ONLY_PROPERTY("InFlight", TYPE_INTEGER, 0, "Deliveries being attempted"),
+    READ_ONLY_PROPERTY("Waiting", TYPE_INTEGER, 0, "Deliveries that wait for their next attempt"),
+    READ_ONLY_PROPERTY("OldestTime", TYPE_DATETIME, 0,
+                       "When the event of the one that has waited for longest was raised"),
+    READ_ONLY_PROPERTY("NextAttemptTime", TYPE_DATETIME, 0,
+                       "When the next attempt may start; null: none is due, or all may not"),
+    READ_ONLY_PROPERTY("RecentAttempts", TYPE_INTEGER, 0,
+                       "How many of the last 64 attempts SuccessRate is about; since the start"),
+    READ_ONLY_PROPERTY("SuccessRate", TYPE_NUMBER, 0, "Part of these that succeeded, 0 to 1"),
+    READ_ONLY_PROPERTY("LastSuccessTime", TYPE_DATETIME, 0, "Since the start of the server"),
+    READ_ONLY_PROPERTY("LastFailureTime", TYPE_DATETIME, 0, "Since the start of the server"),
+    READ_ONLY_PROPERTY("LastError", TYPE_STRING, 0, "What went wrong then, in words"),
 };
 
 const struct shape webhook_status_shape = {properties, ARRAY_LEN(properties), false};

@@ -21,6 +21,49 @@ static void tear_down(void)
     buf_done(&buf);
 }
 
+/* ---- letters, digits and others ---- */
+
+START_TEST(texts_are_made_of_letters_digits_and_others)
+{
+    ck_assert(text_is_made_of(SPAN("azAZ09"), ""));
+    ck_assert(text_is_made_of(SPAN("a-b_c"), "_-"));
+    ck_assert(!text_is_made_of(SPAN("a.b"), "_-"));
+    ck_assert(!text_is_made_of(SPAN("a\0"), "_-"));
+    ck_assert(!text_is_made_of(SPAN("\xc3\xa4"), "_-"));
+    ck_assert(!text_is_made_of(SPAN(""), "_-"));
+}
+END_TEST
+
+static const struct {
+    struct span text, decoded;
+    bool good;
+} percent_cases[] = {
+    {SPAN_INIT(""), SPAN_INIT(""), true},
+    {SPAN_INIT("a b"), SPAN_INIT("a b"), true},
+    {SPAN_INIT("%41%c3%A4%00"), SPAN_INIT("A\xc3\xa4\0"), true},
+    {SPAN_INIT("%2541"), SPAN_INIT("%41"), true}, /* once */
+    {SPAN_INIT("%"), SPAN_INIT("%"), false},
+    {SPAN_INIT("%4"), SPAN_INIT("%4"), false},
+    {SPAN_INIT("%4g%41"), SPAN_INIT("%4gA"), false},
+};
+
+START_TEST(percent_is_decoded)
+{
+    struct span decoded;
+
+    ck_assert(text_from_percent(percent_cases[_i].text, &arena, &decoded) ==
+              percent_cases[_i].good);
+    ck_span_is(decoded, percent_cases[_i].decoded);
+}
+END_TEST
+
+START_TEST(percent_is_encoded)
+{
+    text_add_percent(&buf, SPAN("aZ9-/%\0\xc3\xa4"), "-%");
+    ck_span_eq(buf_span(&buf), "aZ9-%2F%%00%C3%A4");
+}
+END_TEST
+
 /* ---- UTF-8 ---- */
 
 static const struct {
@@ -473,6 +516,9 @@ END_TEST
 
 void testing_cases(TCase *tc)
 {
+    tcase_add_test(tc, texts_are_made_of_letters_digits_and_others);
+    tcase_add_loop_test(tc, percent_is_decoded, 0, ARRAY_LEN(percent_cases));
+    tcase_add_test(tc, percent_is_encoded);
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, utf8_is_recognised);
     tcase_add_test(tc, bad_utf8_is_found_anywhere);

@@ -4,16 +4,19 @@
 
 #define ID "01a20566-eb9d-7d66-882b-12a399fc333b"
 
+static struct arena arena;
 static struct buf out;
 
 static void set_up(void)
 {
+    arena_init(&arena);
     buf_init(&out, BUF_NO_CAP);
 }
 
 static void tear_down(void)
 {
     buf_done(&out);
+    arena_done(&arena);
 }
 
 START_TEST(no_value_becomes_a_condition)
@@ -43,10 +46,8 @@ END_TEST
 
 START_TEST(entities_are_asked_for_by_id_or_name)
 {
-    target_add_named(&out, SPAN("R"), SPAN("Label"), SPAN(ID));
-    buf_add_char(&out, ' ');
-    target_add_named(&out, SPAN("R"), SPAN("Label"), SPAN("it's 1"));
-    ck_span_eq(buf_span(&out), "/R/Id=" ID " /R/Label='it%27s%201'");
+    ck_span_eq(target_named(&arena, "R", "Label", SPAN(ID)), "/R/Id=" ID);
+    ck_span_eq(target_named(&arena, "R", "Label", SPAN("it's 1")), "/R/Label='it%27s%201'");
     ck_assert(target_is_id(SPAN(ID)));
     ck_assert(!target_is_id(SPAN("01a20566-eb9d-7d66-882b-12a399fc333")));
     ck_assert(!target_is_id(SPAN("01a20566-eb9d-7d66-882b-12a399fc333g")));
