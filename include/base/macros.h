@@ -13,9 +13,11 @@
     ((const type *)(const void *)((const char *)(ptr)-offsetof(type, member)))
 
 /* What a table of a header, `TABLE(X)` with a row `X(symbol, text)` each, is made into: the values
- * of an enum, and an array of the texts by them. What stands behind in a row is passed over. */
+ * of an enum, and an array of the texts by them, as strings or spans. What stands behind in a row
+ * is passed over. */
 #define AS_SYMBOL(symbol, ...) symbol,
 #define AS_TEXT(symbol, text, ...) [symbol] = (text),
+#define AS_SPAN(symbol, text, ...) [symbol] = SPAN_INIT(text),
 
 /* The compiler objects when the result of such a function is dropped. */
 #define MUST_USE __attribute__((warn_unused_result))

@@ -86,6 +86,8 @@ static inline size_t span_find_char(struct span s, char c, size_t from)
     return hit != NULL ? (size_t)(hit - s.p) : s.n;
 }
 
+/* How many there are of it. */
+size_t span_count_char(struct span s, char c);
 /* Offset of the first occurrence of `needle` (an empty one is found at 0), or SIZE_MAX. */
 size_t span_find(struct span s, struct span needle);
 /* Is every byte one of `least` to `most`, and none of them `but`? Sixteen at a time. */

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/macros.h"
 #include "base/span.h"
 
 /* symbol, name, its value (NULL: it has none), may it come several times, what it is for. */
@@ -37,12 +38,7 @@
     X(OPTION_WAIT, "wait", NULL, false, "until another node leads, and say which")                 \
     X(OPTION_YES, "yes", NULL, false, "without asking")
 
-enum option {
-#define ARGS_AS_ENUM(symbol, name, value, repeats, about) symbol,
-    ARGS_OPTIONS(ARGS_AS_ENUM)
-#undef ARGS_AS_ENUM
-        OPTION_COUNT
-};
+enum option { ARGS_OPTIONS(AS_SYMBOL) OPTION_COUNT };
 
 #define OPTION_BIT(option) (UINT64_C(1) << (option))
 

@@ -70,8 +70,8 @@ enum json_type json_type(struct json_value v); /* an absent value is JSON_NULL *
 struct span json_text(struct json_value v);
 bool json_is_true(struct json_value v);
 /* The string's characters, unescaped: into the text when nothing was escaped, else into the
- * arena. A lone surrogate escape (\ud800), which RFC 8259 section 8.2 leaves open, reads as U+FFFD
- * here; its text stays as written. */
+ * arena; the absent span of what is no string. A lone surrogate escape (\ud800), which RFC 8259
+ * section 8.2 leaves open, reads as U+FFFD here; its text stays as written. */
 struct span json_string(struct json_value v, struct arena *a);
 uint32_t json_count(struct json_value v);
 

@@ -3,6 +3,8 @@
 #ifndef PROTOCOL_METHOD_H
 #define PROTOCOL_METHOD_H
 
+#include "base/macros.h"
+
 struct buf;
 struct enumeration;
 
@@ -16,10 +18,7 @@ struct enumeration;
     X(METHOD_HEAD, "HEAD")
 
 enum method {
-#define METHOD_AS_ENUM(symbol, name) symbol,
-    METHODS(METHOD_AS_ENUM)
-#undef METHOD_AS_ENUM
-        METHOD_COUNT,
+    METHODS(AS_SYMBOL) METHOD_COUNT,
     METHOD_OPTIONS = METHOD_COUNT, /* answered for every resource, listed by none */
     METHOD_OTHER                   /* none of these: 501 */
 };

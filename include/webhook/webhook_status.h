@@ -2,6 +2,7 @@
 #ifndef WEBHOOK_WEBHOOK_STATUS_H
 #define WEBHOOK_WEBHOOK_STATUS_H
 
+#include "base/macros.h"
 #include "base/span.h"
 
 #include <stddef.h>
@@ -19,11 +20,7 @@ struct shape;
     X(WEBHOOK_FAILING, "Failing")                                                                  \
     X(WEBHOOK_THROTTLED, "Throttled")
 
-enum webhook_state {
-#define WEBHOOK_AS_ENUM(symbol, name) symbol,
-    WEBHOOK_STATES(WEBHOOK_AS_ENUM)
-#undef WEBHOOK_AS_ENUM
-};
+enum webhook_state { WEBHOOK_STATES(AS_SYMBOL) };
 
 /* Times are in nanoseconds since 1970; 0: none. */
 struct webhook_status {

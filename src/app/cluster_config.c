@@ -211,9 +211,7 @@ struct err *cluster_config_read(struct json_value object, struct arena *a,
 
 struct err *cluster_config_check_fsync(enum journal_fsync fsync)
 {
-#define FSYNC_AS_TEXT(symbol, text) [symbol] = (text),
-    static const char *const names[] = {JOURNAL_FSYNC_POLICIES(FSYNC_AS_TEXT)};
-#undef FSYNC_AS_TEXT
+    static const char *const names[] = {JOURNAL_FSYNC_POLICIES(AS_TEXT)};
 
     if (fsync == JOURNAL_ALWAYS)
         return NULL;

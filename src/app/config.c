@@ -351,11 +351,10 @@ static struct err *read_section(struct config *c, const struct option *o, struct
 #define DIGITS_OF(number) #number
 #define DIGITS(macro) DIGITS_OF(macro)
 
-#define AS_NAME(symbol, text) SPAN_INIT(text),
-static const struct span fsync_names[] = {JOURNAL_FSYNC_POLICIES(AS_NAME)};
-static const struct span preset_names[] = {EGRESS_PRESETS(AS_NAME)};
-static const struct span level_names[] = {LOG_LEVELS(AS_NAME)};
-static const struct span format_names[] = {LOG_FORMATS(AS_NAME)};
+static const struct span fsync_names[] = {JOURNAL_FSYNC_POLICIES(AS_SPAN)};
+static const struct span preset_names[] = {EGRESS_PRESETS(AS_SPAN)};
+static const struct span level_names[] = {LOG_LEVELS(AS_SPAN)};
+static const struct span format_names[] = {LOG_FORMATS(AS_SPAN)};
 
 static const struct option limit_options[] = {
 #define LIMIT_AS_OPTION(member, text, value, least, most, unit, meaning)                           \

@@ -10,13 +10,13 @@ struct err *rights_check(const struct access *access, const struct resources *re
 {
     unsigned place = 0;
 
-    for (struct list_link *at = list_first(&access->configured); at != NULL;
-         at = list_next(&access->configured, at), place++) {
+    LIST_EACH(&access->configured, at) {
         struct err *e =
             key_rights_check(CONTAINER_OF(at, struct access_key, configured), resources);
 
         if (e != NULL)
             return err_prefix(e, "ApiKeys[%u].", place);
+        place++;
     }
     return NULL;
 }
@@ -52,8 +52,7 @@ void rights_warn(const struct access *access, struct json_value declared)
     struct arena scratch;
 
     arena_init(&scratch);
-    for (struct list_link *at = list_first(&access->configured); at != NULL;
-         at = list_next(&access->configured, at)) {
+    LIST_EACH(&access->configured, at) {
         const struct access_key *key = CONTAINER_OF(at, struct access_key, configured);
 
         for (size_t i = 0; i < key->entry_count; i++)

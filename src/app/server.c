@@ -212,16 +212,10 @@ static struct err *begin_anew(struct server *s)
 static void on_anew_signal(uv_signal_t *signal, int number)
 {
     struct server *s = signal->data;
-    struct err *e;
 
     (void)number;
-    if (s->is_stopping || s->starts_anew)
-        return;
-    e = begin_anew(s);
-    if (e != NULL) {
-        log_error("server", "SIGUSR2: not started anew: %.*s", SPAN_FMT(err_message(e)));
-        err_free(e);
-    }
+    if (!s->is_stopping && !s->starts_anew)
+        log_failed(LOG_ERROR, "server", "SIGUSR2: not started anew", begin_anew(s));
 }
 
 static void on_digest_time(struct timer *timer)
@@ -551,10 +545,7 @@ static void on_anew(void *context, const char *why)
     struct err *e = keep_sockets(s);
 
     log_info("server", "starting anew from the journal: %s", why);
-    if (e != NULL) {
-        log_warn("server", "clients are refused meanwhile: %.*s", SPAN_FMT(err_message(e)));
-        err_free(e);
-    }
+    log_failed(LOG_WARN, "server", "clients are refused meanwhile", e);
     s->starts_anew = true;
     drain(s, ANEW_MS);
 }

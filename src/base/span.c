@@ -98,6 +98,15 @@ bool span_holds_only(struct span s, uint8_t least, uint8_t most, char but)
     return is_zero(others);
 }
 
+size_t span_count_char(struct span s, char c)
+{
+    size_t count = 0;
+
+    for (size_t at = 0; (at = span_find_char(s, c, at)) < s.n; at++)
+        count++;
+    return count;
+}
+
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';

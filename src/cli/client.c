@@ -347,19 +347,9 @@ void client_add_entities(struct cli *cli, struct json_value array, struct entiti
     }
 }
 
-/* `/resource/conditions/meta`. */
-static bool has_third_part(struct span target)
-{
-    size_t slashes = 0;
-
-    for (size_t i = 0; i < target.n; i++)
-        slashes += target.p[i] == '/';
-    return slashes == 3;
-}
-
 int client_get_all(struct cli *cli, struct span target, struct entities *out)
 {
-    bool has_meta = has_third_part(target);
+    bool has_meta = span_count_char(target, '/') == 3; /* `/resource/conditions/meta` */
     struct answer answer;
 
     *out = (struct entities){NULL, 0, 0};
@@ -396,9 +386,5 @@ int client_get_one(struct cli *cli, struct span target, const char *what, struct
 
 struct span client_text(struct cli *cli, struct json_value entity, const char *name)
 {
-    struct json_value value = json_member(entity, span_str(name));
-
-    if (json_type(value) != JSON_STRING)
-        return span_of(NULL, 0);
-    return json_string(value, cli->arena);
+    return json_string(json_member(entity, span_str(name)), cli->arena);
 }

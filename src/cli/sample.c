@@ -239,14 +239,12 @@ static bool is_decided(const struct wish *wishes, size_t at, size_t count)
 void sample_add(struct buf *b, struct json_value properties, struct span conditions, int64_t now_ns,
                 struct arena *a)
 {
-    size_t room = 1, count = 0;
+    size_t count = 0;
     struct wish *wishes;
     struct span object;
     struct buf made;
 
-    for (size_t i = 0; i < conditions.n; i++)
-        room += conditions.p[i] == '&';
-    wishes = ARENA_ARRAY(a, struct wish, room);
+    wishes = ARENA_ARRAY(a, struct wish, span_count_char(conditions, '&') + 1);
     while (conditions.n > 0)
         wishes[count++] = read_wish(span_split(&conditions, '&'), a);
     buf_init_arena(&made, a);

@@ -605,8 +605,7 @@ void conn_drain(struct list_link *link)
 
 bool conn_make_room(struct http_server *server)
 {
-    struct list_link *first = list_first(&server->idle);
-    struct conn *c = first != NULL ? CONTAINER_OF(first, struct conn, idle) : NULL;
+    struct conn *c = LIST_OBJECT(list_first(&server->idle), struct conn, idle);
 
     if (c == NULL || conn_now_ms(c) - c->phase_since_ms < IDLE_LEAST_MS)
         return false;

@@ -7,6 +7,7 @@
 #ifndef HTTP_H1_PRIVATE_H
 #define HTTP_H1_PRIVATE_H
 
+#include "base/macros.h"
 #include "http/h1.h"
 
 /* symbol, code, words for the client */
@@ -43,11 +44,7 @@
     X(H1_BAD_TRAILER, ERR_INVALID_URI_SYNTAX,                                                      \
       "A trailer field is malformed, or belongs into the head.")
 
-enum h1_fail {
-#define H1_FAILURE_AS_ENUM(symbol, code, why) symbol,
-    H1_FAILURES(H1_FAILURE_AS_ENUM)
-#undef H1_FAILURE_AS_ENUM
-};
+enum h1_fail { H1_FAILURES(AS_SYMBOL) };
 
 /* The part that the next byte belongs to. */
 enum h1_part {

@@ -2,12 +2,7 @@
 
 #include "query/shape.h"
 
-static const struct span names[] = {
-#define METHOD_AS_NAME(symbol, name) [symbol] = SPAN_INIT(name),
-    METHODS(METHOD_AS_NAME)
-#undef METHOD_AS_NAME
-        [METHOD_OPTIONS] = SPAN_INIT("OPTIONS"),
-};
+static const struct span names[] = {[METHOD_OPTIONS] = SPAN_INIT("OPTIONS"), METHODS(AS_SPAN)};
 
 const struct enumeration method_names = {.name = "Method", .values = names, .count = METHOD_COUNT};
 

@@ -182,15 +182,6 @@ static struct err *parse_condition(const struct parser *s, struct span text,
     return NULL;
 }
 
-static size_t count_char(struct span text, char c)
-{
-    size_t count = 0;
-
-    for (size_t at = 0; (at = span_find_char(text, c, at)) < text.n; at++)
-        count++;
-    return count;
-}
-
 /* Not yet decoded: `_` is unreserved, so its escape means the same (RFC 3986, section 2.3). */
 static bool is_empty_part(struct span part)
 {
@@ -202,7 +193,7 @@ static struct err *read_part(const struct parser *s, struct span part, const str
                              size_t room, struct uri_condition **out_items, size_t *out_count)
 {
     struct span rest = part, piece = span_split(&rest, '&');
-    size_t count = rest.p == NULL ? 1 : count_char(rest, '&') + 2;
+    size_t count = rest.p == NULL ? 1 : span_count_char(rest, '&') + 2;
     struct uri_condition *items = arena_alloc(s->arena, (count + room) * sizeof(*items));
 
     for (size_t i = 0; i < count; i++) {
@@ -335,7 +326,7 @@ static struct err *check_part(const struct parser *s, struct span part,
 
     if (!s->is_plain)
         TRY(check_pieces(part, s->arena));
-    count = count_char(part, '&') + 1;
+    count = span_count_char(part, '&') + 1;
     if (count <= max_conditions)
         return NULL;
     return ERR(ERR_INVALID_URI_SYNTAX, "There are %zu %ss in '%.*s', at most %zu are allowed.",

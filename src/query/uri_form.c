@@ -9,15 +9,6 @@ bool uri_is_where(const struct uri_condition *parameter)
     return span_ieq(parameter->key, SPAN("where"));
 }
 
-static size_t count_pieces(struct span query)
-{
-    size_t count = 1;
-
-    for (size_t at = 0; (at = span_find_char(query, '&', at)) < query.n; at++)
-        count++;
-    return count;
-}
-
 /* In forms a '+' is a space, and a plus sign is %2B. */
 static struct err *decode(struct span text, struct arena *a, struct span *out_text)
 {
@@ -55,7 +46,8 @@ static struct err *check_count(size_t count, const char *noun, size_t max_condit
 struct err *uri_read_form(struct span query, size_t max_conditions, struct arena *a,
                           struct uri *out_uri)
 {
-    struct uri_condition *items = arena_alloc(a, count_pieces(query) * sizeof(*items));
+    struct uri_condition *items =
+        arena_alloc(a, (span_count_char(query, '&') + 1) * sizeof(*items));
     size_t count = 0, wheres = 0;
 
     for (struct span rest = query; rest.p != NULL;) {

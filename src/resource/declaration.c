@@ -159,14 +159,10 @@ static void on_put(void *context, struct entity *entity, struct span old_json)
     arena_init(&scratch);
     e = resource_make(entity_parse(entity_json(entity), &scratch), &scratch, made);
     made->declaration = entity;
-    if (e == NULL)
-        declare(r, made);
-    else
-        log_error("resource", "a stored declaration is not understood: %.*s",
-                  SPAN_FMT(err_message(e)));
-    if (e != NULL)
+    if (log_failed(LOG_ERROR, "resource", "a stored declaration is not understood", e))
         resource_free(made);
-    err_free(e);
+    else
+        declare(r, made);
     arena_done(&scratch);
 }
 

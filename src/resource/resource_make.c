@@ -26,9 +26,7 @@ static struct json_value value_of(const struct making *m, struct span member)
 
 static struct span string_of(const struct making *m, struct span member)
 {
-    struct json_value v = value_of(m, member);
-
-    return json_exists(v) ? json_string(v, m->scratch) : (struct span){NULL, 0};
+    return json_string(json_member(m->declaration, member), m->scratch);
 }
 
 /* For good; the absent span stays absent. */
@@ -132,12 +130,9 @@ static void read_events(struct making *m)
 {
     struct json_value events = value_of(m, SPAN("Events"));
 
-    for (size_t i = 0; i < ARRAY_LEN(event_members); i++) {
-        struct json_value name = json_member(events, event_members[i]);
-
-        if (json_type(name) == JSON_STRING)
-            m->resource->events[i] = kept(m, json_string(name, m->scratch));
-    }
+    for (size_t i = 0; i < ARRAY_LEN(event_members); i++)
+        m->resource->events[i] =
+            kept(m, json_string(json_member(events, event_members[i]), m->scratch));
 }
 
 static struct err *make_entity(struct making *m)
@@ -195,8 +190,7 @@ static struct err *make_event(struct making *m)
     if (json_exists(payload) &&
         (json_type(entities) == JSON_NULL) == (json_type(type) == JSON_NULL))
         return ERR(ERR_INVALID_ENTITY, "Payload: has either Resource or ContentType");
-    if (json_type(entities) == JSON_STRING)
-        resource->payload_resource = kept(m, json_string(entities, m->scratch));
+    resource->payload_resource = kept(m, json_string(entities, m->scratch));
     if (json_type(type) != JSON_STRING)
         return NULL;
     resource->is_binary_event = true;

@@ -11,14 +11,10 @@
 #include "store/entity.h"
 #include "webhook/webhook.h"
 #include "webhook/webhook_call.h"
+#include "webhook/webhook_draft.h"
 #include "webhook/webhook_write.h"
 
 #include <stdlib.h>
-
-static struct span text_of(struct json_value value, struct arena *a)
-{
-    return json_type(value) == JSON_STRING ? json_string(value, a) : span_of(NULL, 0);
-}
 
 void webhook_account_drop(struct rest *rest, struct webhook *w)
 {
@@ -32,8 +28,9 @@ void webhook_account_drop(struct rest *rest, struct webhook *w)
 void webhook_account_take(struct rest *rest, struct webhook *w, struct json_value json,
                           struct arena *a)
 {
-    struct account *account = rest_account_of(rest, text_of(json_member(json, SPAN("Tenant")), a),
-                                              text_of(json_member(json, SPAN("Owner")), a));
+    struct account *account =
+        rest_account_of(rest, json_string(json_member(json, SPAN("Tenant")), a),
+                        json_string(json_member(json, SPAN("Owner")), a));
 
     account->webhooks++;
     webhook_account_drop(rest, w);
@@ -51,8 +48,8 @@ void webhook_note_account(struct call *call, const struct draft *draft, const st
 {
     struct arena *a = call->arena;
     const struct webhook *w = old == NULL ? NULL : old->attached;
-    struct span tenant = text_of(draft_value(draft, SPAN("Tenant"), a), a);
-    struct span owner = text_of(draft_value(draft, SPAN("Owner"), a), a);
+    struct span tenant = webhook_draft_string(draft, SPAN("Tenant"), a);
+    struct span owner = webhook_draft_string(draft, SPAN("Owner"), a);
     struct webhook_call *own;
     struct added *added;
 

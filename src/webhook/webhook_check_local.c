@@ -15,14 +15,11 @@ static struct err *check_rights(struct call *call, struct json_value headers,
                                 const struct resource *resource, enum method method)
 {
     struct json_value value = json_member_fold(headers, SPAN("Authorization"));
-    struct span authorization = {NULL, 0};
     struct access_key *key;
 
     if (!access_requires_key(call->rest->access))
         return NULL;
-    if (json_type(value) == JSON_STRING)
-        authorization = json_string(value, call->arena);
-    TRY(call_sign_in(call, authorization, &key));
+    TRY(call_sign_in(call, json_string(value, call->arena), &key));
     if (access_allows(key, resource->name, method))
         return NULL;
     return ERR(ERR_INVALID_ENTITY,
@@ -45,9 +42,8 @@ struct err *webhook_check_local(struct call *call, struct span target, enum meth
     TRY(resource_parse_query(resource, &uri, call->arena, &query));
     query_done(&query);
     TRY(check_rights(call, headers, resource, method));
-    buf_init(&normal, BUF_NO_CAP);
+    buf_init_arena(&normal, call->arena);
     uri_add_normal(&normal, &uri, resource->name, false);
-    *out_normal = arena_copy(call->arena, buf_span(&normal));
-    buf_done(&normal);
+    *out_normal = buf_span(&normal);
     return NULL;
 }

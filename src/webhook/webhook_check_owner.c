@@ -20,9 +20,7 @@ static bool is_resumed(const struct call *call, const struct draft *draft, const
 
 static struct span old_string(const struct entity *old, struct span name, struct arena *a)
 {
-    struct json_value value = webhook_old_member(old, name, a);
-
-    return json_type(value) == JSON_STRING ? json_string(value, a) : span_of(NULL, 0);
+    return json_string(webhook_old_member(old, name, a), a);
 }
 
 /* As the text has it: one that this request has written before has nothing attached yet. */

@@ -19,9 +19,7 @@ struct span webhook_json_of(struct arena *a, struct span text)
 
 struct span webhook_draft_string(const struct draft *draft, struct span name, struct arena *a)
 {
-    struct json_value value = draft_value(draft, name, a);
-
-    return json_type(value) == JSON_STRING ? json_string(value, a) : (struct span){NULL, 0};
+    return json_string(draft_value(draft, name, a), a);
 }
 
 struct json_value webhook_old_member(const struct entity *old, struct span name, struct arena *a)

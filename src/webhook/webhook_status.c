@@ -6,11 +6,7 @@
 #include "json/json.h"
 #include "json/member.h"
 
-static const struct span state_texts[] = {
-#define STATUS_AS_NAME(symbol, name) SPAN_INIT(name),
-    WEBHOOK_STATES(STATUS_AS_NAME)
-#undef STATUS_AS_NAME
-};
+static const struct span state_texts[] = {WEBHOOK_STATES(AS_SPAN)};
 
 const struct enumeration webhook_state_names = {"State", state_texts, ARRAY_LEN(state_texts)};
 

@@ -102,6 +102,9 @@ START_TEST(find_char)
     ck_assert_uint_eq(span_find_char(s, '=', 2), 3);
     ck_assert_uint_eq(span_find_char(s, '=', 4), 5);
     ck_assert_uint_eq(span_find_char(s, 'a', 99), 5);
+    ck_assert_uint_eq(span_count_char(s, '='), 2);
+    ck_assert_uint_eq(span_count_char(s, 'z'), 0);
+    ck_assert_uint_eq(span_count_char(span_of(NULL, 0), '='), 0);
     ck_assert_uint_eq(span_find_char(absent, 'a', 0), 0);
 }
 END_TEST
