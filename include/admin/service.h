@@ -34,7 +34,7 @@ struct service {
     void *on_failed_context;
 };
 
-/* Makes the service over an open loop. The store is empty until service_open. */
+/* Makes the service over an open loop. The store is empty until service_replay. */
 struct err *service_new(struct loop *loop, struct service_options *options,
                         struct service **out_service) MUST_USE;
 /* It is to be a node of a cluster, and has what there is on a node alone. Before service_replay. */
@@ -42,8 +42,6 @@ void service_join_cluster(struct service *s);
 /* Opens the journal and replays it. What the configuration has is to be listed and declared next
  * (api_keys_list_configured, declarations_configure), by a node of a cluster once it leads. */
 struct err *service_replay(struct service *s, const struct turn_options *options) MUST_USE;
-/* Likewise, and lists the configuration's keys. */
-struct err *service_open(struct service *s, const struct turn_options *options) MUST_USE;
 /* Begins to deliver and to forget. */
 void service_start(struct service *s);
 /* No new deliveries start; those under way may finish, see deliveries_in_flight. */

@@ -11,6 +11,8 @@ struct events;
 struct hooks;
 struct resource;
 struct uri;
+struct webhook;
+struct webhooks;
 
 /* The event resource of that name, on which the key must have some right. Errors of resource_find,
  * ERR_WRONG_RESOURCE_KIND, ERR_NOT_AUTHORIZED. */
@@ -19,6 +21,11 @@ struct err *event_resource_find(struct call *call, struct span name,
 /* The same, to be raised: those of notices are ERR_NOT_AUTHORIZED. */
 struct err *event_post_find(struct call *call, struct span name,
                             struct resource **out_resource) MUST_USE;
+/* The webhook of this Id: ERR_NOT_AUTHORIZED for a key that may not read webhooks, `unknown` where
+ * there is none that it may see. */
+struct err *event_webhook_find(const struct call *call, const struct webhooks *webhooks,
+                               struct span id, enum err_code unknown,
+                               const struct webhook **out_webhook) MUST_USE;
 /* An object, or an array of them, as the resource declares its payload? As schema_check, with its
  * errors. */
 struct err *event_post_check(struct call *call, const struct resource *resource,

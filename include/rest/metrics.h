@@ -3,8 +3,8 @@
  * they are asked for. Nothing here grows: every label has a fixed set of values, but for the
  * resources of svc_store_entities, of which METRICS_MAX_RESOURCES are told apart, and the webhooks
  * of svc_webhook_*, which are the WORST_MOST worst. */
-#ifndef ADMIN_METRICS_H
-#define ADMIN_METRICS_H
+#ifndef REST_METRICS_H
+#define REST_METRICS_H
 
 #include "base/err.h"
 #include "base/metric.h"
@@ -295,9 +295,9 @@ struct cluster_metrics {
 
 void metrics_init(struct metrics *m);
 
-/* An HTTP request was answered; `error` is ERR_NO_ERROR on success. */
 /* A request has taken that much of one turn. */
 void metrics_note_turn(struct metrics *m, uint64_t ns);
+/* An HTTP request was answered; `error` is ERR_NO_ERROR on success. */
 void metrics_count_answer(struct metrics *m, enum method method, int status, enum err_code error);
 
 #endif

@@ -101,7 +101,11 @@ void rest_done(struct rest *rest);
 void rest_set_access(struct rest *rest, struct access *access);
 /* What stands before `/<resource>/...` in targets that clients and nodes follow as they stand: the
  * base path, but for `/`. Svc-pager and ErrorInfo are relative to it instead. */
-struct span rest_prefix(const struct rest *rest);
+static inline struct span rest_prefix(const struct rest *rest)
+{
+    return rest->base_path.n == 1 ? span_of(NULL, 0) : rest->base_path;
+}
+
 /* The same with such a target behind it, in the arena. */
 struct span rest_link(const struct rest *rest, struct span target, struct arena *a);
 /* A new reference to the account that work is on which belongs to a tenant, else to the key of that

@@ -120,29 +120,6 @@ static struct err *read_selector(struct question *q)
     return parse_selectors(q, &text, 1);
 }
 
-/* What is another tenant's is not there. */
-static bool is_own(const struct call *call, struct span tenant)
-{
-    return call->key == NULL || call->key->tenant.n == 0 || span_eq(call->key->tenant, tenant);
-}
-
-static struct err *find_webhook(const struct question *q, const struct webhook **out_webhook)
-{
-    static const struct span owner = SPAN_INIT("Svc.Admin.Webhook");
-    const struct call *call = q->call;
-    struct span id = text_of(q, WEBHOOK);
-    const struct webhooks *webhooks = hooks_of(call)->webhooks;
-    struct uuid uuid;
-
-    if (!access_allows(call->key, owner, METHOD_GET))
-        return ERR(ERR_NOT_AUTHORIZED, "WebhookId: the API key may not use GET on '%.*s'",
-                   SPAN_FMT(owner));
-    *out_webhook = uuid_parse(id, &uuid) ? webhook_find(webhooks, &uuid) : NULL;
-    if (*out_webhook == NULL || !is_own(call, webhook_tenant(*out_webhook)))
-        return ERR(ERR_UNKNOWN_ENTITY, "WebhookId: there is no webhook '%.*s'", SPAN_FMT(id));
-    return NULL;
-}
-
 /* By somebody, or by the server, which says why. */
 static struct span paused(struct json_value webhook, struct arena *a)
 {
@@ -159,7 +136,8 @@ static struct err *read_webhook(struct question *q)
     struct span *texts, member;
     size_t count;
 
-    TRY(find_webhook(q, &w));
+    TRY(event_webhook_find(q->call, hooks_of(q->call)->webhooks, text_of(q, WEBHOOK),
+                           ERR_UNKNOWN_ENTITY, &w));
     q->webhook = w;
     call_shows(q->call, w->entity->version);
     json = entity_parse(entity_json(w->entity), q->call->arena);
@@ -186,9 +164,10 @@ static struct err *find_event(const struct question *q, struct event **out_event
     struct uuid uuid;
     struct event *event = uuid_parse(id, &uuid) ? events_find(hooks_of(call)->events, &uuid) : NULL;
 
-    /* One that the key may not read is not there. */
+    /* One that the key may not read, or that is another tenant's, is not there. */
     if (event == NULL || !access_allows(call->key, event->resource, METHOD_GET) ||
-        !is_own(call, event_tenant_name(event)))
+        (call->key != NULL && call->key->tenant.n > 0 &&
+         !span_eq(call->key->tenant, event_tenant_name(event))))
         return ERR(ERR_UNKNOWN_ENTITY, "EventId: there is no event '%.*s'", SPAN_FMT(id));
     *out_event = event;
     return NULL;

@@ -121,12 +121,6 @@ struct err *service_replay(struct service *s, const struct turn_options *options
     return NULL;
 }
 
-struct err *service_open(struct service *s, const struct turn_options *options)
-{
-    TRY(service_replay(s, options));
-    return api_keys_list_configured(s->rest.api_keys);
-}
-
 void service_start(struct service *s)
 {
     hooks_start(&s->hooks);

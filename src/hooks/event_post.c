@@ -167,11 +167,10 @@ static bool may_see(const struct access_key *key, const struct webhook *w)
     return key == NULL || key->tenant.n == 0 || span_eq(key->tenant, webhook_tenant(w));
 }
 
-/* The event is for one webhook alone: the way to test it without touching others. It has to match
- * as always; a paused one, whose deliveries would wait, is refused. */
-static struct err *send_to_one(struct posting *p, struct span id, struct event_draft *draft)
+struct err *event_webhook_find(const struct call *call, const struct webhooks *webhooks,
+                               struct span id, enum err_code unknown,
+                               const struct webhook **out_webhook)
 {
-    struct call *call = p->call;
     static const struct span owner = SPAN_INIT("Svc.Admin.Webhook");
     const struct webhook *w;
     struct uuid uuid;
@@ -179,9 +178,20 @@ static struct err *send_to_one(struct posting *p, struct span id, struct event_d
     if (!access_allows(call->key, owner, METHOD_GET))
         return ERR(ERR_NOT_AUTHORIZED, "WebhookId: the API key may not use GET on '%.*s'",
                    SPAN_FMT(owner));
-    w = uuid_parse(id, &uuid) ? webhook_find(p->hooks->webhooks, &uuid) : NULL;
+    w = uuid_parse(id, &uuid) ? webhook_find(webhooks, &uuid) : NULL;
     if (w == NULL || !may_see(call->key, w))
-        return ERR(ERR_INVALID_ENTITY, "WebhookId: there is no webhook '%.*s'", SPAN_FMT(id));
+        return ERR(unknown, "WebhookId: there is no webhook '%.*s'", SPAN_FMT(id));
+    *out_webhook = w;
+    return NULL;
+}
+
+/* The event is for one webhook alone: the way to test it without touching others. It has to match
+ * as always; a paused one, whose deliveries would wait, is refused. */
+static struct err *send_to_one(struct posting *p, struct span id, struct event_draft *draft)
+{
+    const struct webhook *w;
+
+    TRY(event_webhook_find(p->call, p->hooks->webhooks, id, ERR_INVALID_ENTITY, &w));
     if (w->is_paused)
         return ERR(ERR_CONFLICT, "WebhookId: webhook '%.*s' is paused, its deliveries wait",
                    SPAN_FMT(id));

@@ -91,11 +91,6 @@ void rest_set_access(struct rest *rest, struct access *access)
         api_keys_read_anew(rest->api_keys);
 }
 
-struct span rest_prefix(const struct rest *rest)
-{
-    return rest->base_path.n == 1 ? span_of(NULL, 0) : rest->base_path;
-}
-
 struct span rest_link(const struct rest *rest, struct span target, struct arena *a)
 {
     return arena_printf(a, "%.*s%.*s", SPAN_FMT(rest_prefix(rest)), SPAN_FMT(target));

@@ -22,6 +22,7 @@
 #include "journal/place.h"
 #include "journal/segment.h"
 #include "resource/declaration.h"
+#include "rest/api_key.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "store/entity.h"
@@ -430,7 +431,8 @@ static struct service *open_service(bool requires_key)
     options.access.required = requires_key;
     MUST(access_add(&options.access, entity_parse(span_str(key), &a), &a) == NULL);
     MUST(service_new(&loop, &options, &s) == NULL);
-    MUST(service_open(s, &turn_options) == NULL);
+    MUST(service_replay(s, &turn_options) == NULL);
+    MUST(api_keys_list_configured(s->rest.api_keys) == NULL);
     service_start(s);
     arena_done(&a);
     return s;

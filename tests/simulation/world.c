@@ -1,4 +1,5 @@
 #include "world.h"
+#include "rest/api_key.h"
 
 #include "digest.h"
 #include "disk.h"
@@ -196,7 +197,8 @@ static void boot(struct world *w)
     const struct turn_options options = {.journal = &journal, .clean_slice_bytes = 8192};
 
     make_service(w);
-    must_work(service_open(w->service, &options));
+    must_work(service_replay(w->service, &options));
+    must_work(api_keys_list_configured(w->service->rest.api_keys));
     w->boots++;
 }
 

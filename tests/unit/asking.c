@@ -7,6 +7,7 @@
 #include "journal/journal.h"
 #include "journal/journal_options.h"
 #include "resource/declaration.h"
+#include "rest/api_key.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/store.h"
@@ -69,7 +70,8 @@ static void start(void)
     struct json_doc doc;
 
     asking.service = make(&asking.loop);
-    ck_ok(service_open(asking.service, &turn));
+    ck_ok(service_replay(asking.service, &turn));
+    ck_ok(api_keys_list_configured(asking.service->rest.api_keys));
     if (asking.resources == NULL)
         return;
     ck_ok(json_parse(span_str(asking.resources), NULL, &asking.arena, &doc));

@@ -1,4 +1,5 @@
 #include "serving.h"
+#include "rest/api_key.h"
 
 #include "journal/journal_options.h"
 
@@ -38,7 +39,8 @@ static void make_service(void)
     access_init(&options.access);
     ck_ok(loop_init(&loop));
     ck_ok(service_new(&loop, &options, &service));
-    ck_ok(service_open(service, &turn));
+    ck_ok(service_replay(service, &turn));
+    ck_ok(api_keys_list_configured(service->rest.api_keys));
 }
 
 static void declare(void)

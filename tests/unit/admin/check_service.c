@@ -10,6 +10,7 @@
 #include "hooks/delivery.h"
 #include "journal/journal.h"
 #include "journal/journal_options.h"
+#include "rest/api_key.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "store/store.h"
@@ -80,7 +81,8 @@ static struct err *try_open(struct service *service, const char *where)
 {
     const struct journal_options journal = {.directory = where, .segment_bytes = 1u << 16};
 
-    return service_open(service, &(struct turn_options){.journal = &journal});
+    TRY(service_replay(service, &(struct turn_options){.journal = &journal}));
+    return api_keys_list_configured(service->rest.api_keys);
 }
 
 /* One evaluation; its status. */

@@ -42,6 +42,14 @@ START_TEST(names_and_numbers_go_together)
 }
 END_TEST
 
+START_TEST(a_code_in_another_place_repeats)
+{
+    ck_assert(!err_repeats(ERR_NO_ERROR));
+    ck_assert(!err_repeats(ERR_UNSUPPORTED_CONTENT));
+    ck_assert(err_repeats(ERR_UNSUPPORTED_CODING));
+}
+END_TEST
+
 static struct err *innermost(int value) MUST_USE;
 static struct err *innermost(int value)
 {
@@ -176,7 +184,7 @@ START_TEST(prefix_keeps_all_else)
     struct err *e = innermost(-1);
 
     ck_assert_uint_eq(err_retry_after(e), 0);
-    err_set_retry_after(e, 30);
+    ck_assert_ptr_eq(err_set_retry_after(e, 30), e);
     e = err_prefix(e, "%s[%d]: ", "Headers", 2);
     ck_span_eq(err_message(e), "Headers[2]: -1 is below zero");
     ck_assert_int_eq(err_code(e), ERR_CONFLICT);
@@ -190,6 +198,7 @@ void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, codes_as_specified);
     tcase_add_test(tc, names_and_numbers_go_together);
+    tcase_add_test(tc, a_code_in_another_place_repeats);
     tcase_add_test(tc, the_way_of_an_error);
     tcase_add_test(tc, places_are_bounded);
     tcase_add_test(tc, message_is_valid_utf8);

@@ -1,6 +1,7 @@
 #include "testing.h"
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -49,6 +50,18 @@ START_TEST(text_lines)
     ck_span_eq(receive(), "2026-01-31T12:00:00.123Z warn x: w\n");
     log_error("x", "%s", "");
     ck_span_eq(receive(), "2026-01-31T12:00:00.123Z error x: \n");
+    close_log();
+}
+END_TEST
+
+START_TEST(an_error_is_told_of_and_freed)
+{
+    open_log(LOG_INFO, LOG_TEXT);
+    ck_assert(!log_failed(LOG_WARN, "access", "nothing is listed", NULL));
+    ck_span_eq(receive(), "");
+    ck_assert(
+        log_failed(LOG_WARN, "access", "nothing is listed", ERR(ERR_CONFLICT, "%d is there", 7)));
+    ck_span_eq(receive(), "2026-01-31T12:00:00.123Z warn access: nothing is listed: 7 is there\n");
     close_log();
 }
 END_TEST
@@ -160,6 +173,7 @@ END_TEST
 void testing_cases(TCase *tc)
 {
     tcase_add_test(tc, text_lines);
+    tcase_add_test(tc, an_error_is_told_of_and_freed);
     tcase_add_test(tc, json_lines);
     tcase_add_test(tc, levels_below_are_silent);
     tcase_add_test(tc, values_are_escaped);

@@ -97,6 +97,18 @@ START_TEST(names_bring_their_commas)
 }
 END_TEST
 
+START_TEST(elements_have_commas_between_them)
+{
+    buf_add_char(&buf, '[');
+    for (int i = 0; i < 3; i++) {
+        json_add_comma(&buf);
+        json_add_string(&buf, SPAN("["));
+    }
+    buf_add_char(&buf, ']');
+    ck_span_eq(buf_span(&buf), "[\"[\",\"[\",\"[\"]");
+}
+END_TEST
+
 /* ---- values ---- */
 
 static const struct {
@@ -318,6 +330,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, strings_come_back);
     tcase_add_loop_test(tc, a_text_is_cut_by_what_it_is_written_in, 0, ARRAY_LEN(cuts));
     tcase_add_test(tc, names_bring_their_commas);
+    tcase_add_test(tc, elements_have_commas_between_them);
     tcase_add_test(tc, values_are_written_compact_and_indented);
     tcase_add_test(tc, parts_are_written_alone);
     tcase_add_test(tc, indents_of_all_widths);
