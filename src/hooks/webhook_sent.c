@@ -182,17 +182,10 @@ static struct delivery *find_delivery(const struct sent *s)
 static struct sent read_entry(struct hooks *hooks, const struct entity *entry, struct arena *a)
 {
     struct sent s = {.hooks = hooks, .entry = entity_parse(entity_json(entry), a), .arena = a};
-    struct json_value sent = json_member(s.entry, SPAN("Sent"));
 
-    if (json_type(sent) == JSON_STRING)
-        s.text = json_string(sent, a);
+    s.text = json_string(json_member(s.entry, SPAN("Sent")), a);
     s.delivery = find_delivery(&s);
     return s;
-}
-
-static void add_field(struct buf *b, struct span name, struct span value)
-{
-    member_add_text(b, name, value);
 }
 
 static bool is_type(struct span line)
@@ -212,7 +205,7 @@ static bool add_kept(struct buf *b, struct span lines)
         if (line.n == 0) /* the body follows */
             break;
         has_type = has_type || is_type(line);
-        add_field(b, span_sub(line, 0, colon), span_sub(line, colon + 2, line.n));
+        member_add_text(b, span_sub(line, 0, colon), span_sub(line, colon + 2, line.n));
     }
     return has_type;
 }
@@ -236,8 +229,8 @@ static void add_type(const struct sent *s, struct buf *b)
 
     if ((kept.p != NULL && kept.n == 0) || span_eq(text_of(s, SPAN("Method")), SPAN("HEAD")))
         return; /* nothing is of a type */
-    add_field(b, SPAN("Content-Type"),
-              event != NULL && event->is_binary ? event->content_type : usual_type);
+    member_add_text(b, SPAN("Content-Type"),
+                    event != NULL && event->is_binary ? event->content_type : usual_type);
 }
 
 static void add_known(const struct sent *s, struct buf *b)
@@ -245,15 +238,15 @@ static void add_known(const struct sent *s, struct buf *b)
     struct span time = text_of(s, SPAN("Time"));
     struct instant at;
 
-    add_field(b, SPAN("Svc-webhook-id"), text_of(s, SPAN("WebhookId")));
+    member_add_text(b, SPAN("Svc-webhook-id"), text_of(s, SPAN("WebhookId")));
     if (s->delivery != NULL)
-        add_field(b, SPAN("Svc-event"), s->delivery->event->resource);
-    add_field(b, SPAN("Svc-attempt"), json_text(json_member(s->entry, SPAN("Attempt"))));
+        member_add_text(b, SPAN("Svc-event"), s->delivery->event->resource);
+    member_add_text(b, SPAN("Svc-attempt"), json_text(json_member(s->entry, SPAN("Attempt"))));
     if (s->delivery != NULL)
-        add_field(b, SPAN("Svc-depth"), arena_u64(s->arena, s->delivery->event->depth + 1u));
-    add_field(b, SPAN("webhook-id"), text_of(s, SPAN("EventId")));
+        member_add_text(b, SPAN("Svc-depth"), arena_u64(s->arena, s->delivery->event->depth + 1u));
+    member_add_text(b, SPAN("webhook-id"), text_of(s, SPAN("EventId")));
     if (datetime_parse(time, &at))
-        add_field(b, SPAN("webhook-timestamp"), arena_u64(s->arena, (uint64_t)at.seconds));
+        member_add_text(b, SPAN("webhook-timestamp"), arena_u64(s->arena, (uint64_t)at.seconds));
 }
 
 void webhook_sent_add_headers(struct hooks *hooks, const struct entity *entry, struct buf *b)
