@@ -374,11 +374,6 @@ size_t deliveries_in_flight(const struct deliveries *d)
     return d->count[DELIVERY_IN_FLIGHT];
 }
 
-uint64_t deliveries_body_bytes(const struct deliveries *d)
-{
-    return bodies_bytes(d);
-}
-
 size_t deliveries_pending(const struct deliveries *d)
 {
     return d->count[DELIVERY_PENDING] + d->count[DELIVERY_WAITING] + d->count[DELIVERY_IN_FLIGHT];
