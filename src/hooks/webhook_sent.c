@@ -91,10 +91,11 @@ static bool has_usual_type(const struct attempt *attempt)
            span_eq(attempt->content_type, usual_type);
 }
 
-static void add_body(struct buf *b, const struct mask *m, struct span body, struct arena *a)
+/* A mask can be longer than what it stands for. */
+static struct span shown_body(const struct mask *m, struct span body, struct arena *a)
 {
     body = mask_body(m, text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES), NULL, a);
-    buf_add(b, text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES));
+    return text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES);
 }
 
 /* One that has something of its own. */
@@ -111,18 +112,16 @@ static struct span special(const struct attempt *attempt, const struct mask *m, 
         add_line(&b, m, &attempt->headers[i], a);
     if (attempt->made != NULL) {
         buf_add_char(&b, '\n');
-        add_body(&b, m, blob_span(attempt->body), a);
+        buf_add(&b, shown_body(m, blob_span(attempt->body), a));
     }
     return as_json(buf_span(&b), a);
 }
 
-/* A mask can be longer than what it stands for. */
 struct span webhook_sent_keep_answer(struct attempt *attempt, struct span body)
 {
     const struct mask *m = attempt->deliveries->hooks->rest->mask;
 
-    body = mask_body(m, text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES), NULL, &attempt->arena);
-    return arena_copy(&attempt->arena, text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES));
+    return arena_copy(&attempt->arena, shown_body(m, body, &attempt->arena));
 }
 
 struct span webhook_sent_keep_error(struct attempt *attempt, struct span error)
@@ -281,7 +280,7 @@ static void add_payload(const struct sent *s, struct buf *b)
         return;
     }
     if (text_is_utf8(body)) {
-        add_body(&text, s->hooks->rest->mask, body, s->arena);
+        buf_add(&text, shown_body(s->hooks->rest->mask, body, s->arena));
     } else {
         buf_add_str(&text, "base64:");
         text_add_base64(&text, span_sub(body, 0, MIN(body.n, WEBHOOK_LOG_BODY_BYTES)));
