@@ -23,6 +23,7 @@ struct etcd;
 
 enum { ETCD_ENDPOINTS_MOST = 16, ETCD_URL_BYTES = 512, ETCD_WHY_BYTES = 256 };
 
+/* Its texts outlive the client, but for the endpoints, which are copied. */
 struct etcd_options {
     const char *const *endpoints; /* `http://host:port` or https; 1 to ETCD_ENDPOINTS_MOST */
     size_t endpoint_count;

@@ -47,21 +47,16 @@ struct fetch_options {
     const char *cert_file, *key_file;
 };
 
-#define FETCH_ERRORS(X)                                                                            \
-    X(FETCH_OK, "ok")                                                                              \
-    X(FETCH_NAME, "name not resolved")                                                             \
-    X(FETCH_REFUSED_ADDRESS, "address not allowed")                                                \
-    X(FETCH_CONNECT, "not connected")                                                              \
-    X(FETCH_TLS, "TLS failed")                                                                     \
-    X(FETCH_TIMEOUT, "timed out")                                                                  \
-    X(FETCH_PROTOCOL, "answer is not valid HTTP")                                                  \
-    X(FETCH_CLOSED, "connection closed before the answer was complete")                            \
-    X(FETCH_OTHER, "failed")
-
 enum fetch_error {
-#define FETCH_AS_ENUM(symbol, text) symbol,
-    FETCH_ERRORS(FETCH_AS_ENUM)
-#undef FETCH_AS_ENUM
+    FETCH_OK,
+    FETCH_NAME,            /* it is not resolved */
+    FETCH_REFUSED_ADDRESS, /* by the rules */
+    FETCH_CONNECT,
+    FETCH_TLS,
+    FETCH_TIMEOUT,
+    FETCH_PROTOCOL, /* the answer is not valid HTTP */
+    FETCH_CLOSED,   /* before the answer was complete */
+    FETCH_OTHER
 };
 
 enum { FETCH_WANTED_MOST = 2 };
@@ -159,6 +154,5 @@ void fetch_cancel(struct fetcher *fetcher, struct fetch *f);
 size_t fetch_active(const struct fetcher *f);
 /* Was the connection, of which this process has the other end too, made by the fetcher? */
 bool fetch_is_own(const struct fetcher *f, const struct ip_ends *ends);
-const char *fetch_error_text(enum fetch_error error);
 
 #endif

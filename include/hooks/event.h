@@ -68,7 +68,6 @@ struct event *events_previous_of(const struct event *event, enum event_group_kin
 bool event_is_notice(const struct event *event);
 /* Empty: none. */
 struct span event_tenant_name(const struct event *event);
-struct span event_client_id(const struct event *event);
 uint64_t events_version(const struct events *e);
 /* For deliveries: refers to an event, known or still to come; releases it. */
 struct event *event_ref(struct events *e, uint64_t object_no);

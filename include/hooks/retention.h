@@ -38,9 +38,6 @@ void retention_wake(struct retention *r);
 /* The heap is beyond MemoryBytes: takes out at once what logs can spare, a slice. Nothing else may
  * be under way (store/change.h). */
 void retention_make_room(struct retention *r);
-/* What these two logs take: see collection_bytes. */
-uint64_t retention_error_bytes(const struct retention *r);
-uint64_t retention_log_bytes(const struct retention *r);
 /* Has nothing to take out now, or no room to do so. */
 bool retention_idle(const struct retention *r);
 

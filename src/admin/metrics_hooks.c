@@ -10,9 +10,12 @@
 #include "hooks/hooks.h"
 #include "hooks/lane.h"
 #include "hooks/payload.h"
-#include "hooks/retention.h"
 #include "query/shape.h"
+#include "rest/error_log.h"
 #include "rest/metrics.h"
+#include "store/collection.h"
+#include "store/store.h"
+#include "webhook/webhook_log.h"
 #include "webhook/worst.h"
 
 _Static_assert((int)METRIC_DELIVERY_STATE_COUNT == (int)DELIVERY_STATE_COUNT, "one each");
@@ -30,12 +33,17 @@ static void collect_deliveries(const struct hooks *hooks, struct metrics *m)
     m->events_kept = events_count(hooks->events);
 }
 
+static uint64_t bytes_of(const struct hooks *hooks, struct span log)
+{
+    return collection_bytes(store_collection(hooks->store, log));
+}
+
 static void collect_ledger(const struct hooks *hooks, struct metrics *m)
 {
     m->ledger[METRIC_BODIES] = deliveries_body_bytes(hooks->deliveries);
     m->ledger[METRIC_PAYLOADS] = payloads_bytes(events_payloads(hooks->events));
-    m->ledger[METRIC_ERROR_LOG] = retention_error_bytes(hooks->retention);
-    m->ledger[METRIC_ATTEMPT_LOG] = retention_log_bytes(hooks->retention);
+    m->ledger[METRIC_ERROR_LOG] = bytes_of(hooks, error_log_resource);
+    m->ledger[METRIC_ATTEMPT_LOG] = bytes_of(hooks, webhook_log_resource);
     m->ledger[METRIC_EVENTS] = events_bytes(hooks->events);
 }
 

@@ -492,11 +492,6 @@ static struct err *open_client(struct etcd *e, struct resolver *resolver,
     return NULL;
 }
 
-static char *copy(const char *text)
-{
-    return text != NULL ? mem_string(span_str(text)) : NULL;
-}
-
 struct err *etcd_new(struct loop *loop, struct resolver *resolver,
                      const struct etcd_options *options, struct etcd **out_etcd)
 {
@@ -506,8 +501,8 @@ struct err *etcd_new(struct loop *loop, struct resolver *resolver,
     TRY(check_options(options));
     e = NEW(struct etcd);
     e->loop = loop;
-    e->user = copy(options->user);
-    e->password_file = copy(options->password_file);
+    e->user = options->user;
+    e->password_file = options->password_file;
     e->sign_in = (struct etcd_call){.on_done = on_signed_in, .repeats = true, .any_cluster = true};
     e->attempt_ms = or_default(options->attempt_ms, ATTEMPT_MS);
     e->pause_least_ms = or_default(options->pause_least_ms, PAUSE_LEAST_MS);
@@ -543,7 +538,5 @@ void etcd_free(struct etcd *e)
     egress_done(&e->rules);
     etcd_drop_token(e, e->tokens);
     arena_done(&e->arena);
-    mem_free(e->user);
-    mem_free(e->password_file);
     mem_free(e);
 }

@@ -25,7 +25,7 @@ struct etcd {
     char *urls[ETCD_ENDPOINTS_MOST]; /* without a slash at the end */
     size_t endpoint_count;
     size_t endpoint; /* the one that calls use */
-    char *user, *password_file;
+    const char *user, *password_file;
     char *token;     /* NULL: not signed in */
     unsigned tokens; /* so far: the number of this one */
     struct etcd_call sign_in;

@@ -48,18 +48,6 @@ static const struct sm_state states[] = {
 
 static const struct sm_table machine = {"fetch", states, FETCH_STATE_COUNT};
 
-const char *fetch_error_text(enum fetch_error error)
-{
-    static const char *const texts[] = {
-#define FETCH_AS_TEXT(symbol, text) [symbol] = text,
-        FETCH_ERRORS(FETCH_AS_TEXT)
-#undef FETCH_AS_TEXT
-    };
-
-    MUST((size_t)error < ARRAY_LEN(texts));
-    return texts[error];
-}
-
 /* Transfers. */
 
 static struct fetch_transfer *transfer_at(struct list_link *link)

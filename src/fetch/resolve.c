@@ -503,31 +503,12 @@ static bool fail(struct resolve_result *out_result, const char *error)
     return true;
 }
 
-static bool find_literal(struct span name, struct resolve_result *out_result)
-{
-    if (!ip_parse(name, &out_result->addresses[out_result->count]))
-        return false;
-    out_result->count++;
-    return true;
-}
-
 bool resolve_is_localhost(struct span name)
 {
     size_t host_at = name.n - MIN(name.n, strlen("localhost"));
 
     return span_ieq(span_sub(name, host_at, name.n), SPAN("localhost")) &&
            (host_at == 0 || name.p[host_at - 1] == '.');
-}
-
-static bool find_localhost(struct span name, struct resolve_result *out_result)
-{
-    static const struct span addresses[] = {SPAN_INIT("127.0.0.1"), SPAN_INIT("::1")};
-
-    if (!resolve_is_localhost(name))
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(addresses); i++)
-        (void)find_literal(addresses[i], out_result);
-    return true;
 }
 
 /* Lower case and without the last dot. False when no name server could know it: names that are not
@@ -551,15 +532,19 @@ bool resolve_start(struct resolver *r, struct resolve_query *query, struct span 
     struct resolve_entry *e;
 
     query->entry = NULL;
-    out_result->count = 0;
     out_result->error = NULL;
-    if (find_literal(name, out_result))
+    out_result->count = ip_parse(name, &out_result->addresses[0]);
+    if (out_result->count > 0)
         return true;
     if (!fold_name(name, folded))
         return fail(out_result, not_a_name);
     key = span_str(folded);
-    if (find_localhost(key, out_result))
+    if (resolve_is_localhost(key)) {
+        out_result->addresses[0] = ip_of_v4(&(struct in_addr){htonl(INADDR_LOOPBACK)});
+        out_result->addresses[1] = in6addr_loopback;
+        out_result->count = 2;
         return true;
+    }
     e = map_find(&r->entries, key);
     if (e == NULL)
         e = entry_new(r, key);

@@ -54,7 +54,7 @@ static struct span key_of(const void *item)
     return begin_of(blob_span(((const struct body *)item)->blob));
 }
 
-uint64_t bodies_bytes(const struct deliveries *d)
+uint64_t deliveries_body_bytes(const struct deliveries *d)
 {
     return d->bodies->bytes + payloads_sent_bytes(events_payloads(d->hooks->events));
 }
@@ -62,7 +62,7 @@ uint64_t bodies_bytes(const struct deliveries *d)
 static bool has_room_for(const struct lane *lane, uint64_t bytes)
 {
     const struct hooks *hooks = lane->deliveries->hooks;
-    uint64_t held = bodies_bytes(lane->deliveries), own = lane->share->account->bytes;
+    uint64_t held = deliveries_body_bytes(lane->deliveries), own = lane->share->account->bytes;
     uint64_t most;
 
     if (held == 0)

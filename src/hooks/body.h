@@ -14,7 +14,6 @@ struct deliveries;
 struct delivery;
 struct lane;
 
-uint64_t bodies_bytes(const struct deliveries *d);
 /* May this delivery, the lane's next, have its body? Of one that is yet to be made the last one's
  * length is expected. */
 bool body_has_room(const struct lane *lane, const struct delivery *next);

@@ -129,7 +129,7 @@ struct span event_tenant_name(const struct event *event)
     return group_name(event->groups[EVENT_TENANT]);
 }
 
-struct span event_client_id(const struct event *event)
+static struct span client_id(const struct event *event)
 {
     return group_name(event->groups[EVENT_CLIENT]);
 }
@@ -387,7 +387,7 @@ static struct record_event record_of(const struct event *event, struct span payl
         .content_type = event->content_type,
         .payload = payload,
         .tenant = event_tenant_name(event),
-        .client_id = event_client_id(event),
+        .client_id = client_id(event),
         .ce = event->ce,
     };
 }
@@ -529,7 +529,7 @@ uint64_t events_bytes(const struct events *e)
 size_t event_bytes(const struct event *event)
 {
     return sizeof(struct event_whole) + event->resource.n + event->content_type.n +
-           event_client_id(event).n + event->ce.n + event->payload_bytes;
+           client_id(event).n + event->ce.n + event->payload_bytes;
 }
 
 struct event *events_find(const struct events *e, const struct uuid *id)
@@ -633,7 +633,7 @@ void event_add_json(struct events *e, struct event *event, struct buf *b)
                     event->is_binary ? event->content_type : SPAN("application/json"));
     json_add_name(b, SPAN("Payload"));
     add_payload(events_payloads(e), event, b);
-    member_add_text_or_null(b, SPAN("ClientId"), event_client_id(event));
+    member_add_text_or_null(b, SPAN("ClientId"), client_id(event));
     member_add_text_or_null(b, SPAN("Tenant"), event_tenant_name(event));
     member_add_json(b, SPAN("ce"), event->ce.n > 0 ? event->ce : SPAN("null"));
     member_add_u64(b, SPAN("Webhooks"), event->webhooks);

@@ -376,16 +376,6 @@ void retention_make_room(struct retention *r)
     retention_wake(r);
 }
 
-uint64_t retention_error_bytes(const struct retention *r)
-{
-    return collection_bytes(r->errors);
-}
-
-uint64_t retention_log_bytes(const struct retention *r)
-{
-    return collection_bytes(r->log);
-}
-
 bool retention_idle(const struct retention *r)
 {
     return !r->is_soon;

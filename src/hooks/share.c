@@ -43,24 +43,18 @@ void shares_free(struct shares *s)
     mem_free(s);
 }
 
-static struct share *make(struct shares *s, struct account *account)
-{
-    struct share *share = NEW(struct share);
-
-    share->shares = s;
-    share->account = account;
-    for (unsigned i = 0; i < SHARE_LINES; i++)
-        list_init(&share->line[i]);
-    map_add(&s->by_account, share);
-    return share;
-}
-
 struct share *share_get(struct shares *s, struct account *account)
 {
     struct share *share = map_find(&s->by_account, account->name);
 
-    if (share == NULL)
-        share = make(s, account_keep(account));
+    if (share != NULL)
+        return share_ref(share);
+    share = NEW(struct share);
+    share->shares = s;
+    share->account = account_keep(account);
+    for (unsigned i = 0; i < SHARE_LINES; i++)
+        list_init(&share->line[i]);
+    map_add(&s->by_account, share);
     return share_ref(share);
 }
 

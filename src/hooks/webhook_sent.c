@@ -91,10 +91,11 @@ static bool has_usual_type(const struct attempt *attempt)
            span_eq(attempt->content_type, usual_type);
 }
 
-static void add_body(struct buf *b, const struct mask *m, struct span body, struct arena *a)
+/* A mask can be longer than what it stands for. */
+static struct span shown_body(const struct mask *m, struct span body, struct arena *a)
 {
     body = mask_body(m, text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES), NULL, a);
-    buf_add(b, text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES));
+    return text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES);
 }
 
 /* One that has something of its own. */
@@ -111,18 +112,16 @@ static struct span special(const struct attempt *attempt, const struct mask *m, 
         add_line(&b, m, &attempt->headers[i], a);
     if (attempt->made != NULL) {
         buf_add_char(&b, '\n');
-        add_body(&b, m, blob_span(attempt->body), a);
+        buf_add(&b, shown_body(m, blob_span(attempt->body), a));
     }
     return as_json(buf_span(&b), a);
 }
 
-/* A mask can be longer than what it stands for. */
 struct span webhook_sent_keep_answer(struct attempt *attempt, struct span body)
 {
     const struct mask *m = attempt->deliveries->hooks->rest->mask;
 
-    body = mask_body(m, text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES), NULL, &attempt->arena);
-    return arena_copy(&attempt->arena, text_cut_bytes(body, WEBHOOK_LOG_BODY_BYTES));
+    return arena_copy(&attempt->arena, shown_body(m, body, &attempt->arena));
 }
 
 struct span webhook_sent_keep_error(struct attempt *attempt, struct span error)
@@ -182,17 +181,10 @@ static struct delivery *find_delivery(const struct sent *s)
 static struct sent read_entry(struct hooks *hooks, const struct entity *entry, struct arena *a)
 {
     struct sent s = {.hooks = hooks, .entry = entity_parse(entity_json(entry), a), .arena = a};
-    struct json_value sent = json_member(s.entry, SPAN("Sent"));
 
-    if (json_type(sent) == JSON_STRING)
-        s.text = json_string(sent, a);
+    s.text = json_string(json_member(s.entry, SPAN("Sent")), a);
     s.delivery = find_delivery(&s);
     return s;
-}
-
-static void add_field(struct buf *b, struct span name, struct span value)
-{
-    member_add_text(b, name, value);
 }
 
 static bool is_type(struct span line)
@@ -212,7 +204,7 @@ static bool add_kept(struct buf *b, struct span lines)
         if (line.n == 0) /* the body follows */
             break;
         has_type = has_type || is_type(line);
-        add_field(b, span_sub(line, 0, colon), span_sub(line, colon + 2, line.n));
+        member_add_text(b, span_sub(line, 0, colon), span_sub(line, colon + 2, line.n));
     }
     return has_type;
 }
@@ -236,8 +228,8 @@ static void add_type(const struct sent *s, struct buf *b)
 
     if ((kept.p != NULL && kept.n == 0) || span_eq(text_of(s, SPAN("Method")), SPAN("HEAD")))
         return; /* nothing is of a type */
-    add_field(b, SPAN("Content-Type"),
-              event != NULL && event->is_binary ? event->content_type : usual_type);
+    member_add_text(b, SPAN("Content-Type"),
+                    event != NULL && event->is_binary ? event->content_type : usual_type);
 }
 
 static void add_known(const struct sent *s, struct buf *b)
@@ -245,15 +237,15 @@ static void add_known(const struct sent *s, struct buf *b)
     struct span time = text_of(s, SPAN("Time"));
     struct instant at;
 
-    add_field(b, SPAN("Svc-webhook-id"), text_of(s, SPAN("WebhookId")));
+    member_add_text(b, SPAN("Svc-webhook-id"), text_of(s, SPAN("WebhookId")));
     if (s->delivery != NULL)
-        add_field(b, SPAN("Svc-event"), s->delivery->event->resource);
-    add_field(b, SPAN("Svc-attempt"), json_text(json_member(s->entry, SPAN("Attempt"))));
+        member_add_text(b, SPAN("Svc-event"), s->delivery->event->resource);
+    member_add_text(b, SPAN("Svc-attempt"), json_text(json_member(s->entry, SPAN("Attempt"))));
     if (s->delivery != NULL)
-        add_field(b, SPAN("Svc-depth"), arena_u64(s->arena, s->delivery->event->depth + 1u));
-    add_field(b, SPAN("webhook-id"), text_of(s, SPAN("EventId")));
+        member_add_text(b, SPAN("Svc-depth"), arena_u64(s->arena, s->delivery->event->depth + 1u));
+    member_add_text(b, SPAN("webhook-id"), text_of(s, SPAN("EventId")));
     if (datetime_parse(time, &at))
-        add_field(b, SPAN("webhook-timestamp"), arena_u64(s->arena, (uint64_t)at.seconds));
+        member_add_text(b, SPAN("webhook-timestamp"), arena_u64(s->arena, (uint64_t)at.seconds));
 }
 
 void webhook_sent_add_headers(struct hooks *hooks, const struct entity *entry, struct buf *b)
@@ -288,7 +280,7 @@ static void add_payload(const struct sent *s, struct buf *b)
         return;
     }
     if (text_is_utf8(body)) {
-        add_body(&text, s->hooks->rest->mask, body, s->arena);
+        buf_add(&text, shown_body(s->hooks->rest->mask, body, s->arena));
     } else {
         buf_add_str(&text, "base64:");
         text_add_base64(&text, span_sub(body, 0, MIN(body.n, WEBHOOK_LOG_BODY_BYTES)));

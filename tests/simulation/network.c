@@ -146,17 +146,6 @@ size_t fetch_active(const struct fetcher *f)
     return list_count(&f->under_way);
 }
 
-const char *fetch_error_text(enum fetch_error error)
-{
-    static const char *const texts[] = {
-#define FETCH_AS_TEXT(symbol, text) [symbol] = text,
-        FETCH_ERRORS(FETCH_AS_TEXT)
-#undef FETCH_AS_TEXT
-    };
-
-    return texts[error];
-}
-
 void sim_network_watch(void (*on_start)(void *context, struct fetch *f),
                        void (*on_cancel)(void *context, struct fetch *f), void *context)
 {

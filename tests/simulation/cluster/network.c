@@ -316,7 +316,7 @@ static void end(struct exchange *x, enum fetch_error error, bool was_sent, bool 
     };
 
     if (error != FETCH_OK)
-        snprintf(result.why, sizeof(result.why), "%s", fetch_error_text(error));
+        snprintf(result.why, sizeof(result.why), "error %d", (int)error);
     tell_gone(x);
     f->on_done(f, &result);
     network_unref(x);
@@ -637,17 +637,6 @@ void fetch_resume(struct fetch *f)
 size_t fetch_active(const struct fetcher *f)
 {
     return list_count(&f->under_way);
-}
-
-const char *fetch_error_text(enum fetch_error error)
-{
-    static const char *const texts[] = {
-#define FETCH_AS_TEXT(symbol, text) [symbol] = text,
-        FETCH_ERRORS(FETCH_AS_TEXT)
-#undef FETCH_AS_TEXT
-    };
-
-    return texts[error];
 }
 
 struct err *fetcher_new(struct loop *loop, struct resolver *resolver,
