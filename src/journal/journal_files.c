@@ -20,6 +20,16 @@
 #define LOCK_TRIES 50
 #define LOCK_PAUSE_NS 10000000
 
+void journal_close_file(int *fd)
+{
+    int error = errno;
+
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    errno = error;
+}
+
 static struct err *in_use(const char *directory, int fd)
 {
     char owner[24] = "";

@@ -19,8 +19,6 @@
  * window_bytes each, and one batch; beyond it the watch is stopped. */
 #include "replica_private.h"
 
-#include "base/uuid.h"
-
 #include "base/blob.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -300,7 +298,7 @@ static bool check_id(struct replica *r, const struct etcd_op_answer *id_page,
 
     if (!uuid_parse(replica_value(id_page), &id))
         return true; /* then it is lost, or being begun */
-    if (replica_settle_id(r, id.b, restored, why, &is_stranger))
+    if (replica_settle_id(r, &id, restored, why, &is_stranger))
         return true;
     if (r->role == REPLICA_FOLLOWING && is_stranger && kept != 0 && kept != r->found_etcd) {
         replica_say(r, REPLICA_OTHER_ETCD, "%s; %s: an address of Etcd is another etcd's", why,
