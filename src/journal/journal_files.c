@@ -83,11 +83,9 @@ struct err *journal_lock(const char *directory, int directory_fd, int *out_lock_
 
 static int compare_numbers(const void *a, const void *b)
 {
-    uint64_t x, y;
+    const uint64_t *x = a, *y = b;
 
-    memcpy(&x, a, sizeof(x));
-    memcpy(&y, b, sizeof(y));
-    return x < y ? -1 : x > y;
+    return *x < *y ? -1 : *x > *y;
 }
 
 DIR *journal_names(int directory_fd)

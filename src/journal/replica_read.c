@@ -148,17 +148,12 @@ static void lack(struct replica *r, const char *what)
     }
 }
 
-static void found_log(struct replica *r)
-{
-    replica_say_over(r, REPLICA_LOG_LOST, REPLICA_OTHER_ETCD);
-}
-
 /* What the log does not have any more. */
 static void miss(struct replica *r, uint64_t begins)
 {
     uint64_t next = r->read.wanted;
 
-    found_log(r);
+    replica_say_over(r, REPLICA_LOG_LOST, REPLICA_OTHER_ETCD);
     if (r->role != REPLICA_FOLLOWING) {
         replica_end_leading(r, "the log does not have what the node lacks");
         return;
@@ -348,7 +343,7 @@ static void on_page(struct etcd_call *call, const struct etcd_answer *answer)
         return;
     etcd_keep_to(r->etcd, answer->cluster_id);
     replica_take_secret(r, &ops[7]); /* before who leads is known, and is asked with it */
-    found_log(r);
+    replica_say_over(r, REPLICA_LOG_LOST, REPLICA_OTHER_ETCD);
     for (size_t i = 0; i < page->kv_count; i++)
         add_entry(r, &page->kvs[i]);
     r->read.seen = answer->revision;
