@@ -9,6 +9,8 @@
 
 #define JOURNAL_NAME_BYTES 40
 
+/* Closes the descriptor, unless it is -1, which it is then. errno stays. */
+void journal_close_file(int *fd);
 /* The lock, which lasts as long as the descriptor and its copies. ERR_STORAGE_FAILURE: another
  * process has it, which the message names. */
 struct err *journal_lock(const char *directory, int directory_fd, int *out_lock_fd) MUST_USE;

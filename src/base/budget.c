@@ -47,7 +47,7 @@ static void set_alarm(uint64_t ns)
 }
 
 /* This turn's part is over. */
-static void end_part(struct budget *b)
+void budget_leave_slowly(struct budget *b)
 {
     uint64_t spent = spent_ns(b);
 
@@ -57,11 +57,6 @@ static void end_part(struct budget *b)
     if (spent > b->longest_ns)
         b->longest_ns = spent;
     b->began_ns = 0;
-}
-
-void budget_leave_slowly(struct budget *b)
-{
-    end_part(b);
 }
 
 static bool is_good(const struct budget *b)
@@ -78,7 +73,7 @@ static bool yields(const struct budget *b)
 
 static void give_way(struct budget *b)
 {
-    end_part(b);
+    budget_leave_slowly(b);
     b->turns++;
     fiber_yield();
     b->began_ns = 0;

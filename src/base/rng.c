@@ -3,6 +3,7 @@
  * secrets. A test that sets the seed makes both repeatable. */
 #include "base/rng.h"
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/must.h"
 
@@ -122,13 +123,8 @@ double rng_unit(void)
 /* splitmix64 turns the seed into a state that is never all zero. */
 void rng_seed(uint64_t seed)
 {
-    for (size_t i = 0; i < ARRAY_LEN(generator.state); i++) {
-        uint64_t x = seed += UINT64_C(0x9e3779b97f4a7c15);
-
-        x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-        generator.state[i] = x ^ (x >> 31);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(generator.state); i++)
+        generator.state[i] = hash_mix(seed, i + 1);
     generator.seeded = generator.fixed = true;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "base/span.h"
+#include "journal/journal_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,16 +19,6 @@ static const char beside[] = CLUSTER_FILE_NAME ".tmp";
 static struct err *failed(const char *directory, int error)
 {
     return ERR(ERR_STORAGE_FAILURE, "%s/%s: %s", directory, CLUSTER_FILE_NAME, strerror(error));
-}
-
-/* Of a descriptor that may be -1; keeps errno. */
-static void close_file(int fd)
-{
-    int error = errno;
-
-    if (fd >= 0)
-        close(fd);
-    errno = error;
 }
 
 static struct err *parse(const char *directory, struct span bytes, struct uuid *out_id)
@@ -58,14 +49,14 @@ struct err *cluster_file_read(const char *directory, struct uuid *out_id, bool *
     int error = errno;
     struct err *e = NULL;
 
-    close_file(directory_fd);
+    journal_close_file(&directory_fd);
     *out_found = fd >= 0;
     errno = 0;
     if (fd >= 0)
         e = read_file(directory, fd, out_id);
     else if (error != ENOENT)
         e = failed(directory, error);
-    close_file(fd);
+    journal_close_file(&fd);
     return e;
 }
 
@@ -84,7 +75,7 @@ static bool put(int directory_fd, struct span bytes)
     int fd = openat(directory_fd, beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     bool is_whole = fd >= 0 && write_whole(fd, bytes) && fsync(fd) == 0;
 
-    close_file(fd);
+    journal_close_file(&fd);
     return is_whole && !fault_hit("cluster.rename") &&
            renameat(directory_fd, beside, directory_fd, CLUSTER_FILE_NAME) == 0 &&
            fsync(directory_fd) == 0;
@@ -101,6 +92,6 @@ struct err *cluster_file_write(const char *directory, const struct uuid *id)
     errno = EIO;
     if (directory_fd < 0 || !put(directory_fd, span_of(text, FILE_BYTES)))
         e = failed(directory, errno);
-    close_file(directory_fd);
+    journal_close_file(&directory_fd);
     return e;
 }

@@ -205,7 +205,7 @@ uint64_t journal_append(struct journal *j, const struct journal_record *records,
     size_t before = 0;
 
     MUST(count > 0 && j->draft == NULL);
-    if (!j->failed) {
+    if (!j->stats.failed) {
         batch = batch_for(j, bytes);
         before = batch->n;
     }
@@ -232,7 +232,7 @@ void journal_draft_begin(struct journal *j, size_t bytes)
 
     MUST(j->draft == NULL);
     j->draft_serial = j->next_serial;
-    if (j->failed)
+    if (j->stats.failed)
         return;
     segment = segment_for(j, bytes);
     j->draft = NEW(struct journal_batch);
@@ -281,7 +281,6 @@ void journal_draft_drop(struct journal *j)
 /* The last thing its caller does: the callback may close the journal. */
 static void journal_fail(struct journal *j, const char *what, int error_number)
 {
-    j->failed = true;
     j->stats.failed = true;
     timer_stop(j->loop, &j->second);
     journal_free_batches(j);
@@ -434,7 +433,7 @@ static void start_step(struct journal *j)
 
 void journal_advance(struct journal *j)
 {
-    if (j->failed)
+    if (j->stats.failed)
         return;
     if (!list_empty(&j->dropped) && !j->drop_failed)
         journal_drop_advance(j);
@@ -500,8 +499,8 @@ bool journal_has_committed(const struct journal *j, struct journal_place place)
 {
     const struct journal_batch *batch = first_batch(j);
 
-    if (j->failed || batch == NULL)
-        return !j->failed;
+    if (j->stats.failed || batch == NULL)
+        return !j->stats.failed;
     if (place.segment != batch->segment->header.number)
         return place.segment < batch->segment->header.number;
     return place.offset < batch->offset;

@@ -84,7 +84,7 @@ struct err *journal_copy_open(struct journal *j, const struct journal_copy_optio
 {
     struct journal_copy *c;
 
-    if (j->failed)
+    if (j->stats.failed)
         return ERR(ERR_STORAGE_FAILURE, "the journal has failed");
     c = NEW(struct journal_copy);
     c->j = j;
@@ -100,17 +100,10 @@ struct err *journal_copy_open(struct journal *j, const struct journal_copy_optio
     return NULL;
 }
 
-static void close_segment(struct journal_copy *c)
-{
-    if (c->fd >= 0)
-        close(c->fd);
-    c->fd = -1;
-}
-
 /* What it has kept may go. */
 static void let_go(struct journal_copy *c)
 {
-    close_segment(c);
+    journal_close_file(&c->fd);
     if (list_linked(&c->link))
         list_remove(&c->j->copies, &c->link);
 }
@@ -247,7 +240,7 @@ static struct err *read_segment(struct journal_copy *c, struct buf *b, bool *out
 /* Cleaning may go on with the one that was read. */
 static void end_segment(struct journal_copy *c)
 {
-    close_segment(c);
+    journal_close_file(&c->fd);
     c->at++;
     c->offset = 0;
     c->phase = c->at < c->head.segments ? COPY_SEGMENT_HEAD : COPY_END;

@@ -22,8 +22,7 @@ static int sync_parent(const struct journal *j)
     int fd = openat(j->directory_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int error = fd < 0 || fsync(fd) != 0 ? errno : 0;
 
-    if (fd >= 0)
-        close(fd);
+    journal_close_file(&fd);
     return error;
 }
 

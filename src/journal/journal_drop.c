@@ -54,13 +54,6 @@ static void uncache_part(struct journal *j, struct journal_segment *segment)
     segment->uncached = error != 0 ? segment->size : segment->uncached + UNCACHE_BYTES;
 }
 
-static void close_uncached(struct journal *j)
-{
-    if (j->uncache_fd >= 0)
-        close(j->uncache_fd);
-    j->uncache_fd = -1;
-}
-
 void journal_on_uncache(struct loop_task *task)
 {
     struct journal *j = CONTAINER_OF(task, struct journal, uncache);
@@ -68,7 +61,7 @@ void journal_on_uncache(struct loop_task *task)
 
     uncache_part(j, segment);
     if (segment->uncached >= segment->size)
-        close_uncached(j);
+        journal_close_file(&j->uncache_fd);
     journal_advance(j);
 }
 

@@ -20,6 +20,16 @@
 #define LOCK_TRIES 50
 #define LOCK_PAUSE_NS 10000000
 
+void journal_close_file(int *fd)
+{
+    int error = errno;
+
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    errno = error;
+}
+
 static struct err *in_use(const char *directory, int fd)
 {
     char owner[24] = "";
@@ -73,11 +83,9 @@ struct err *journal_lock(const char *directory, int directory_fd, int *out_lock_
 
 static int compare_numbers(const void *a, const void *b)
 {
-    uint64_t x, y;
+    const uint64_t *x = a, *y = b;
 
-    memcpy(&x, a, sizeof(x));
-    memcpy(&y, b, sizeof(y));
-    return x < y ? -1 : x > y;
+    return *x < *y ? -1 : *x > *y;
 }
 
 DIR *journal_names(int directory_fd)

@@ -11,12 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static void close_file(int fd)
-{
-    if (fd >= 0)
-        close(fd);
-}
-
 static void free_segments(struct list *segments)
 {
     LIST_EACH(segments, at)
@@ -119,7 +113,7 @@ static void delete_prepared(struct journal *j)
 
 static void sync_at_end(struct journal *j)
 {
-    if (j->written == NULL || !j->unsynced || j->failed)
+    if (j->written == NULL || !j->unsynced || j->stats.failed)
         return;
     if (fault_hit("disk.sync") || fdatasync(disk_fd(j->written->file)) != 0)
         log_error("journal", "the last sync in %s failed: %s", j->directory, strerror(errno));
@@ -146,10 +140,10 @@ void journal_close(struct journal *j)
         journal_segment_free(j->ahead[i]);
     disk_close(j->names);
     disk_free(j->disk);
-    close_file(j->read_fd);
-    close_file(j->uncache_fd);
-    close_file(j->directory_fd);
-    close_file(j->lock_fd); /* last: the helper, which had it too, is gone */
+    journal_close_file(&j->read_fd);
+    journal_close_file(&j->uncache_fd);
+    journal_close_file(&j->directory_fd);
+    journal_close_file(&j->lock_fd); /* last: the helper, which had it too, is gone */
     mem_free(j->directory);
     mem_free(j);
 }

@@ -113,7 +113,6 @@ struct journal {
     int read_fd; /* of the segment last read from; -1: none */
     uint64_t read_number;
 
-    bool failed;
     struct journal_stats stats;
 };
 

@@ -17,10 +17,8 @@ enum { AHEAD_BYTES = 1 << 20, DAMAGED = -1, TOO_LONG = -2 };
 
 void journal_read_forget(struct journal *j, uint64_t number)
 {
-    if (j->read_fd < 0 || j->read_number != number)
-        return;
-    close(j->read_fd);
-    j->read_fd = -1;
+    if (j->read_number == number)
+        journal_close_file(&j->read_fd);
 }
 
 static struct err *cannot_read(const struct journal *j, struct journal_place place, const char *why)

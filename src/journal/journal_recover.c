@@ -54,8 +54,7 @@ static int cut_file(const struct recovery *r, uint64_t from, uint64_t to)
     int fd = openat(r->j->directory_fd, r->walk.name, O_RDWR | O_CLOEXEC);
     int error = fd < 0 || !write_zeros(fd, from, to) ? errno : 0;
 
-    if (fd >= 0)
-        close(fd);
+    journal_close_file(&fd);
     return error;
 }
 

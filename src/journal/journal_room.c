@@ -308,7 +308,7 @@ struct err *journal_reserve(struct journal *j, size_t bytes, const struct journa
 
     if (left == NULL)
         left = &nothing;
-    if (j->failed)
+    if (j->stats.failed)
         return ERR(ERR_STORAGE_FAILURE, "the journal has failed");
     if (bytes > limit || left->spare > limit || left->moves > limit)
         return ERR(ERR_STORAGE_FAILURE, "a change of %zu bytes is too large for the journal",

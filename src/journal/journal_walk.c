@@ -90,8 +90,7 @@ static int open_segment(struct journal_walk *w, uint64_t number, int *out_fd)
 /* What an errno means; 0 is no error. */
 static struct err *end_reading(const struct journal_walk *w, int fd, int error)
 {
-    if (fd >= 0)
-        close(fd);
+    journal_close_file(&fd);
     if (error == 0)
         return NULL;
     return ERR(ERR_STORAGE_FAILURE, "cannot read %s/%s: %s", w->directory, w->name,

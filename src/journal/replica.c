@@ -7,7 +7,6 @@
 #include "base/must.h"
 #include "base/rng.h"
 #include "base/sm.h"
-#include "base/uuid.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -321,13 +320,13 @@ static void set_options(struct replica *r, const struct replica_options *given)
     o->batch_bytes = given->batch_bytes != 0 ? given->batch_bytes : BATCH_BYTES;
     o->window_bytes = given->window_bytes != 0 ? given->window_bytes : WINDOW_BYTES;
     o->trim_ms = given->trim_ms != 0 ? given->trim_ms : TRIM_MS;
-    if (given->id != NULL)
-        memcpy(r->id, given->id, REPLICA_UUID_BYTES);
-    else
-        memcpy(r->id, uuid_new().b, REPLICA_UUID_BYTES);
-    memcpy(r->restored_id, uuid_new().b, REPLICA_UUID_BYTES);
-    if (given->id != NULL)
-        o->id = r->id;
+    if (given->id == NULL) {
+        r->id = uuid_new();
+    } else {
+        memcpy(r->id.b, given->id, REPLICA_UUID_BYTES);
+        o->id = r->id.b;
+    }
+    r->restored_id = uuid_new();
 }
 
 static struct span key(struct replica *r, const char *folder, const char *name)

@@ -9,7 +9,6 @@
 #include "replica_private.h"
 
 #include "base/log.h"
-#include "base/uuid.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,20 +61,12 @@ bool replica_is_at_home(struct replica *r, const struct etcd_answer *answer,
     return false;
 }
 
-static void text_of_id(const uint8_t id[REPLICA_UUID_BYTES], char out_text[UUID_TEXT_BYTES + 1])
-{
-    struct uuid uuid;
-
-    memcpy(uuid.b, id, sizeof(uuid.b));
-    uuid_text(&uuid, out_text);
-}
-
 static void restored_text(struct replica *r, char out_text[RESTORED_BYTES])
 {
     char ours[UUID_TEXT_BYTES + 1], next[UUID_TEXT_BYTES + 1];
 
-    text_of_id(r->id, ours);
-    text_of_id(r->restored_id, next);
+    uuid_text(&r->id, ours);
+    uuid_text(&r->restored_id, next);
     snprintf(out_text, RESTORED_BYTES, "%s %s %llu", next, ours,
              (unsigned long long)r->read.taken - 1);
 }
@@ -91,7 +82,7 @@ static void begin_cluster(struct replica *r, bool is_restored)
     struct buf value = {.max = BUF_NO_CAP};
 
     /* The same ones each time: one that was made unseen is then known as its own. */
-    text_of_id(is_restored ? r->restored_id : r->id, id_text);
+    uuid_text(is_restored ? &r->restored_id : &r->id, id_text);
     restored_text(r, from_text);
     home_text(r->found_etcd, here);
     etcd_keep_to(r->etcd, r->found_etcd);
@@ -167,7 +158,7 @@ static void enter_without_id(struct replica *r)
     char ours[UUID_TEXT_BYTES + 1], words[REPLICA_ETCD_BYTES];
 
     if (r->options.id != NULL) {
-        text_of_id(r->id, ours);
+        uuid_text(&r->id, ours);
         replica_say(r, REPLICA_LOG_LOST, "etcd knows no cluster '%s', and the journal is of %s; %s",
                     r->options.cluster, ours, replica_etcd_words(r, r->found_etcd, words));
         look_elsewhere(r);
@@ -183,41 +174,40 @@ static void tell_entered(struct replica *r)
 {
     r->has_entered = true;
     if (r->callbacks.on_entered != NULL)
-        r->callbacks.on_entered(r->callbacks.context, r->id, r->secret);
+        r->callbacks.on_entered(r->callbacks.context, r->id.b, r->secret);
 }
 
 /* `<new> <old> <serial>`, of this cluster from the journal's. */
-static bool is_restored_from(const struct replica *r, const uint8_t id[REPLICA_UUID_BYTES],
-                             struct span restored, uint64_t *out_serial)
+static bool is_restored_from(const struct replica *r, const struct uuid *id, struct span restored,
+                             uint64_t *out_serial)
 {
     struct uuid next, old;
 
     return uuid_parse(span_split(&restored, ' '), &next) &&
            uuid_parse(span_split(&restored, ' '), &old) && span_to_u64(restored, out_serial) &&
-           memcmp(next.b, id, REPLICA_UUID_BYTES) == 0 &&
-           memcmp(old.b, r->id, REPLICA_UUID_BYTES) == 0;
+           uuid_eq(&next, id) && uuid_eq(&old, &r->id);
 }
 
 bool replica_is_id(const struct replica *r, const struct etcd_op_answer *page)
 {
     struct uuid id;
 
-    return uuid_parse(replica_value(page), &id) && memcmp(id.b, r->id, REPLICA_UUID_BYTES) == 0;
+    return uuid_parse(replica_value(page), &id) && uuid_eq(&id, &r->id);
 }
 
-bool replica_settle_id(struct replica *r, const uint8_t id[REPLICA_UUID_BYTES],
-                       struct span restored, char out_why[REPLICA_WHY_BYTES], bool *out_stranger)
+bool replica_settle_id(struct replica *r, const struct uuid *id, struct span restored,
+                       char out_why[REPLICA_WHY_BYTES], bool *out_stranger)
 {
     bool has_own = r->options.id != NULL || r->has_entered;
     char theirs[UUID_TEXT_BYTES + 1], ours[UUID_TEXT_BYTES + 1] = "none";
     uint64_t serial;
 
     *out_stranger = false;
-    if (memcmp(id, r->id, REPLICA_UUID_BYTES) == 0)
+    if (uuid_eq(id, &r->id))
         return true;
-    text_of_id(id, theirs);
+    uuid_text(id, theirs);
     if (has_own)
-        text_of_id(r->id, ours);
+        uuid_text(&r->id, ours);
     if (has_own && is_restored_from(r, id, restored, &serial)) {
         if (r->read.wanted - 1 > serial) {
             snprintf(out_why, REPLICA_WHY_BYTES,
@@ -232,15 +222,15 @@ bool replica_settle_id(struct replica *r, const uint8_t id[REPLICA_UUID_BYTES],
                  r->options.cluster, theirs, ours);
         return false;
     }
-    memcpy(r->id, id, REPLICA_UUID_BYTES);
-    memcpy(r->restored_id, uuid_new().b, REPLICA_UUID_BYTES);
+    r->id = *id;
+    r->restored_id = uuid_new();
     if (r->has_entered)
         tell_entered(r);
     return true;
 }
 
-static void enter_with_id(struct replica *r, const uint8_t id[REPLICA_UUID_BYTES],
-                          struct span secret, struct span restored)
+static void enter_with_id(struct replica *r, const struct uuid *id, struct span secret,
+                          struct span restored)
 {
     char why[REPLICA_WHY_BYTES];
     bool is_stranger;
@@ -284,7 +274,7 @@ static void on_looked(struct etcd_call *call, const struct etcd_answer *answer)
         replica_try_again(r, replica_enter);
         return;
     }
-    enter_with_id(r, id.b, replica_value(&ops[1]), replica_value(&ops[2]));
+    enter_with_id(r, &id, replica_value(&ops[1]), replica_value(&ops[2]));
 }
 
 void replica_enter(struct replica *r)

@@ -155,7 +155,7 @@ void replica_take_secret(struct replica *r, const struct etcd_op_answer *page)
         return;
     memcpy(r->secret, secret.p, REPLICA_SECRET_BYTES);
     if (r->callbacks.on_entered != NULL)
-        r->callbacks.on_entered(r->callbacks.context, r->id, r->secret);
+        r->callbacks.on_entered(r->callbacks.context, r->id.b, r->secret);
 }
 
 static void on_read(struct etcd_call *call, const struct etcd_answer *answer)

@@ -13,6 +13,7 @@
 #define JOURNAL_REPLICA_PRIVATE_H
 
 #include "base/arena.h"
+#include "base/uuid.h"
 #include "fetch/etcd.h"
 #include "io/loop.h"
 #include "journal/replica.h"
@@ -87,8 +88,9 @@ struct replica {
     struct replica_keys keys;
     struct arena texts; /* of the keys, and of the options */
     uint8_t role;       /* enum replica_role */
-    uint8_t id[REPLICA_UUID_BYTES], secret[REPLICA_SECRET_BYTES];
-    uint8_t restored_id[REPLICA_UUID_BYTES]; /* of the cluster that it makes when it restores */
+    uint8_t secret[REPLICA_SECRET_BYTES];
+    struct uuid id;
+    struct uuid restored_id; /* of the cluster that it makes when it restores */
     bool has_entered;
     uint64_t found_etcd; /* cluster id of the etcd where the log was last looked for */
     char token[REPLICA_TOKEN_BYTES + 1]; /* tells this process from others of its node's name */
@@ -190,8 +192,8 @@ void replica_enter(struct replica *r);
 /* Is the cluster in etcd the journal's own? One that was restored from what the journal is a part
  * of becomes so. `restored` is the value of that key, or empty. False: it is another; *out_why says
  * so, and *out_stranger whether it has nothing to do with ours. */
-bool replica_settle_id(struct replica *r, const uint8_t id[REPLICA_UUID_BYTES],
-                       struct span restored, char out_why[REPLICA_WHY_BYTES], bool *out_stranger);
+bool replica_settle_id(struct replica *r, const struct uuid *id, struct span restored,
+                       char out_why[REPLICA_WHY_BYTES], bool *out_stranger);
 /* Of the key `id`: is it the one that is followed? */
 bool replica_is_id(const struct replica *r, const struct etcd_op_answer *page);
 /* Is the log where it was begun? `home` is the key `etcd`. False, and said: it is a copy, which

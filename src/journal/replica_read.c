@@ -19,8 +19,6 @@
  * window_bytes each, and one batch; beyond it the watch is stopped. */
 #include "replica_private.h"
 
-#include "base/uuid.h"
-
 #include "base/blob.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -150,17 +148,12 @@ static void lack(struct replica *r, const char *what)
     }
 }
 
-static void found_log(struct replica *r)
-{
-    replica_say_over(r, REPLICA_LOG_LOST, REPLICA_OTHER_ETCD);
-}
-
 /* What the log does not have any more. */
 static void miss(struct replica *r, uint64_t begins)
 {
     uint64_t next = r->read.wanted;
 
-    found_log(r);
+    replica_say_over(r, REPLICA_LOG_LOST, REPLICA_OTHER_ETCD);
     if (r->role != REPLICA_FOLLOWING) {
         replica_end_leading(r, "the log does not have what the node lacks");
         return;
@@ -300,7 +293,7 @@ static bool check_id(struct replica *r, const struct etcd_op_answer *id_page,
 
     if (!uuid_parse(replica_value(id_page), &id))
         return true; /* then it is lost, or being begun */
-    if (replica_settle_id(r, id.b, restored, why, &is_stranger))
+    if (replica_settle_id(r, &id, restored, why, &is_stranger))
         return true;
     if (r->role == REPLICA_FOLLOWING && is_stranger && kept != 0 && kept != r->found_etcd) {
         replica_say(r, REPLICA_OTHER_ETCD, "%s; %s: an address of Etcd is another etcd's", why,
@@ -350,7 +343,7 @@ static void on_page(struct etcd_call *call, const struct etcd_answer *answer)
         return;
     etcd_keep_to(r->etcd, answer->cluster_id);
     replica_take_secret(r, &ops[7]); /* before who leads is known, and is asked with it */
-    found_log(r);
+    replica_say_over(r, REPLICA_LOG_LOST, REPLICA_OTHER_ETCD);
     for (size_t i = 0; i < page->kv_count; i++)
         add_entry(r, &page->kvs[i]);
     r->read.seen = answer->revision;

@@ -17,15 +17,11 @@
 
 const char *record_kind_name(unsigned kind)
 {
-    switch (kind) {
-#define RECORD_AS_CASE(symbol, number, name)                                                       \
-    case number:                                                                                   \
-        return name;
-        RECORD_KINDS(RECORD_AS_CASE)
-#undef RECORD_AS_CASE
-    default:
-        return "?";
-    }
+#define RECORD_AS_NAME(symbol, number, name) [number] = (name),
+    static const char *const names[RECORD_KIND_END] = {"?", RECORD_KINDS(RECORD_AS_NAME)};
+#undef RECORD_AS_NAME
+
+    return names[kind < RECORD_KIND_END ? kind : 0];
 }
 
 static void add_u8(struct buf *b, uint8_t v)

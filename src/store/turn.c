@@ -120,24 +120,19 @@ static struct journal_left must_leave(const struct turn *t, size_t more)
     };
 }
 
-/* What was made ready for a change near the end of a segment. */
-static void release_room(struct turn *t)
-{
-    struct journal_left left = must_leave(t, 0);
-
-    journal_release(t->journal, &left);
-}
-
 static void on_turn_end(struct loop_hook *hook)
 {
     struct turn *t = CONTAINER_OF(hook, struct turn, at_turn_end);
 
     bool may_clean = journal_second_first_serial(t->journal) != 0; /* it has a second segment */
 
-    if (!t->held.is_held && may_clean && cleaner_step(&t->cleaner))
+    if (!t->held.is_held && may_clean && cleaner_step(&t->cleaner)) {
         loop_post(t->loop, &t->clean_more);
-    else if (!t->held.is_held && journal_has_reserve(t->journal))
-        release_room(t);
+    } else if (!t->held.is_held && journal_has_reserve(t->journal)) {
+        struct journal_left left = must_leave(t, 0);
+
+        journal_release(t->journal, &left); /* made ready for a change near the end of a segment */
+    }
     if (t->log != NULL)
         turn_log_commit(t);
     else
