@@ -11,7 +11,7 @@ packages_package='dpkg-dev'
 packages_deploy='lintian shellcheck debootstrap buildah prometheus'
 packages_fuzz='clang libclang-rt-14-dev'
 # For tests/browser and tools/screenshots; what comes from npm besides is installed into build/browser.
-packages_browser='chromium'
+packages_browser='chromium-headless-shell'
 command -v npm >/dev/null || packages_browser+=' nodejs npm'
 packages_analyze='clang clang-tidy cppcheck'
 # Any will do of these, also one that is not Debian's.
