@@ -473,7 +473,7 @@ class Image(unittest.TestCase):
         except subprocess.CalledProcessError:
             cls.driver = "vfs"  # where a file system cannot be laid over this one
             base = cls.buildah("from", "--isolation", "chroot", "scratch")
-        cls.buildah("add", "--quiet", base, cls.machine.path, "/")
+        run(["cp", "-a", cls.machine.path + "/.", cls.buildah("mount", base)])
         cls.buildah("commit", "--quiet", "--disable-compression", base, "localhost/base")
         context = os.path.join(cls.directory, "context")
         os.mkdir(context)
