@@ -109,7 +109,7 @@ export const keys = (...more) => ({
 
 export function launch() {
   const { chromium } = require("playwright-core");
-  return chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+  return chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium-headless-shell", args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
 }
 
 /* Pages of one browser onto one server. `complaints` collects what a page says that nobody should have to read. */

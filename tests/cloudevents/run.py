@@ -47,8 +47,9 @@ def install(directory):
     if not os.path.exists(mark) or open(mark, encoding="ascii").read() != wanted:
         run(["npm", "install", "--prefix", npm, "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts",
              "--loglevel=error", *(f"{name}@{version}" for name, version in NPM.items())])
-        run(["python3", "-m", "venv", venv])
-        run([os.path.join(venv, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", PIP])
+        run(["python3", "-m", "venv", "--without-pip", venv])
+        run(["python3", "-m", "pip", "--python", os.path.join(venv, "bin", "python"), "install", "--quiet",
+             "--disable-pip-version-check", "--no-compile", PIP])
         with open(mark, "w", encoding="ascii") as file:
             file.write(wanted)
     return npm, venv, build_go(go)

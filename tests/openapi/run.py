@@ -69,8 +69,10 @@ def install():
     os.makedirs(TOOLS)
     shutil.copy(os.path.join(HERE, "package.json"), TOOLS)
     for command in (["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"],
-                    [sys.executable, "-m", "venv", "venv"],
-                    ["venv/bin/pip", "install", "-q", "-r", os.path.join(HERE, "requirements.txt")]):
+                    [sys.executable, "-m", "venv", "--without-pip", "venv"],
+                    # What is run is compiled then, which is little of it.
+                    [sys.executable, "-m", "pip", "--python", "venv/bin/python", "install", "-q", "--no-compile", "-r",
+                     os.path.join(HERE, "requirements.txt")]):
         subprocess.run(command, cwd=TOOLS, check=True)
     with open(mark, "w", encoding="utf-8") as file:
         file.write(wanted)
@@ -124,6 +126,7 @@ class Case(unittest.TestCase):
 
     def run_tool(self, command, **more):
         environment = dict(os.environ, NO_COLOR="1", PATH=f"{NODE}:{PYTHON}:{os.environ['PATH']}", **more)
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         return subprocess.run(command, cwd=self.directory, env=environment, capture_output=True, text=True,
                               timeout=3600, check=False)
 

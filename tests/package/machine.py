@@ -1,6 +1,6 @@
-"""A bare Debian 12 in a directory, in which packages are installed and the server runs: debootstrap makes it once
-from the sources of packages that this machine has, and keeps it below build/. Each command runs in name spaces of its
-own, for processes and mounts: when it ends, so has everything that it began."""
+"""A bare Debian 12 in a directory: mmdebstrap makes it once from the sources of packages that this machine has, and
+keeps it below build/. Over it are laid machines in which packages are installed and the server runs. Each command runs
+in name spaces of its own, for processes and mounts: when it ends, so has everything that it began."""
 import fcntl
 import glob
 import os
@@ -56,16 +56,13 @@ def listed():
 
 def make_base(path):
     rows = sources()
-    mirror = [address for address, suite, _ in rows if suite == SUITE]
-    if not mirror:
+    if not any(suite == SUITE for _, suite, _ in rows):
         raise Unavailable(f"this machine has no source of packages for {SUITE}")
     shutil.rmtree(path, ignore_errors=True)
-    run(["debootstrap", "--variant=minbase", SUITE, path, mirror[0]])
+    run(["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "--skip=cleanup/apt/lists",
+         '--aptopt=Acquire::Languages "none"', SUITE, path, *(f"deb {' '.join(row)}" for row in rows)])
     for name in ("/etc/resolv.conf", "/etc/hosts"):
         shutil.copy(name, path + name)
-    with open(path + "/etc/apt/sources.list", "w", encoding="utf-8") as file:
-        file.writelines(f"deb {' '.join(row)}\n" for row in rows)
-    Machine(path).run("apt-get", "update", "-qq")
     with open(path + ".made", "w", encoding="utf-8"):
         pass
 
@@ -89,22 +86,38 @@ def base():
     return path
 
 
-def new_machine():
-    """A copy of the bare machine; skips where there cannot be one, but in CI."""
+def bare():
+    """The bare machine, to be left as it is; skips where there cannot be one, but in CI."""
     try:
-        origin = base()
+        return Machine(base())
     except Unavailable as reason:
         if os.environ.get("CI"):
             raise
         raise unittest.SkipTest(str(reason)) from reason
-    path = tempfile.mkdtemp(prefix="machine-", dir=PLACE)
-    run(["cp", "-a", "--reflink=auto", origin + "/.", path])
-    return Machine(path)
+
+
+def keep_mounts():
+    """This program once more, where what it mounts is gone with it."""
+    if os.getuid() == 0 and "SVCD_OWN_MOUNTS" not in os.environ:
+        os.environ["SVCD_OWN_MOUNTS"] = "1"
+        os.execvp("unshare", ["unshare", "--mount", sys.executable, *sys.argv])
 
 
 class Machine:
-    def __init__(self, path):
+    def __init__(self, path, top=None):
         self.path = path
+        self.top = top
+
+    def layer(self):
+        """A machine that begins as this one is, which is left as it is meanwhile: what changes there is in memory."""
+        top = tempfile.mkdtemp(prefix="machine-", dir=PLACE)
+        run(["mount", "-t", "tmpfs", "-o", "mode=0755", "machine", top])
+        for name in ("changed", "work", "root"):
+            os.mkdir(os.path.join(top, name))
+        root = os.path.join(top, "root")
+        run(["mount", "-t", "overlay", "-o", f"lowerdir={self.path},upperdir={top}/changed,workdir={top}/work",
+             "machine", root])
+        return Machine(root, top)
 
     def command(self, *words, user=None, environment=None):
         if user:
@@ -144,7 +157,10 @@ class Machine:
         return self.run("stat", "-c", "%U:%G 0%a", name).strip()
 
     def remove(self):
-        shutil.rmtree(self.path)
+        """Of a layer."""
+        for path in (self.path, self.top):
+            run(["umount", path])
+        os.rmdir(self.top)
 
 
 def unit_lines(text, name):

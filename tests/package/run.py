@@ -23,7 +23,7 @@ import time
 import unittest
 import zlib
 
-from machine import ROOT, Service, harness, new_machine, run, unit_lines
+from machine import ROOT, Service, bare, harness, keep_mounts, run, unit_lines
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "formats"))
 import make  # noqa: E402  pylint: disable=wrong-import-position,import-error
@@ -159,29 +159,28 @@ class Package(unittest.TestCase):
 
 
 class Installed(unittest.TestCase):
-    """One bare machine for all tests; each finds the package installed for the first time, and cleans up."""
+    """One machine on which the package was installed; each test has a layer of its own over it."""
 
     @classmethod
     def setUpClass(cls):
         Packages.make()
-        cls.machine = new_machine()
-        cls.addClassCleanup(cls.machine.remove)
-        cls.this = cls.machine.copy_in(Packages.this)
-        cls.next = cls.machine.copy_in(Packages.next)
-        cls.first = cls.machine.run("apt-get", "install", "-y", "--no-install-recommends", cls.this)
-        cls.machine.run("dpkg", "--purge", "svcd")
-        cls.machine.run("rm", "-r", DATA)
+        cls.origin = bare().layer()
+        cls.addClassCleanup(cls.origin.remove)
+        cls.this = cls.origin.copy_in(Packages.this)
+        cls.next = cls.origin.copy_in(Packages.next)
+        cls.first = cls.origin.run("apt-get", "install", "-y", "--no-install-recommends", cls.this)
 
     def setUp(self):
-        self.said = self.install(self.this)
+        self.machine = self.origin.layer()
+        self.addCleanup(self.machine.remove)
         self.listen_anywhere()
         self.service = Service(self.machine)
-        self.addCleanup(self.clean)
+        self.addCleanup(self.service.remove)
 
-    def clean(self):
-        self.service.remove()
+    def purge(self):
+        """With the data."""
         self.machine.run("dpkg", "--purge", "svcd")
-        self.machine.run("rm", "-rf", DATA, BACKUPS, "/etc/svcd")
+        self.machine.run("rm", "-r", DATA)
 
     def install(self, package):
         return self.machine.run("dpkg", "--force-downgrade", "--install", package)
@@ -226,7 +225,9 @@ class Installed(unittest.TestCase):
         return {name: (self.machine.read(name), self.machine.owner(name)) for name in (CONFIG, KEY)}
 
     def test_first_installation(self):
-        for text in (self.first, self.said):
+        before = self.key()
+        self.purge()
+        for text in (self.first, self.install(self.this)):
             self.assertIn(f"made {CONFIG}", text)
             self.assertIn(KEY, text)
             self.assertNotIn(self.key(), text)
@@ -244,12 +245,7 @@ class Installed(unittest.TestCase):
         self.assertTrue(machine.exists(wants.format("sockets.target", "svcd.socket")))
         self.assertFalse(machine.exists(wants.format("timers.target", "svcd-backup.timer")))
         self.assertEqual(sorted(os.listdir(machine.path + "/etc/svcd")), ["admin.key", "svcd.json"])
-
-    def test_every_installation_has_a_key_of_its_own(self):
-        before = self.key()
-        self.clean()
-        self.install(self.this)
-        self.assertNotEqual(self.key(), before)
+        self.assertNotEqual(self.key(), before, "every installation has a key of its own")
 
     def test_first_webhook(self):
         self.service.start()
@@ -275,6 +271,8 @@ class Installed(unittest.TestCase):
         self.service.start()
         self.assertEqual(self.service.digest(), digest)
         self.assertIn("first", self.svc("webhooks", "list"))
+        self.assertEqual(self.service.stop(), 0)
+        self.purge()
 
     def test_upgrade_keeps_what_was_disabled(self):
         self.machine.run("systemctl", "disable", "svcd.service")
@@ -464,8 +462,7 @@ class Image(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         Packages.make()
-        cls.machine = new_machine()
-        cls.addClassCleanup(cls.machine.remove)
+        cls.machine = bare()
         cls.directory = tempfile.mkdtemp(prefix="svcd-test-")
         cls.addClassCleanup(shutil.rmtree, cls.directory)
         cls.addClassCleanup(cls.unmount)
@@ -476,7 +473,7 @@ class Image(unittest.TestCase):
         except subprocess.CalledProcessError:
             cls.driver = "vfs"  # where a file system cannot be laid over this one
             base = cls.buildah("from", "--isolation", "chroot", "scratch")
-        cls.buildah("add", "--quiet", base, cls.machine.path, "/")
+        run(["cp", "-a", cls.machine.path + "/.", cls.buildah("mount", base)])
         cls.buildah("commit", "--quiet", "--disable-compression", base, "localhost/base")
         context = os.path.join(cls.directory, "context")
         os.mkdir(context)
@@ -578,6 +575,7 @@ def main():
     parser.add_argument("-v", "--verbose", action="store_true")
     parser.add_argument("parts", nargs="*", help="run tests whose name contains one of these")
     options = parser.parse_args()
+    keep_mounts()
     tests = unittest.TestSuite()
     for case in (Package, Installed, Image):
         for test in unittest.defaultTestLoader.loadTestsFromTestCase(case):

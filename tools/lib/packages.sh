@@ -8,10 +8,10 @@ packages_test='python3 curl git clang-format universal-ctags valgrind strace sys
 libseccomp2 spin etcd-server etcd-client python3-venv util-linux'
 # For tools/package, and for what the tests of package and deploy/ need besides.
 packages_package='dpkg-dev'
-packages_deploy='lintian shellcheck debootstrap buildah prometheus'
+packages_deploy='lintian shellcheck mmdebstrap buildah prometheus'
 packages_fuzz='clang libclang-rt-14-dev'
 # For tests/browser and tools/screenshots; what comes from npm besides is installed into build/browser.
-packages_browser='chromium'
+packages_browser='chromium-headless-shell'
 command -v npm >/dev/null || packages_browser+=' nodejs npm'
 packages_analyze='clang clang-tidy cppcheck'
 # Any will do of these, also one that is not Debian's.
