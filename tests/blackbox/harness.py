@@ -60,6 +60,29 @@ def state_of(pid):
         return file.read().rpartition(")")[2].split()[0]
 
 
+class Fields(http.client.HTTPMessage):
+    """Header fields; as text, one a line."""
+
+    def __str__(self):
+        return "".join(f"{name}: {value}\n" for name, value in self.items())
+
+
+def read_fields(stream, _class=Fields):
+    """Instead of the parser of mails that http.client has, for which most of a request's time would go. What is no
+    field is an error here."""
+    fields, count = _class(), 0
+    while line := stream.readline(65537).decode("latin-1").rstrip("\r\n"):
+        name, colon, value = line.partition(":")
+        count += 1
+        if not colon or line[0] in " \t" or len(line) > 65536 or count > http.client._MAXHEADERS:
+            raise http.client.HTTPException(f"no header field, or too much of them: {line[:400]}")
+        fields[name] = value.lstrip(" \t")
+    return fields
+
+
+http.client.parse_headers = read_fields
+
+
 class Answer:
     def __init__(self, status, headers, body):
         self.status = status
@@ -100,7 +123,7 @@ class Server:
         config["Limits"] = {"BodyGraceSeconds": 30, **config.get("Limits", {})}
         path = os.path.join(self.directory, "config.json")
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(config, file)
+            file.write(json.dumps(config))  # json.dump would make it without the encoder in C
         os.chmod(path, self.config_mode)
         if copy_terms:
             shutil.copy(os.path.join(os.path.dirname(SHOP), "terms.txt"), self.directory)
@@ -265,7 +288,7 @@ class Receiver:
         line = stream.readline(65536).decode("latin-1").split()
         if len(line) < 3:
             return None
-        headers = http.client.parse_headers(stream)
+        headers = read_fields(stream)
         body = stream.read(int(headers.get("Content-Length") or 0))
         return Received(line[0], line[1], headers, body)
 
