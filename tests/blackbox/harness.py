@@ -60,6 +60,29 @@ def state_of(pid):
         return file.read().rpartition(")")[2].split()[0]
 
 
+class Fields(http.client.HTTPMessage):
+    """Header fields; as text, one a line."""
+
+    def __str__(self):
+        return "".join(f"{name}: {value}\n" for name, value in self.items())
+
+
+def read_fields(stream, _class=Fields):
+    """Instead of the parser of mails that http.client has, for which most of a request's time would go. What is no
+    field is an error here."""
+    fields, count = _class(), 0
+    while line := stream.readline(65537).decode("latin-1").rstrip("\r\n"):
+        name, colon, value = line.partition(":")
+        count += 1
+        if not colon or line[0] in " \t" or len(line) > 65536 or count > http.client._MAXHEADERS:
+            raise http.client.HTTPException(f"no header field, or too much of them: {line[:400]}")
+        fields[name] = value.lstrip(" \t")
+    return fields
+
+
+http.client.parse_headers = read_fields
+
+
 class Answer:
     def __init__(self, status, headers, body):
         self.status = status
@@ -100,7 +123,7 @@ class Server:
         config["Limits"] = {"BodyGraceSeconds": 30, **config.get("Limits", {})}
         path = os.path.join(self.directory, "config.json")
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(config, file)
+            file.write(json.dumps(config))  # json.dump would make it without the encoder in C
         os.chmod(path, self.config_mode)
         if copy_terms:
             shutil.copy(os.path.join(os.path.dirname(SHOP), "terms.txt"), self.directory)
@@ -265,7 +288,7 @@ class Receiver:
         line = stream.readline(65536).decode("latin-1").split()
         if len(line) < 3:
             return None
-        headers = http.client.parse_headers(stream)
+        headers = read_fields(stream)
         body = stream.read(int(headers.get("Content-Length") or 0))
         return Received(line[0], line[1], headers, body)
 
@@ -298,22 +321,43 @@ class Receiver:
         self.socket.close()
 
 
+def apart(test):
+    """Marks a test that needs a server of its own, of a class whose others share one: it looks at all that there is, or
+    leaves what others would see."""
+    test.is_apart = True
+    return test
+
+
 class ServerCase(unittest.TestCase):
-    """A test with a server of its own. When the test has passed, the state's digest is compared with
-    that of a server restarted over the same journal after kill -9, and that one must stop cleanly."""
+    """A test with a server of its own, or one of a class whose tests share one, in any order, as they look at nothing but
+    what they made. When it has passed, or all that share one have, the state's digest is compared with that of a
+    server restarted over the same journal after kill -9, and that one must stop cleanly. After a test that has failed the
+    next has another server."""
 
     config = None
     env = None
     wrapper = []
     compares_digest = True
+    shares_server = False
+    last = None  # of those that share, the test that ran last, with their server
+
+    def __init__(self, name="runTest"):
+        super().__init__(name)
+        if getattr(getattr(self, name, None), "is_apart", False):
+            self.shares_server = False
 
     def setUp(self):
+        last = self.shares_server and vars(type(self)).get("last")
+        if last:
+            self.server, type(self).last = last.server, self
+            return
         self.server = Server(self.make_config(), self.env)
-        self.addCleanup(self.server.remove)
+        self.addCleanup(self.leave)
         self.server.wrapper = self.wrapper
         self.prepare()
         self.server.start()
-        self.receivers = []
+        if self.shares_server:
+            type(self).last = self
 
     def prepare(self):
         """What a test does before its server is started for the first time."""
@@ -326,8 +370,31 @@ class ServerCase(unittest.TestCase):
         self.addCleanup(receiver.close)
         return receiver
 
+    def leave(self):
+        """The server, unless the next test has it too."""
+        if vars(type(self)).get("last") is not self:
+            self.server.remove()
+
     def tearDown(self):
-        if not self.compares_digest or self._failed() or self.server.process.poll() is not None:
+        if self._failed() or self.server.process.poll() is not None:
+            if self.shares_server:
+                type(self).last = None
+                self.leave()
+        elif not self.shares_server:
+            self.compare()
+
+    @classmethod
+    def tearDownClass(cls):
+        last = vars(cls).get("last")
+        if last:
+            cls.last = None
+            try:
+                last.compare()
+            finally:
+                last.leave()
+
+    def compare(self):
+        if not self.compares_digest:
             return
         self.settle()
         for _ in range(20):
