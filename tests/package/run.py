@@ -38,11 +38,25 @@ UNITS = ["svcd-backup.service", "svcd-backup.timer", "svcd.service", "svcd.socke
 SCRIPTS = ["postinst", "postrm", "prerm"]
 
 
-def build(directory, *options):
+def build(directory):
     """The path of a package."""
+    options = []
     if "SVCD" in os.environ:
-        options += ("--build", os.path.dirname(os.path.abspath(os.environ["SVCD"])))
+        options = ["--build", os.path.dirname(os.path.abspath(os.environ["SVCD"]))]
     return run([os.path.join(ROOT, "tools", "package"), "--output", directory, *options]).split()[-1]
+
+
+def build_next(package, directory):
+    """The same of the next version."""
+    root = os.path.join(directory, "next")
+    run(["dpkg-deb", "--raw-extract", package, root])
+    with open(os.path.join(root, "DEBIAN", "control"), "r+", encoding="utf-8") as file:
+        text = re.sub(r"(?m)^Version: .*", rf"\g<0>{NEXT}", file.read())
+        file.seek(0)
+        file.write(text)
+    run(["dpkg-deb", "--root-owner-group", "-Znone", "--build", root, directory])
+    with_next, = glob.glob(os.path.join(directory, f"*{NEXT}_*.deb"))
+    return with_next
 
 
 class Packages:
@@ -54,7 +68,7 @@ class Packages:
         if cls.directory is None:
             cls.directory = tempfile.mkdtemp(prefix="svcd-test-")
             cls.this = build(cls.directory)
-            cls.next = build(cls.directory, "--suffix", NEXT)
+            cls.next = build_next(cls.this, cls.directory)
 
     @classmethod
     def remove(cls):
