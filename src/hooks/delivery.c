@@ -8,9 +8,9 @@
 #include "base/sm.h"
 #include "hooks/attempt.h"
 #include "hooks/body.h"
+#include "hooks/delivery_inner.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
-#include "hooks/lane_inner.h"
 #include "hooks/payload.h"
 #include "query/shape.h"
 #include "rest/metrics.h"
@@ -127,7 +127,7 @@ static struct delivery *delivery_new(struct deliveries *d, struct lane *lane, st
     delivery->event = event;
     delivery->lane = lane;
     delivery->object_no = object_no;
-    list_push_back(&lane->all, &delivery->lane_link);
+    lane_add(lane, delivery);
     map_add(&d->by_no, delivery);
     return delivery;
 }
@@ -138,7 +138,7 @@ void delivery_drop(struct deliveries *d, struct delivery *delivery)
         attempt_cancel(delivery->attempt);
     leave_state(d, delivery);
     stop_aging(d, delivery);
-    list_remove(&delivery->lane->all, &delivery->lane_link);
+    lane_remove(delivery->lane, delivery);
     map_remove(&d->by_no, no_key(delivery));
     store_forget(d->hooks->store, &delivery->stored);
     event_unref(d->hooks->events, delivery->event);
@@ -424,7 +424,7 @@ struct delivery *delivery_find(const struct deliveries *d, const struct uuid *id
     struct delivery *delivery = delivery_find_no(d, uuid_serial(id));
     struct uuid own;
 
-    if (delivery == NULL || delivery->lane->state == LANE_DYING)
+    if (delivery == NULL || lane_is_dying(delivery->lane))
         return NULL;
     delivery_id(delivery, &own);
     return uuid_eq(&own, id) ? delivery : NULL;

@@ -54,6 +54,9 @@ void lane_call(struct list_link *parked);
 void lanes_wake(struct deliveries *d);
 
 /* lane_queue.c */
+/* One more / one less, of any state. */
+void lane_add(struct lane *lane, struct delivery *delivery);
+void lane_remove(struct lane *lane, struct delivery *delivery);
 /* One that has not ended comes to its state, or leaves it: to the queue of what is PENDING, or
  * WAITING, or IN_FLIGHT to one of the slots that all webhooks share. */
 void lane_enter(struct lane *lane, struct delivery *delivery);

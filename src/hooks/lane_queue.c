@@ -41,6 +41,16 @@ size_t lane_pending(const struct lane *lane)
     return lane->pending.count + lane->waiting.count + lane->in_flight;
 }
 
+void lane_add(struct lane *lane, struct delivery *delivery)
+{
+    list_push_back(&lane->all, &delivery->lane_link);
+}
+
+void lane_remove(struct lane *lane, struct delivery *delivery)
+{
+    list_remove(&lane->all, &delivery->lane_link);
+}
+
 /* Times. ----------------------------------------------------------------------------------- */
 
 uint64_t lane_now_ms(const struct lane *lane)
