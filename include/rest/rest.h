@@ -73,6 +73,9 @@ struct rest {
      * none. */
     void (*answer_page)(struct call *call, struct span path);
     /* What rest_init makes; cluster and observer are set by whom they are. */
+    /* What stands before `/<resource>/...` in targets that clients and nodes follow as they stand:
+     * the base path, but for `/`. Svc-pager and ErrorInfo are relative to it instead. */
+    struct span prefix;
     struct access *access;
     struct api_keys *api_keys;
     struct accounts *accounts;
@@ -99,14 +102,7 @@ void rest_done(struct rest *rest);
  * is loaded access_check_beside has let them pass, they are listed anew, and who observes is told.
  */
 void rest_set_access(struct rest *rest, struct access *access);
-/* What stands before `/<resource>/...` in targets that clients and nodes follow as they stand: the
- * base path, but for `/`. Svc-pager and ErrorInfo are relative to it instead. */
-static inline struct span rest_prefix(const struct rest *rest)
-{
-    return rest->base_path.n == 1 ? span_of(NULL, 0) : rest->base_path;
-}
-
-/* The same with such a target behind it, in the arena. */
+/* Such a target behind the prefix, in the arena. */
 struct span rest_link(const struct rest *rest, struct span target, struct arena *a);
 /* A new reference to the account that work is on which belongs to a tenant, else to the key of that
  * name, which may be gone; everybody's where both are absent. For what lasts longer than a call,

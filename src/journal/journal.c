@@ -35,19 +35,13 @@
 #define SPARES_MOST 2 /* one gathers while another is written; between commits both rest */
 #define SECOND_MS 1000
 
-struct journal_segment *journal_segment_of(struct list_link *link)
-{
-    return LIST_OBJECT(link, struct journal_segment, link);
-}
+/* NULL: there is none. */
+#define BATCH_OF(link_ptr) LIST_OBJECT(link_ptr, struct journal_batch, link)
+#define FIRST_BATCH(j) BATCH_OF(list_first(&(j)->batches))
 
 struct journal_segment *journal_last_segment(const struct journal *j)
 {
-    return journal_segment_of(list_last(&j->segments));
-}
-
-static struct journal_batch *first_batch(const struct journal *j)
-{
-    return LIST_OBJECT(list_first(&j->batches), struct journal_batch, link);
+    return SEGMENT_OF(list_last(&j->segments));
 }
 
 static void free_batch(struct journal *j, struct journal_batch *batch)
@@ -58,17 +52,11 @@ static void free_batch(struct journal *j, struct journal_batch *batch)
     mem_free(batch);
 }
 
-/* The first of the list, taken out; NULL: it is empty. */
-static struct journal_batch *pop_batch(struct list *batches)
-{
-    return LIST_OBJECT(list_pop_front(batches), struct journal_batch, link);
-}
-
 static void free_batches(struct journal *j, struct list *batches)
 {
     struct journal_batch *batch;
 
-    while ((batch = pop_batch(batches)) != NULL)
+    while ((batch = BATCH_OF(list_pop_front(batches))) != NULL)
         free_batch(j, batch);
 }
 
@@ -109,7 +97,7 @@ static void grow_batch(struct journal *j, struct journal_batch *batch, size_t n)
 
 static struct journal_batch *new_batch(struct journal *j, struct journal_segment *segment)
 {
-    struct journal_batch *batch = pop_batch(&j->spares);
+    struct journal_batch *batch = BATCH_OF(list_pop_front(&j->spares));
 
     if (batch == NULL)
         batch = NEW(struct journal_batch);
@@ -332,7 +320,7 @@ static void on_names_synced(void *context, int result)
 static void on_header_written(void *context, int result)
 {
     struct journal *j = context;
-    struct journal_segment *segment = first_batch(j)->segment;
+    struct journal_segment *segment = FIRST_BATCH(j)->segment;
     char name[JOURNAL_NAME_BYTES];
     int error;
 
@@ -375,7 +363,7 @@ static void on_written(void *context, int result)
 {
     struct journal *j = context;
     uint64_t duration_ns = clock_mono_ns() - j->job.started_ns;
-    struct journal_batch *batch = first_batch(j);
+    struct journal_batch *batch = FIRST_BATCH(j);
     uint64_t serial;
 
     if (!job_succeeded(j, "write", result))
@@ -415,7 +403,7 @@ static void write_batch(struct journal *j, struct journal_batch *batch)
 /* The one place that decides what happens next. */
 static void start_step(struct journal *j)
 {
-    struct journal_batch *batch = first_batch(j);
+    struct journal_batch *batch = FIRST_BATCH(j);
     bool is_new;
 
     if (batch != NULL && batch->first_sequence > j->wanted_sequence)
@@ -444,7 +432,9 @@ void journal_advance(struct journal *j)
 
 void journal_commit(struct journal *j)
 {
-    journal_commit_to(j, j->sequence);
+    j->wanted_sequence = j->sequence;
+    if (!j->busy)
+        journal_advance(j);
 }
 
 uint64_t journal_cut(struct journal *j)
@@ -497,7 +487,7 @@ uint64_t journal_committed_sequence(const struct journal *j)
 /* What is not committed stands from the first batch on. */
 bool journal_has_committed(const struct journal *j, struct journal_place place)
 {
-    const struct journal_batch *batch = first_batch(j);
+    const struct journal_batch *batch = FIRST_BATCH(j);
 
     if (j->stats.failed || batch == NULL)
         return !j->stats.failed;
@@ -508,7 +498,7 @@ bool journal_has_committed(const struct journal *j, struct journal_place place)
 
 uint64_t journal_oldest_number(const struct journal *j)
 {
-    return journal_segment_of(list_first(&j->segments))->header.number;
+    return SEGMENT_OF(list_first(&j->segments))->header.number;
 }
 
 uint64_t journal_newest_number(const struct journal *j)
@@ -523,7 +513,7 @@ uint64_t journal_second_first_serial(const struct journal *j)
 
     if (j->written == NULL || first == &j->written->link)
         return 0;
-    return journal_segment_of(list_next(&j->segments, first))->header.first_serial;
+    return SEGMENT_OF(list_next(&j->segments, first))->header.first_serial;
 }
 
 bool journal_idle(const struct journal *j)

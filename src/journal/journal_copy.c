@@ -64,7 +64,7 @@ static void note_segments(struct journal_copy *c)
 
     c->bytes = mem_alloc((list_count(&j->segments) + 1) * sizeof(uint64_t));
     LIST_EACH(&j->segments, at) {
-        const struct journal_segment *segment = journal_segment_of(at);
+        const struct journal_segment *segment = SEGMENT_OF(at);
         uint64_t n = segment == j->written ? committed_end(j) : segment->size;
 
         if (j->written == NULL)

@@ -23,7 +23,7 @@ void journal_drop_oldest(struct journal *j)
     struct journal_segment *segment;
 
     MUST(journal_second_first_serial(j) != 0);
-    segment = journal_segment_of(list_pop_front(&j->segments));
+    segment = SEGMENT_OF(list_pop_front(&j->segments));
     segment->needed_until = j->sequence;
     list_push_back(&j->dropped, &segment->link);
     j->stats.bytes -= segment->size;
@@ -57,7 +57,7 @@ static void uncache_part(struct journal *j, struct journal_segment *segment)
 void journal_on_uncache(struct loop_task *task)
 {
     struct journal *j = CONTAINER_OF(task, struct journal, uncache);
-    struct journal_segment *segment = journal_segment_of(list_first(&j->dropped));
+    struct journal_segment *segment = SEGMENT_OF(list_first(&j->dropped));
 
     uncache_part(j, segment);
     if (segment->uncached >= segment->size)
@@ -92,7 +92,7 @@ static void delete_first(struct journal *j, struct journal_segment *segment)
 
 void journal_drop_advance(struct journal *j)
 {
-    struct journal_segment *segment = journal_segment_of(list_first(&j->dropped));
+    struct journal_segment *segment = SEGMENT_OF(list_first(&j->dropped));
 
     if (segment->uncached < segment->size)
         loop_post(j->loop, &j->uncache);

@@ -14,7 +14,7 @@
 static void free_segments(struct list *segments)
 {
     LIST_EACH(segments, at)
-        journal_segment_free(journal_segment_of(at));
+        journal_segment_free(SEGMENT_OF(at));
 }
 
 static struct journal *new_journal(struct loop *loop, const struct journal_options *options,

@@ -122,8 +122,9 @@ void journal_advance(struct journal *j);
 void journal_wait_second(struct journal *j);
 void journal_on_second(struct timer *timer);
 void journal_free_batches(struct journal *j);
+/* Of a link of its list. */
+#define SEGMENT_OF(link_ptr) LIST_OBJECT(link_ptr, struct journal_segment, link)
 /* NULL when there is none. */
-struct journal_segment *journal_segment_of(struct list_link *link);
 struct journal_segment *journal_last_segment(const struct journal *j);
 
 /* `<directory>/<name>` in `b`, which it clears; valid as long as b stays untouched. */

@@ -210,7 +210,7 @@ static bool is_enough(const struct rest *rest, const struct journal_left *left)
 static bool will_be_enough(const struct journal *j, const struct rest *now,
                            const struct journal_left *left)
 {
-    const struct journal_segment *first = journal_segment_of(list_first(&j->dropped));
+    const struct journal_segment *first = SEGMENT_OF(list_first(&j->dropped));
     struct rest rest = *now;
     uint64_t bytes;
 
@@ -343,7 +343,7 @@ void journal_room_forget(struct journal *j, const struct journal_segment *segmen
         return;
     j->largest = 0;
     LIST_EACH(&j->segments, at)
-        note_size(j, journal_segment_of(at));
+        note_size(j, SEGMENT_OF(at));
 }
 
 uint64_t journal_moved_bytes(uint64_t bytes)
@@ -382,7 +382,7 @@ static void trim(struct journal *j, struct journal_segment *segment, uint64_t si
 /* Large enough for the change, and for what is moved from the oldest. */
 static uint64_t size_to_take(const struct journal *j, uint64_t bytes)
 {
-    const struct journal_segment *first = journal_segment_of(list_first(&j->segments));
+    const struct journal_segment *first = SEGMENT_OF(list_first(&j->segments));
     uint64_t size = size_for_change(j, bytes);
 
     return first == NULL ? size : MAX(size, first->size);

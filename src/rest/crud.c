@@ -147,10 +147,8 @@ static struct err *apply(struct call *call)
 }
 
 /* What a request writes grows with what it matches, and not with what was sent. */
-static struct err *check_change(const struct call *call)
+static struct err *refuse_change(const struct call *call)
 {
-    if (call->change->bodies.n <= (size_t)call->rest->limits->change_bytes)
-        return NULL;
     call->rest->metrics->limit_hits[METRIC_CHANGE_BYTES]++;
     return ERR(ERR_PAYLOAD_TOO_LARGE,
                "the request would write more than the limit ChangeBytes (%lld bytes): choose fewer "
@@ -195,7 +193,13 @@ static struct err *store_draft(struct call *call, struct draft *draft, const str
     if (ops->stored != NULL)
         TRY(ops->stored(call, old != NULL ? METHOD_PATCH : METHOD_POST, written.json));
     *out_written = written;
-    return check_change(call);
+    return call->change->bodies.n > (size_t)call->rest->limits->change_bytes ? refuse_change(call)
+                                                                             : NULL;
+}
+
+const struct shape *crud_stored_shape(const struct resource *resource)
+{
+    return resource->ops->stored_shape != NULL ? resource->ops->stored_shape : resource->shape;
 }
 
 /* Decodes one input object over an old entity (NULL: an insert) and stores it; `a` holds what that
@@ -308,7 +312,7 @@ void crud_add_location(struct call *call, struct span json)
     struct buf link;
 
     buf_init_arena(&link, call->arena);
-    buf_add(&link, rest_prefix(call->rest));
+    buf_add(&link, call->rest->prefix);
     buf_add_char(&link, '/');
     buf_add(&link, call->resource->name);
     buf_add(&link, SPAN("/Id="));
@@ -461,7 +465,8 @@ static struct err *delete_one(struct call *call, const struct query_item *item)
     if (ops->stored == NULL)
         return NULL;
     TRY(ops->stored(call, METHOD_DELETE, crud_text(call->resource, e, call->arena)));
-    return check_change(call);
+    return call->change->bodies.n > (size_t)call->rest->limits->change_bytes ? refuse_change(call)
+                                                                             : NULL;
 }
 
 struct err *crud_delete(struct call *call)

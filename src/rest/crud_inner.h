@@ -29,7 +29,8 @@ struct span crud_shown(const struct resource *resource, struct span json, struct
 /* The text as it is shown: secrets are masked, whoever asks. */
 struct span crud_visible(const struct rest *rest, const struct resource *resource, struct span json,
                          struct arena *a);
-/* Does what the key may see depend on its rights on other resources? */
+/* Does what the key may see depend on its rights on other resources? Of a resource that says so by
+ * ops->limit. */
 bool crud_limits(const struct call *call);
 /* The id of a stored text: its first member. */
 struct span crud_id_of(struct span json);

@@ -43,7 +43,7 @@ static bool renders(const struct call *call)
 
     return (resource->shape_since > 0 && !resource->shape->dynamic) ||
            resource->ops->stored_shape != NULL || resource->ops->holds_secrets != NULL ||
-           crud_limits(call);
+           (resource->ops->limit != NULL && crud_limits(call));
 }
 
 /* What a request that reads looks at instead of what is stored now; NULL: nothing. */

@@ -32,11 +32,6 @@ struct span crud_shown(const struct resource *resource, struct span json, struct
     return shown.p != NULL ? shown : reshaped(resource->shape, json, a);
 }
 
-const struct shape *crud_stored_shape(const struct resource *resource)
-{
-    return resource->ops->stored_shape != NULL ? resource->ops->stored_shape : resource->shape;
-}
-
 static bool is_of_older_shape(const struct resource *resource, const struct entity *e)
 {
     return e->version < resource->shape_since && !resource->shape->dynamic;
@@ -66,7 +61,7 @@ struct span crud_visible(const struct rest *rest, const struct resource *resourc
 
 bool crud_limits(const struct call *call)
 {
-    return call->resource->ops->limit != NULL && !access_reads_all(call->key);
+    return !access_reads_all(call->key);
 }
 
 struct span crud_show(const struct call *call, const struct entity *e, struct arena *a)
@@ -77,7 +72,7 @@ struct span crud_show(const struct call *call, const struct entity *e, struct ar
 
     if (resource->ops->holds_secrets != NULL && resource->ops->holds_secrets(e))
         text = crud_visible(call->rest, resource, text, a);
-    if (!crud_limits(call))
+    if (resource->ops->limit == NULL || !crud_limits(call))
         return text;
     buf_init_arena(&limited, a);
     resource->ops->limit(resource->context, call->key, &limited, text, a);

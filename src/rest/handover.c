@@ -249,7 +249,7 @@ uint64_t handover_dropped(const struct handover *h)
 
 static bool is_the_path(const struct rest *rest, struct span target)
 {
-    struct span prefix = rest_prefix(rest);
+    struct span prefix = rest->prefix;
 
     return span_starts(target, prefix) &&
            span_eq(span_sub(target, prefix.n, target.n), internal_path);

@@ -132,7 +132,7 @@ static bool answer_probe(struct call *call, const struct probe *probe)
 
 bool probe_answer(struct call *call)
 {
-    struct span path = path_of(call->request->target, rest_prefix(call->rest));
+    struct span path = path_of(call->request->target, call->rest->prefix);
     const struct probe *probe = find_probe(call, path);
 
     if (probe != NULL && !only_reads(call))

@@ -47,6 +47,7 @@ static const struct resource_ops declared_binary_ops = {.get = get_content};
 
 void rest_init(struct rest *rest)
 {
+    rest->prefix = rest->base_path.n == 1 ? span_of(NULL, 0) : rest->base_path;
     rest->access = NEW(struct access);
     rest->accounts = accounts_new();
     rest->clients = clients_new(rest->loop, rest->limits);
@@ -93,7 +94,7 @@ void rest_set_access(struct rest *rest, struct access *access)
 
 struct span rest_link(const struct rest *rest, struct span target, struct arena *a)
 {
-    return arena_printf(a, "%.*s%.*s", SPAN_FMT(rest_prefix(rest)), SPAN_FMT(target));
+    return arena_printf(a, "%.*s%.*s", SPAN_FMT(rest->prefix), SPAN_FMT(target));
 }
 
 static struct span root_of(const struct rest *rest, struct span owner)

@@ -39,10 +39,7 @@ struct collection {
     struct arena scratch;   /* for parsing entities, reset after each */
 };
 
-static struct entity *entity_at(struct list_link *link)
-{
-    return link == NULL ? NULL : CONTAINER_OF(link, struct entity, order);
-}
+#define ENTITY_AT(link_ptr) LIST_OBJECT(link_ptr, struct entity, order)
 
 static struct span entity_key(const void *item)
 {
@@ -129,7 +126,7 @@ static void drop_indexes(struct collection *c)
     if (c->index_count == 0)
         return;
     LIST_EACH(&c->entities, at)
-        unindex_entity(c, entity_at(at));
+        unindex_entity(c, ENTITY_AT(at));
     for (size_t i = 0; i < c->index_count; i++)
         index_free(c->indexes[i]);
     mem_free(c->indexes);
@@ -161,7 +158,7 @@ void collection_free(struct collection *c)
     MUST(list_empty(&c->kept_walks));
     ladder_done(&c->ladder);
     LIST_EACH(&c->entities, at)
-        free_at_end(c, entity_at(at));
+        free_at_end(c, ENTITY_AT(at));
     drop_indexes(c);
     map_done(&c->by_id);
     mem_free(c->unmapped);
@@ -214,7 +211,7 @@ struct err *collection_set_indexes(struct collection *c, const struct shape *sha
     /* During a replay the entities are indexed once, when it ends. */
     if (c->is_loaded)
         LIST_EACH(&c->entities, at)
-            index_entity(c, entity_at(at), unread);
+            index_entity(c, ENTITY_AT(at), unread);
     return NULL;
 
 failed:
@@ -242,24 +239,15 @@ static void map_unmapped(struct collection *c)
 
 void collection_expect(const struct collection *c, const struct uuid *id)
 {
-    if (c->is_loaded)
-        map_expect(&c->by_id, uuid_key(id));
-}
-
-static void map_now(struct collection *c, struct entity *e)
-{
-    if (c->is_loaded)
-        map_add(&c->by_id, e);
-    else
-        map_later(c, e);
+    map_expect(&c->by_id, uuid_key(id));
 }
 
 /* Into all but by_id, whose memory is on its way. */
 static struct entity *insert(struct collection *c, const struct record_entity *record)
 {
-    struct entity *e, *last = entity_at(list_last(&c->entities));
+    struct entity *e, *last = ENTITY_AT(list_last(&c->entities));
 
-    collection_expect(c, &record->id);
+    map_expect(&c->by_id, uuid_key(&record->id));
     e = NEW(struct entity);
     e->collection = c;
     e->id = record->id;
@@ -298,12 +286,14 @@ void collection_put(struct collection *c, const struct record_entity *record,
     e->json = blob_new(record->json);
     c->bytes += entity_bytes(e);
     store_track(c->store, &e->stored, RECORD_ENTITY, origin);
-    if (c->is_loaded) {
+    if (c->is_loaded && c->index_count > 0) {
         unindex_entity(c, e);
         index_entity(c, e, origin->read);
     }
-    if (is_inserted)
-        map_now(c, e);
+    if (is_inserted && c->is_loaded)
+        map_add(&c->by_id, e);
+    else if (is_inserted)
+        map_later(c, e);
     if (c->is_loaded && c->observer != NULL)
         c->observer->put(c->observer_context, e, blob_span(old_json));
     blob_unref(old_json);
@@ -367,7 +357,7 @@ void collection_loaded(struct collection *c, void *unused)
     if (c->index_count == 0 && c->observer == NULL)
         return;
     LIST_EACH(&c->entities, at) {
-        struct entity *e = entity_at(at);
+        struct entity *e = ENTITY_AT(at);
 
         index_entity(c, e, unread);
         if (c->observer != NULL)
@@ -389,7 +379,7 @@ void collection_digest(struct collection *c, void *digest)
     struct buf b = {.max = BUF_NO_CAP};
 
     LIST_EACH(&c->entities, at)
-        collection_digest_entity(entity_at(at), &b, digest);
+        collection_digest_entity(ENTITY_AT(at), &b, digest);
     buf_done(&b);
 }
 
@@ -417,22 +407,22 @@ struct entity *collection_find(struct collection *c, const struct uuid *id)
 
 struct entity *collection_first(const struct collection *c)
 {
-    return entity_at(list_first(&c->entities));
+    return ENTITY_AT(list_first(&c->entities));
 }
 
 struct entity *collection_above(const struct collection *c, uint64_t object_no)
 {
-    return entity_at(ladder_after(&c->ladder, &c->entities, object_no));
+    return ENTITY_AT(ladder_after(&c->ladder, &c->entities, object_no));
 }
 
 struct entity *collection_next(const struct collection *c, const struct entity *e)
 {
-    return entity_at(list_next(&c->entities, &e->order));
+    return ENTITY_AT(list_next(&c->entities, &e->order));
 }
 
 struct entity *collection_last(const struct collection *c)
 {
-    return entity_at(list_last(&c->entities));
+    return ENTITY_AT(list_last(&c->entities));
 }
 
 /* A record that the cleaner moved has a later serial than the version that it holds. */
@@ -496,7 +486,7 @@ void collection_walk(struct collection *c, const struct conditions *conditions,
 static struct entity *previous(const struct collection_walk *walk, const struct entity *e)
 {
     return walk->bucket != NULL ? index_previous(walk->bucket, e, walk->index_place)
-                                : entity_at(list_prev(&walk->collection->entities, &e->order));
+                                : ENTITY_AT(list_prev(&walk->collection->entities, &e->order));
 }
 
 void collection_walk_turn(struct collection_walk *walk)

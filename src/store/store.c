@@ -24,6 +24,8 @@ enum { GONE_UNITS = 64 };
 /* 256 GiB of them are told apart. */
 #define SEGMENTS 16384u
 
+#define STORED_AT(link_ptr) LIST_OBJECT(link_ptr, struct stored, link)
+
 struct handler {
     struct store_kind kind;
     void *context;
@@ -161,11 +163,6 @@ bool store_is_loaded(const struct store *s)
     return s->is_loaded;
 }
 
-static struct stored *stored_at(struct list_link *link)
-{
-    return link == NULL ? NULL : CONTAINER_OF(link, struct stored, link);
-}
-
 void store_track(struct store *s, struct stored *stored, unsigned kind,
                  const struct store_origin *origin)
 {
@@ -173,7 +170,7 @@ void store_track(struct store *s, struct stored *stored, unsigned kind,
 
     if (list_linked(&stored->link))
         store_forget(s, stored);
-    newest = store_newest(s);
+    newest = STORED_AT(list_last(&s->live));
     MUST(newest == NULL || newest->serial <= origin->serial);
     stored->serial = origin->serial;
     stored->bytes = origin->bytes;
@@ -195,17 +192,17 @@ void store_forget(struct store *s, struct stored *stored)
 
 struct stored *store_oldest(struct store *s)
 {
-    return stored_at(list_first(&s->live));
+    return STORED_AT(list_first(&s->live));
 }
 
 struct stored *store_newest(struct store *s)
 {
-    return stored_at(list_last(&s->live));
+    return STORED_AT(list_last(&s->live));
 }
 
 struct stored *store_older(struct store *s, const struct stored *stored)
 {
-    return stored_at(list_prev(&s->live, &stored->link));
+    return STORED_AT(list_prev(&s->live, &stored->link));
 }
 
 bool store_is_in(const struct stored *stored, uint64_t number)
