@@ -321,22 +321,43 @@ class Receiver:
         self.socket.close()
 
 
+def apart(test):
+    """Marks a test that needs a server of its own, of a class whose others share one: it looks at all that there is, or
+    leaves what others would see."""
+    test.is_apart = True
+    return test
+
+
 class ServerCase(unittest.TestCase):
-    """A test with a server of its own. When the test has passed, the state's digest is compared with
-    that of a server restarted over the same journal after kill -9, and that one must stop cleanly."""
+    """A test with a server of its own, or one of a class whose tests share one, in any order, as they look at nothing but
+    what they made. When it has passed, or all that share one have, the state's digest is compared with that of a
+    server restarted over the same journal after kill -9, and that one must stop cleanly. After a test that has failed the
+    next has another server."""
 
     config = None
     env = None
     wrapper = []
     compares_digest = True
+    shares_server = False
+    last = None  # of those that share, the test that ran last, with their server
+
+    def __init__(self, name="runTest"):
+        super().__init__(name)
+        if getattr(getattr(self, name, None), "is_apart", False):
+            self.shares_server = False
 
     def setUp(self):
+        last = self.shares_server and vars(type(self)).get("last")
+        if last:
+            self.server, type(self).last = last.server, self
+            return
         self.server = Server(self.make_config(), self.env)
-        self.addCleanup(self.server.remove)
+        self.addCleanup(self.leave)
         self.server.wrapper = self.wrapper
         self.prepare()
         self.server.start()
-        self.receivers = []
+        if self.shares_server:
+            type(self).last = self
 
     def prepare(self):
         """What a test does before its server is started for the first time."""
@@ -349,8 +370,31 @@ class ServerCase(unittest.TestCase):
         self.addCleanup(receiver.close)
         return receiver
 
+    def leave(self):
+        """The server, unless the next test has it too."""
+        if vars(type(self)).get("last") is not self:
+            self.server.remove()
+
     def tearDown(self):
-        if not self.compares_digest or self._failed() or self.server.process.poll() is not None:
+        if self._failed() or self.server.process.poll() is not None:
+            if self.shares_server:
+                type(self).last = None
+                self.leave()
+        elif not self.shares_server:
+            self.compare()
+
+    @classmethod
+    def tearDownClass(cls):
+        last = vars(cls).get("last")
+        if last:
+            cls.last = None
+            try:
+                last.compare()
+            finally:
+                last.leave()
+
+    def compare(self):
+        if not self.compares_digest:
             return
         self.settle()
         for _ in range(20):

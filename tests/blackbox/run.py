@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Runs the black-box tests: `run.py [-v] [-j N] [-x NAME-PART]... [NAME-PART...]`. SVCD names the
-binary. Most tests wait for something most of the time, so that there are four at a time for each processor. With
--v each is told with the seconds it took. Before the last line, which counts what ran, the slowest are told, and
+"""Runs the black-box tests: `run.py [-v] [-j N] [-s SEED] [-x NAME-PART]... [NAME-PART...]`. SVCD names the
+binary. Most tests wait for something most of the time, so that there are four at a time for each processor; those of a
+class that share a server run one after another. With -v each is told with the seconds it took, with -s they run in another
+order, which must make no difference. Before the last line, which counts what ran, the slowest are told, and
 the processor time of what runs the tests and of what they started."""
 import argparse
 import concurrent.futures
 import os
+import random
 import resource
 import sys
 import time
+import traceback
 import unittest
 
 SLOWEST = 10
@@ -28,17 +31,58 @@ def used_s(who):
     return used.ru_utime + used.ru_stime
 
 
-def run_one(test):
-    result, began = unittest.TestResult(), time.monotonic()
-    test.run(result)
-    problems = result.failures + result.errors
-    return test.id(), [text for _, text in problems], result.skipped, time.monotonic() - began
+class Result(unittest.TestResult):
+    """With the seconds that each test took."""
+
+    def __init__(self):
+        super().__init__()
+        self.took = []
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.took.append((time.monotonic(), test.id()))
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        began, name = self.took[-1]
+        self.took[-1] = (time.monotonic() - began, name)
+
+
+def shares(test):
+    return getattr(test, "shares_server", False)
+
+
+def group(tests):
+    """Those that share a server, and each of the others alone."""
+    groups = {}
+    for test in tests:
+        groups.setdefault(type(test) if shares(test) else test, []).append(test)
+    return list(groups.values())
+
+
+def run_group(tests):
+    """What each test said, and what was said at their common end."""
+    result, kind = Result(), type(tests[0])
+    for test in tests:
+        test.run(result)
+    outcomes = {name: ([], [], seconds) for seconds, name in result.took}
+    for test, text in result.failures + result.errors:
+        outcomes[getattr(test, "test_case", test).id()][0].append(text)  # a part of a test, or all of it
+    for test, why in result.skipped:
+        outcomes[getattr(test, "test_case", test).id()][1].append(why)
+    try:
+        if shares(tests[0]):
+            kind.tearDownClass()
+    except Exception:  # pylint: disable=broad-exception-caught
+        outcomes[f"{unittest.util.strclass(kind)}.tearDownClass"] = ([traceback.format_exc()], [], 0)
+    return outcomes
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-v", "--verbose", action="store_true")
     parser.add_argument("-j", "--jobs", type=int, default=4 * os.cpu_count())
+    parser.add_argument("-s", "--shuffle", metavar="SEED", help="in an order that this number stands for")
     parser.add_argument("-x", "--without", action="append", default=[],
                         help="leave out tests whose name contains this")
     parser.add_argument("parts", nargs="*", help="run tests whose name contains one of these")
@@ -48,21 +92,24 @@ def main():
     if options.parts:
         tests = [t for t in tests if any(part in t.id() for part in options.parts)]
     tests = [t for t in tests if not any(part in t.id() for part in options.without)]
+    if options.shuffle:
+        random.Random(options.shuffle).shuffle(tests)
     passed = failed = skipped = 0
     took = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for name, problems, skips, seconds in pool.map(run_one, tests):
-            took.append((seconds, name))
-            if problems:
-                failed += 1
-                print(f"FAILED {name}\n" + "\n".join(problems), flush=True)
-            elif skips:
-                skipped += 1
-                print(f"skipped {name}: {skips[0][1]}", flush=True)
-            else:
-                passed += 1
-                if options.verbose:
-                    print(f"ok {name} {seconds:.1f} s", flush=True)
+        for outcomes in pool.map(run_group, group(tests)):
+            for name, (problems, skips, seconds) in outcomes.items():
+                took.append((seconds, name))
+                if problems:
+                    failed += 1
+                    print(f"FAILED {name}\n" + "\n".join(problems), flush=True)
+                elif skips:
+                    skipped += 1
+                    print(f"skipped {name}: {skips[0]}", flush=True)
+                else:
+                    passed += 1
+                    if options.verbose:
+                        print(f"ok {name} {seconds:.1f} s", flush=True)
     slowest = ", ".join(f"{name} {seconds:.1f} s" for seconds, name in sorted(took, reverse=True)[:SLOWEST])
     print(f"the slowest: {slowest}\nprocessor time: {used_s(resource.RUSAGE_SELF):.1f} s here, "
           f"{used_s(resource.RUSAGE_CHILDREN):.1f} s of what was started")

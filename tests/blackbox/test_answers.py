@@ -98,6 +98,7 @@ class BasePath(harness.ServerCase):
 
 class Tags(harness.ServerCase):
     """Whatever holds one entity has an ETag, which the next request can name."""
+    shares_server = True
 
     def tag_of(self, target):
         answer = self.get(target)
@@ -137,6 +138,7 @@ class Tags(harness.ServerCase):
         self.server.start()
         self.assertEqual([self.tag_of(target) for target in targets], before)
 
+    @harness.apart
     def test_a_delivery_is_sent_again_once(self):
         receiver = self.receiver(lambda request: 500)
         self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced", Delivery={"RetrySchedule": []})

@@ -71,8 +71,10 @@ class KeyCase(harness.ServerCase):
 
 
 class Making(KeyCase):
+    shares_server = True
+
     def test_the_key_is_shown_once(self):
-        made = self.created("/Svc.Admin.ApiKey", {"Name": "reader", "AllowAccess": READS}, ADMIN)
+        made = self.created("/Svc.Admin.ApiKey", {"Name": "shown", "AllowAccess": READS}, ADMIN)
         key = made.pop("Key")
         self.assertRegex(key, r"^svck_[A-Za-z0-9_-]{43}$")
         self.assertEqual(list(made), ["Id", "Name", "AllowAccess", "Tenant", "ExpiresAt", "LastUsedTime",
@@ -107,11 +109,11 @@ class Making(KeyCase):
                     self.assertNotIn(made["Key"].encode(), file.read(), "it is on the disk")
 
     def test_who_prefers_no_answer_still_gets_the_key(self):
-        answer = self.post("/Svc.Admin.ApiKey", {"Name": "a", "AllowAccess": []},
+        answer = self.post("/Svc.Admin.ApiKey", {"Name": "quiet", "AllowAccess": []},
                            dict(ADMIN, Prefer="return=minimal"))
         self.assertEqual(answer.status, 201)
         self.assertIn("Key", answer.json()[0])
-        answer = self.patch("/Svc.Admin.ApiKey/Name=a", {"Name": "b"},
+        answer = self.patch("/Svc.Admin.ApiKey/Name=quiet", {"Name": "quieter"},
                             dict(ADMIN, Prefer="return=minimal"))
         self.assertEqual((answer.status, answer.body), (200, b""))
 
@@ -131,6 +133,7 @@ class Making(KeyCase):
             self.assertEqual(self.get("/Shop.Person", bearer(mixed[place]["Key"])).status, status)
         self.assertEqual(self.get("/Shop.Person", bearer(keys[3])).status, 403)
 
+    @harness.apart
     def test_bad_ones(self):
         right = {"Resources": ["Shop.Person"], "Methods": ["GET"]}
         cases = [
@@ -167,6 +170,7 @@ class Making(KeyCase):
                          [{"Count": 1}])
         self.refused(self.server.request("PUT", "/Svc.Admin.ApiKey", {}, ADMIN), 405)
 
+    @harness.apart
     def test_read_only_members_are_passed_over(self):
         made = self.created("/Svc.Admin.ApiKey", {
             "Name": "a", "AllowAccess": [], "CreatedBy": "nobody", "LastUsedTime": "2001-01-01",
@@ -200,6 +204,7 @@ class Making(KeyCase):
         self.assertEqual(self.get("/Svc.AvailableResource", key).status, 200)
         self.refused(self.get("/Svc.Admin.ApiKey", key), 403)
 
+    @harness.apart
     def test_without_a_key_nobody_made_it(self):
         config = self.server.config
         config["RequireApiKey"] = False

@@ -50,6 +50,8 @@ class CloudCase(harness.ServerCase):
 
 
 class Out(CloudCase):
+    shares_server = True
+
     def hook(self, **members):
         receiver = self.receiver()
         members.setdefault("EventSelector", "/Shop.Packed")
@@ -131,6 +133,7 @@ class Out(CloudCase):
             request = receiver.take()
             self.assertEqual(request.headers["webhook-signature"], signature(secret, request))
 
+    @harness.apart
     def test_attributes_are_there_after_a_restart(self):
         """Kept, found, and sent again: from the journal, and when it is cleaned too."""
         receiver, _ = self.hook(Format="CloudEventsStructured", EventSelector="/Shop.Packed/ce.subject=cage")
@@ -177,6 +180,7 @@ class Out(CloudCase):
         self.assertIn("more than 1024 bytes", answer.headers["Svc-info"])
         self.structured(cloudevent("8" * 1005))
 
+    @harness.apart
     def test_more_attributes_where_the_configuration_allows_them(self):
         self.server.stop()
         self.server.config["Limits"] = {"CloudEventAttributes": 300, "CloudEventAttributeBytes": 30000}
@@ -194,6 +198,7 @@ class Out(CloudCase):
             "PATCH", f"/Svc.Admin.Delivery/WebhookId={webhook['Id']}", {"State": "Pending"}).status, 200)
         self.assertEqual(len(attributes(receiver.take())), 301)
 
+    @harness.apart
     def test_one_server_takes_what_another_sends(self):
         """Here it is its own receiver, by HTTP and as a local destination."""
         receiver, _ = self.hook(Format="CloudEventsStructured", EventSelector="/Shop.OrderPlaced/ce.subject=on")

@@ -25,6 +25,7 @@ def status_of(answer):
 
 
 class Bodies(harness.ServerCase):
+    shares_server = True
     limits = {"IncomingBytes": 1000000}
 
     def make_config(self):

@@ -24,6 +24,9 @@ class ExplainCase(harness.ServerCase):
 
 
 class Stored(ExplainCase):
+    shares_server = True
+
+    @harness.apart
     def test_a_webhook_and_an_event(self):
         webhook = self.webhook(Destination="http://127.0.0.1:1/", EventSelector="/Zoo.Rumour/a=3")
         event = self.created("/Svc.Event", {"Resource": "Zoo.Rumour", "Payload": {"a": 4}})

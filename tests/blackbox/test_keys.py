@@ -18,6 +18,8 @@ def key(name, secret, *access):
 
 
 class Keys(harness.ServerCase):
+    shares_server = True
+
     def make_config(self):
         config = harness.load_config(harness.SHOP)
         config["RequireApiKey"] = True
@@ -29,6 +31,7 @@ class Keys(harness.ServerCase):
         ]
         return config
 
+    @harness.apart
     def test_without_a_key(self):
         for headers in ({}, {"Authorization": "apikey wrong"}, {"Authorization": "Bearer wrong"}):
             answer = self.get("/Shop.Person", headers)
@@ -37,6 +40,7 @@ class Keys(harness.ServerCase):
             self.assertIsNone(answer.headers["ErrorInfo"], "not stored")
         self.assertEqual(self.get("/Svc.Admin.Error", ADMIN).status, 204)
 
+    @harness.apart
     def test_rights(self):
         cases = [
             ("GET", "/Shop.Person", CLERK, 204), ("POST", "/Shop.Person", CLERK, 201),
@@ -71,6 +75,7 @@ class Keys(harness.ServerCase):
             self.assertEqual((answer.status, "may not use GET on 'Svc.Admin.Webhook'" in answer.json()["detail"]),
                              (400, True), spelling)
 
+    @harness.apart
     def test_every_key_reads_what_it_may_use_for_webhooks_too(self):
         webhook = {"Method": "GET", "Destination": "/Svc.AvailableResource", "Headers": CLERK,
                    "EventSelector": "/Shop.OrderPlaced",

@@ -91,6 +91,7 @@ class Words(harness.ServerCase):
 
 class Asking(harness.ServerCase):
     """Svc.Echo and Svc.Aggregator, by GET and by POST."""
+    shares_server = True
 
     def test_echo_takes_any_operator_and_a_body(self):
         for method in ("GET", "POST"):

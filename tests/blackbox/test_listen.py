@@ -45,6 +45,8 @@ class ListenCase(svc.SvcCase):
 
 
 class Listen(ListenCase):
+    shares_server = True
+
     def test_events_are_forwarded_in_order_and_signed(self):
         receiver = self.receiver()
         listening = self.listen("--forward", receiver.url("/desk"))

@@ -78,6 +78,8 @@ class OpenApiCase(harness.ServerCase):
 
 
 class Everything(OpenApiCase):
+    shares_server = True
+
     def test_it_holds_together(self):
         document = self.document()
         self.check_whole(document)
@@ -149,6 +151,7 @@ class Everything(OpenApiCase):
             target = path.replace("{Id}", "01a205ab-ae0c-7514-a42e-1c7bc266a3a7")
             self.assertIn(self.server.request(key.upper(), target).status, (200, 204), target)
 
+    @harness.apart
     def test_its_examples_can_be_sent(self):
         document = self.document()
         sent = set()
@@ -259,6 +262,7 @@ class Everything(OpenApiCase):
             if etag:
                 self.assertEqual(self.get(path, {"If-None-Match": etag}).status, 304)
 
+    @harness.apart
     def test_names_that_generators_confuse(self):
         """Letters and digits of each name differ from those of all others."""
         self.created("/Svc.Admin.Resource", [
@@ -281,6 +285,7 @@ class Everything(OpenApiCase):
             return media["example"]
         return find(document, media["examples"]["one"]["$ref"])["value"]
 
+    @harness.apart
     def test_examples_of_answers(self):
         """They have the members of what is answered, in the same order, and the values that were sent."""
         document = self.document()
@@ -332,6 +337,7 @@ class Everything(OpenApiCase):
         self.assertEqual(self.server.request("DELETE", "/Svc.Admin.Resource/Name=Zoo.Animal").status, 200)
         self.assertEqual(self.get("/openapi.json", known).status, 304)
 
+    @harness.apart
     def test_many_resources(self):
         """Too many for one turn."""
         many = [{"Name": f"Zoo.Animal{i}", "Kind": "EntityResource", "Properties": [
@@ -408,6 +414,8 @@ KEYS = {
 
 
 class Keys(OpenApiCase):
+    shares_server = True
+
     def make_config(self):
         keys = [dict(test_keys.key(name, name + "-key"), AllowAccess=allow) for name, allow in KEYS.items()]
         keys.append(dict(test_keys.key("portal", "portal-key"), Tenant="acme",

@@ -100,6 +100,8 @@ class SecretsCase(harness.ServerCase):
 
 
 class NobodyReads(SecretsCase):
+    shares_server = True
+
     def test_what_wrote_them_is_not_shown_them(self):
         webhook = self.webhook()
         self.assertEqual(webhook["Headers"], dict({name: MASK for name in HEADERS}, **PLAIN))
@@ -162,6 +164,7 @@ class NobodyReads(SecretsCase):
         self.assertEqual(answer.status, 201, answer)
         self.assertNotEqual(answer.json()[0]["Id"], webhook["Id"])
 
+    @harness.apart
     def test_requests_that_the_server_makes_see_no_more(self):
         """A webhook that lists webhooks, one that sends the list on, and an aggregate of it."""
         seen = []
@@ -195,6 +198,7 @@ class NobodyReads(SecretsCase):
         self.assertEqual(len(request.headers["webhook-signature"].split()), 2)
         self.attempts()
 
+    @harness.apart
     def test_receivers_that_send_back_what_they_got(self):
         """As JSON, as text, as JSON that is cut."""
         fill = "x" * 5000
@@ -230,6 +234,7 @@ class NobodyReads(SecretsCase):
         self.assertIn(MASK.encode(), dump.stdout)
         self.assert_no_canary("\n".join(self.server.log), "the log")
 
+    @harness.apart
     def test_a_proxy_with_a_password_that_is_refused(self):
         for proxy in ("ftp://me:canary@host", "http://me:canary@", "me:canary@no host"):
             self.server.config["Delivery"] = {"Proxy": proxy}
@@ -468,6 +473,7 @@ class AtRandom(SecretsCase):
 
 class Errors(SecretsCase):
     """What is stored of requests that failed."""
+    shares_server = True
 
     def failed(self, method, target, body=None, headers=None):
         answer = self.ask(method, target, body, dict(ADMIN, **(headers or {})))
@@ -531,6 +537,8 @@ class Errors(SecretsCase):
 
 
 class Writing(SecretsCase):
+    shares_server = True
+
     def test_the_mask_keeps_what_is_stored(self):
         receiver = self.receiver()
         webhook = self.webhook(Destination=receiver.url(), CustomPayloadRequest=None)
@@ -567,6 +575,7 @@ class Writing(SecretsCase):
             tags.add(self.get(f"/Svc.Admin.Webhook/Id={webhook['Id']}", ADMIN).headers["ETag"])
         self.assertEqual(len(tags), 5)
 
+    @harness.apart
     def test_a_kept_reference_does_not_tell_a_secret(self):
         """A local destination whose key has gone wrong is kept when nothing is written of it, and only
         then: one that writes the stored key is told what one that writes another is told."""

@@ -58,6 +58,8 @@ def install_packages():
 
 
 class SignaturesByOthers(harness.ServerCase):
+    shares_server = True
+
     def verifier(self, secrets, public_keys=()):
         """A receiver in Node; returns (port, function that reads what it made of the next request)."""
         process = subprocess.Popen(["node", os.path.join(HERE, "verify.js"), install_packages()],

@@ -155,6 +155,8 @@ class Case(harness.ServerCase):
 
 
 class WhatComes(Case):
+    shares_server = True
+
     def test_an_event_comes_as_it_is_read(self):
         stream = self.stream()
         self.assertEqual(stream.headers["content-type"], "text/event-stream")
@@ -193,6 +195,7 @@ class WhatComes(Case):
         form = self.stream("/Svc.Event?where=Resource%3D'Shop.OrderPlaced'&where=ObjectNo%3E0&select=Resource")
         self.assertEqual(form.next()["data"], {"Resource": "Shop.OrderPlaced"})
 
+    @harness.apart
     def test_what_was_asked_for_before_is_answered_first(self):
         body = b'{"Resource":"Shop.OrderPlaced","Payload":{}}'
         before = b"POST /Svc.Event HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" \
@@ -220,6 +223,8 @@ class WhatComes(Case):
 
 
 class WhatIsRefused(Case):
+    shares_server = True
+
     def test_it(self):
         for target, headers, status, text in (
                 ("/Svc.Event/_/limit=1", {}, 400, "not 'limit'"),

@@ -105,6 +105,7 @@ class Interface(svc.SvcCase):
 
 
 class Misuse(svc.SvcCase):
+    shares_server = True
     compares_digest = False
 
     def test_misuse(self):
@@ -186,6 +187,7 @@ class UnixSocket(svc.SvcCase):
 
 
 class Keys(svc.SvcCase):
+    shares_server = True
     compares_digest = False
 
     def make_config(self):
@@ -269,6 +271,8 @@ class Keys(svc.SvcCase):
 
 
 class Events(svc.SvcCase):
+    shares_server = True
+
     def test_trigger(self):
         receiver = self.receiver()
         self.webhook(Destination=receiver.url(), EventSelector="/Shop.PersonCreated/Age>0&Born>2020-01-01")
@@ -284,6 +288,7 @@ class Events(svc.SvcCase):
         stored = self.get(f"/Svc.Event/Id={event['Id']}").json()[0]
         self.assertEqual((stored["ContentType"], base64.b64decode(stored["Payload"])), ("application/pdf", b"%PDF-1.4"))
 
+    @harness.apart
     def test_what_cannot_be_triggered(self):
         _, errors = self.svc("trigger", "Nothing", status=svc.REFUSED)
         self.assertIn("there is no event resource 'Nothing'", errors)
@@ -480,6 +485,7 @@ class Replay(svc.SvcCase):
 
 class Transfer(svc.SvcCase):
     """export and import."""
+    shares_server = True
 
     def fill(self):
         self.created("/Svc.Admin.Resource", [
@@ -496,6 +502,7 @@ class Transfer(svc.SvcCase):
     def actions(self, out):
         return {row["Name"]: row["Action"] for row in out if row["Action"] != "unchanged"}
 
+    @harness.apart
     def test_there_and_back(self):
         self.fill()
         exported = self.export()
@@ -537,6 +544,7 @@ class Transfer(svc.SvcCase):
         text = "".join(f"{name}: {value}\n" for name, value in request.headers.items()) + "\n" + request.body.decode()
         self.svc("verify", "--secret", secret, stdin=text.encode())
 
+    @harness.apart
     def test_what_differs_is_updated(self):
         self.fill()
         document = json.loads(self.export())
@@ -578,6 +586,8 @@ class Transfer(svc.SvcCase):
 
 
 class Sink(svc.SvcCase):
+    shares_server = True
+
     def start(self, *words):
         sink = self.background("sink", "--port", "0", *words)
         sink.wait_error("listening on")
@@ -659,6 +669,7 @@ class Sink(svc.SvcCase):
 
 
 class Verify(svc.SvcCase):
+    shares_server = True
     compares_digest = False
 
     def text(self, headers, body=b"{}", first="POST /hook HTTP/1.1\r\n"):
