@@ -170,6 +170,11 @@ void asking_add_key(const char *key, const char *allow)
     ck_ok(access_add(access, json_root(&doc), &asking.arena));
 }
 
+void asking_below(const char *base_path)
+{
+    asking.service->rest.base_path = asking.service->rest.prefix = span_str(base_path);
+}
+
 void asking_remove_key(const char *key)
 {
     struct access *access = asking.service->rest.access;

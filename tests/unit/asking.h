@@ -41,6 +41,8 @@ void asking_turn(void);
 /* Keys are required from now on. The first one has all rights; others those of `allow`, the value
  * of AllowAccess. Until the next reload. */
 void asking_add_key(const char *key, const char *allow);
+/* The service is asked for below this path, not `/`, until the next reload. */
+void asking_below(const char *base_path);
 /* Withdraws one of them. */
 void asking_remove_key(const char *key);
 

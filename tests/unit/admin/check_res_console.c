@@ -147,7 +147,7 @@ START_TEST(browsers_are_led_to_it)
     ask_with("Authorization: apikey admin", "GET", "/Console", NULL); /* by the end of its name */
     ck_status(302);
     ck_header_eq("Location", "/Svc.Console");
-    asking.service->rest.base_path = SPAN("/v1");
+    asking_below("/v1");
     ask_with("Accept: text/html", "GET", "/v1", NULL);
     ck_status(302);
     ck_header_eq("Location", "/v1/Svc.Console");

@@ -142,7 +142,7 @@ START_TEST(location_leads_there)
 {
     struct span location;
 
-    asking.service->rest.base_path = SPAN("/v1/api");
+    asking_below("/v1/api");
     ck_asks(201, "POST", "/v1/api/" PEOPLE, "[{\"Name\":\"Ann\"}]");
     location = answered_header("Location");
     ck_assert(span_starts(location, SPAN("/v1/api/Shop.Person/Id=")));
@@ -807,7 +807,7 @@ START_TEST(pages_lead_to_the_next)
         ask("GET", pages[i].target, NULL);
         ck_span_is(answered_header("Svc-pager"), span_str(pages[i].pager));
     }
-    asking.service->rest.base_path = SPAN("/v1");
+    asking_below("/v1");
     ck_asks(200, "GET", "/v1/Person/Age>1/limit=1", NULL);
     ck_header_eq("Svc-pager", "/Shop.Person/Age>1&ObjectNo>5/limit=1");
     ck_header_eq("Link", "</v1/Shop.Person/Age%3E1&ObjectNo%3E5/limit=1>; rel=\"next\"");

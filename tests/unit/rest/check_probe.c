@@ -34,7 +34,7 @@ END_TEST
 
 START_TEST(they_are_below_the_base_path)
 {
-    asking.service->rest.base_path = SPAN("/v1");
+    asking_below("/v1");
     ck_asks(200, "GET", "/v1/livez", NULL);
     ck_asks(401, "GET", "/livez", NULL);
     ck_asks(401, "GET", "/v1livez", NULL);
@@ -44,7 +44,7 @@ END_TEST
 /* Browsers and robots look for these at the root of a host, whatever serves it. */
 START_TEST(a_hosts_own_are_at_the_root_too)
 {
-    asking.service->rest.base_path = SPAN("/v1");
+    asking_below("/v1");
     ck_asks(204, "GET", "/favicon.ico?v=2", NULL);
     ck_asks(204, "GET", "/v1/favicon.ico", NULL);
     ck_asks(200, "GET", "/robots.txt", NULL);
@@ -94,7 +94,7 @@ START_TEST(a_document_needs_a_key)
     ask_with("Authorization: apikey admin", "GET", "/openapi.json?x=1", NULL);
     ck_status(200);
     ck_member_eq("openapi", "\"3.1.0\"");
-    asking.service->rest.base_path = SPAN("/v1");
+    asking_below("/v1");
     ask_with("Authorization: apikey admin", "HEAD", "/v1/openapi.json", NULL);
     ck_status(200);
     ask_with("Authorization: apikey admin", "GET", "/openapi.json", NULL);

@@ -354,7 +354,7 @@ static const struct {
 
 START_TEST(targets_begin_with_the_base_path)
 {
-    asking.service->rest.base_path = SPAN("/v1");
+    asking_below("/v1");
     ask("GET", based[_i].target, NULL);
     ck_assert_int_eq(asking.answer.error, based[_i].code);
     if (asking.answer.error == ERR_NO_ERROR)
@@ -370,7 +370,7 @@ START_TEST(local_requests_have_no_base_path)
 {
     struct request request = {.method = SPAN("GET"), .target = SPAN("/Person"), .is_local = true};
 
-    asking.service->rest.base_path = SPAN("/v1");
+    asking_below("/v1");
     ask_request(&request);
     ck_status(204);
     request.target = SPAN("/v1/Person");
@@ -422,7 +422,7 @@ START_TEST(options_tell_what_there_is)
     ck_header_eq("Allow", "GET, POST, PATCH, PUT, DELETE, REPORT, HEAD");
     ck_asks(200, "OPTIONS", "*", NULL);
     ck_member_eq("0.Resource", "\"Svc.AvailableResource\"");
-    asking.service->rest.base_path = SPAN("/v1");
+    asking_below("/v1");
     ck_asks(200, "OPTIONS", "*", NULL);
     ck_member_eq("0.Resource", "\"Svc.AvailableResource\"");
     ck_asks(400, "OPTIONS", "/Person", NULL);
