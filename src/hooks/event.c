@@ -136,7 +136,7 @@ static struct span client_id(const struct event *event)
 
 static struct event *event_of(struct list_link *link, enum event_group_kind kind)
 {
-    return LIST_OBJECT(link == NULL ? NULL : link - kind, struct event, of_group[0]);
+    return LIST_OBJECT(link, struct event, of_group[kind]);
 }
 
 struct event *events_first_of(const struct events *e, enum event_group_kind kind, struct span name)
