@@ -36,6 +36,13 @@ def key(name, allow, **more):
                                  for resources, methods in allow]}, **more)
 
 
+def without_words_of(target, text):
+    text = urllib.parse.unquote(text)
+    for words in urllib.parse.unquote(target).split("/"):
+        text = text.replace(words, "")
+    return text
+
+
 class SecretsCase(harness.ServerCase):
     limits = {}
     where = ""
@@ -67,7 +74,10 @@ class SecretsCase(harness.ServerCase):
         """A request whose answer is looked through."""
         answer = self.server.request(method, target, body, headers)
         self.assert_no_canary(answer.body, (method, target))
-        self.assert_no_canary(str(answer.headers), (method, target))
+        for name, value in answer.headers.items():
+            if name in ("Svc-pager", "Link"):  # of the next page, which is asked for in the same words
+                value = without_words_of(target, value)
+            self.assert_no_canary(f"{name}: {value}", (method, target))
         return answer
 
     def webhook(self, **members):
