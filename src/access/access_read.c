@@ -45,19 +45,7 @@ static const struct property key_properties[] = {
 };
 static const struct shape key_shape = {key_properties, ARRAY_LEN(key_properties), false};
 
-/* Letters, digits, '_', '-' and '.', of whatever number. */
-static bool is_made_of_letters(struct span text)
-{
-    for (size_t i = 0; i < text.n; i++) {
-        char c = span_fold_char(text.p[i]);
-
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-' && c != '.')
-            return false;
-    }
-    return true;
-}
-
-/* Dot-delimited parts of such letters. */
+/* Dot-delimited parts of letters, digits, '_' and '-'. */
 static bool is_dotted(struct span text, size_t least_parts)
 {
     size_t parts = 0;
@@ -65,7 +53,7 @@ static bool is_dotted(struct span text, size_t least_parts)
     do {
         struct span part = span_split(&text, '.');
 
-        if (part.n == 0 || !is_made_of_letters(part))
+        if (!text_is_made_of(part, "_-"))
             return false;
         parts++;
     } while (text.p != NULL);
@@ -171,7 +159,7 @@ void access_add_rights(struct buf *b, struct json_value allow_access, struct are
 
 bool access_is_tenant(struct span text)
 {
-    return text.n > 0 && text.n <= ACCESS_TENANT_BYTES && is_made_of_letters(text);
+    return text.n <= ACCESS_TENANT_BYTES && text_is_made_of(text, "_-.");
 }
 
 /* Controls, blanks, marks of direction and what has no width: with these two names look the same.
