@@ -85,7 +85,14 @@ struct err;
 /* fmt and arguments make the message. Callers use the macro. */
 struct err *err_make(enum err_code code, const char *function, const char *file, int line,
                      const char *fmt, ...) PRINTF_LIKE(5, 6) MUST_USE NEVER_NULL;
-#define ERR(code, ...) err_make((code), __func__, __FILE__, __LINE__, __VA_ARGS__)
+/* gcc's analyzer believes no NEVER_NULL of a function that it does not see. */
+static inline NEVER_NULL struct err *err_there(struct err *e)
+{
+    if (e == NULL)
+        __builtin_unreachable();
+    return e;
+}
+#define ERR(code, ...) err_there(err_make((code), __func__, __FILE__, __LINE__, __VA_ARGS__))
 
 /* Notes that e passed through a place, and returns it. */
 struct err *err_pass(struct err *e, const char *function, const char *file,

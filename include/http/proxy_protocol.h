@@ -15,7 +15,8 @@
 struct proxy_protocol {
     char head[PROXY_PROTOCOL_LINE_MOST]; /* the first of `taken` bytes */
     size_t taken;
-    size_t length; /* version 2: of the whole, once it is known */
+    size_t length;       /* version 2: of the whole, once it is known */
+    size_t source_bytes; /* version 2: of the client's address there; 0: it has none */
     /* Of a header that is complete. Without a client the connection is the proxy's own (LOCAL), or
      * one whose client it cannot tell (UNKNOWN, UNSPEC, UNIX sockets). */
     bool has_client;

@@ -323,7 +323,7 @@ static void note_failure(struct clients *c, struct client *client)
         list_remove(&c->failed, &client->failed);
     list_push_back(&c->failed, &client->failed);
     if (list_count(&c->failed) > CLIENTS_FAILED_MOST)
-        forget_failures(c, first_failed(c));
+        forget_failures(c, CONTAINER_OF(list_first(&c->failed), struct client, failed));
     if (!timer_running(&c->forget))
         timer_start(c->loop, &c->forget, (client->full_at_us - now_us(c) + 999) / 1000);
 }

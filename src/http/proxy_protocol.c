@@ -113,16 +113,15 @@ static enum proxy_result read_length(struct proxy_protocol *p)
         return PROXY_NEED_MORE;
     if (family == NULL)
         return fail(p, "its family or protocol is unknown");
+    p->source_bytes = family->source;
     return length < family->bytes ? fail(p, "its addresses are cut short") : PROXY_NEED_MORE;
 }
 
 static enum proxy_result read_source(struct proxy_protocol *p)
 {
-    const struct family *family = family_of(p);
-
-    if (is_local(p) || family->source == 0)
+    if (p->source_bytes == 0)
         return PROXY_DONE;
-    if (family->source == IP_V4_BYTES)
+    if (p->source_bytes == IP_V4_BYTES)
         p->client = ip_of_v4(p->head + AT_SOURCE);
     else
         memcpy(&p->client, p->head + AT_SOURCE, sizeof(p->client));
