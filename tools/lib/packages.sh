@@ -5,7 +5,7 @@ packages_build='build-essential meson ninja-build pkgconf libuv1-dev libcurl4-op
 libcjson-dev libc-ares-dev libpcre2-dev libssl-dev libzstd-dev node-llhttp check
 ca-certificates'
 packages_test='python3 curl git clang-format universal-ctags valgrind strace systemd haproxy openssl faketime
-libseccomp2 spin etcd-server etcd-client python3-venv util-linux'
+libseccomp2 mold spin etcd-server etcd-client python3-venv util-linux'
 # For tools/package, and for what the tests of package and deploy/ need besides.
 packages_package='dpkg-dev'
 packages_deploy='lintian shellcheck mmdebstrap buildah prometheus'
