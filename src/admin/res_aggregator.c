@@ -102,7 +102,7 @@ static struct err *run(struct aggregation *g, const struct local_request *local)
     TRY(check_kind(g->call, local->target));
     request_run(g->call->rest, &request, &g->inner);
     TRY(budget_check());
-    call_shows(g->call, g->inner.serial);
+    crud_shows(g->call, g->inner.serial);
     if (g->inner.status >= 400)
         return ERR(g->inner.error, "%.*s", SPAN_FMT(g->inner.message));
     return NULL;

@@ -17,6 +17,7 @@
 #include "query/shape.h"
 #include "resource/key_rights.h"
 #include "rest/api_key.h"
+#include "rest/crud.h"
 #include "rest/request.h"
 #include "rest/rest.h"
 #include "store/entity.h"
@@ -350,12 +351,12 @@ static struct err *apply(struct call *call)
     uint64_t serial;
 
     TRY(check_titles(own, call->arena));
-    TRY(call_apply(call));
+    TRY(crud_apply(call));
     if (own->name_count == 0)
         return NULL;
     TRY(api_keys_tell(call->rest->api_keys, own->name_count == 1 ? own->name : span_of(NULL, 0),
                       call->arena, &serial));
-    call_shows(call, serial);
+    crud_shows(call, serial);
     return NULL;
 }
 

@@ -12,6 +12,7 @@
 #include "rest/api_key.h"
 #include "rest/call.h"
 #include "rest/cluster_view.h"
+#include "rest/crud.h"
 #include "rest/error_log.h"
 #include "rest/evaluation.h"
 #include "rest/node.h"
@@ -339,7 +340,7 @@ struct err *handover_take(struct call *call)
     TRY(evaluation_begin_change(call));
     TRY(put_lines(rest, call->request->body, call->change));
     call->response->status = 204;
-    TRY(call_apply(call));
+    TRY(crud_apply(call));
     tell_stored(rest);
     return NULL;
 }

@@ -3,7 +3,6 @@
 #include "rest/request.h"
 
 #include "access/access.h"
-#include "access/clients.h"
 #include "base/budget.h"
 #include "base/room.h"
 #include "protocol/negotiate.h"
@@ -26,42 +25,6 @@
 #include "store/turn.h"
 
 #include <string.h>
-
-static struct err *refuse_sign_in(struct call *call, unsigned wait_s)
-{
-    call->rest->metrics->limit_hits[METRIC_FAILED_SIGN_INS]++;
-    return err_set_retry_after(
-        ERR(ERR_TOO_MANY_REQUESTS,
-            "too many wrong API keys came from this address, or in webhooks from this "
-            "key: the limit FailedSignInsPerMinute"),
-        wait_s);
-}
-
-/* A request without a key guesses none: it neither counts as a failure nor waits. */
-struct err *call_sign_in(struct call *call, struct span authorization, struct access_key **out_key)
-{
-    struct clients *clients = call->rest->clients;
-    const struct in6_addr *client = call->request->client, *key = NULL;
-    struct in6_addr of_key;
-    unsigned wait_s;
-    struct err *e;
-
-    if (authorization.n == 0)
-        return access_sign_in(call->rest->access, authorization, call->arena, out_key);
-    if (call->key != NULL) {
-        of_key = clients_of_key(call->key->tenant, call->key->name);
-        key = &of_key;
-    }
-    wait_s = MAX(clients_sign_in_wait_s(clients, client), clients_sign_in_wait_s(clients, key));
-    if (wait_s > 0)
-        return refuse_sign_in(call, wait_s);
-    e = access_sign_in(call->rest->access, authorization, call->arena, out_key);
-    if (e != NULL) {
-        clients_sign_in_failed(clients, client);
-        clients_sign_in_failed(clients, key);
-    }
-    return e;
-}
 
 /* What comes before the URI: what is answered to everybody, the key, and whether a page of another
  * site asks, of whom none is required. */

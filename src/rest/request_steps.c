@@ -15,7 +15,6 @@
 #include "rest/cors.h"
 #include "rest/crud.h"
 #include "rest/evaluation.h"
-#include "rest/metrics.h"
 #include "rest/node.h"
 #include "rest/request.h"
 #include "rest/response.h"
@@ -46,7 +45,7 @@ static struct err *find_resource(struct call *call)
     TRY(resource_find(rest->resources, name, call->key, &call->resource));
     call->error_resource = call->resource->name;
     if (call->resource->declaration != NULL)
-        call_shows(call, call->resource->declaration->version);
+        crud_shows(call, call->resource->declaration->version);
     return NULL;
 }
 
@@ -130,32 +129,12 @@ static void make_room(struct call *call)
     budget_release();
 }
 
-static struct err *refuse_for_memory(const struct call *call)
-{
-    call->rest->metrics->limit_hits[METRIC_MEMORY_BYTES]++;
-    return err_set_retry_after(ERR(ERR_OVERLOADED, "the limit MemoryBytes (%lld) is reached",
-                                   (long long)call->rest->limits->memory_bytes),
-                               5);
-}
-
 /* Past MemoryBytes nothing more is taken in; reading, deleting and delivering go on. */
 static struct err *find_room(struct call *call)
 {
     TRY(evaluation_wait_turn(call->rest)); /* to make room is a change */
     make_room(call);
-    return room_lacking(call->rest->limits) == 0 ? NULL : refuse_for_memory(call);
-}
-
-static struct err *refuse_answer(const struct call *call)
-{
-    if (call->response->body.max < call->response->most_body_bytes)
-        return refuse_for_memory(call);
-    call->rest->metrics->limit_hits[METRIC_ANSWER_BYTES]++;
-    return ERR(ERR_PAYLOAD_TOO_LARGE,
-               "the answer would be larger than the limit AnswerBytes (%zu bytes): ask for "
-               "fewer entities with limit and offset%s",
-               call->response->body.max,
-               call->method == METHOD_GET ? "" : ", or for none with Prefer: return=minimal");
+    return room_lacking(call->rest->limits) == 0 ? NULL : call_refuse_for_memory(call);
 }
 
 typedef struct err *method_fn(struct call *call);
@@ -232,23 +211,6 @@ static struct err *read_query(struct call *call)
     return wrong == NULL ? NULL : refuse_query(call, wrong);
 }
 
-struct err *call_apply(struct call *call)
-{
-    uint64_t serial;
-
-    TRY(budget_check());
-    if (buf_over(&call->response->body)) /* what is answered with an error must not happen */
-        return refuse_answer(call);
-    TRY(evaluation_apply(call, &serial));
-    call_shows(call, serial);
-    return NULL;
-}
-
-void call_shows(struct call *call, uint64_t version)
-{
-    call->response->serial = MAX(call->response->serial, version);
-}
-
 struct err *request_take_steps(struct call *call)
 {
     struct rest *rest = call->rest;
@@ -289,5 +251,5 @@ struct err *request_take_steps(struct call *call)
     if ((METHODS_BRING & METHOD_BIT(call->method)) != 0 && room_lacking(rest->limits) > 0)
         TRY(find_room(call));
     TRY(execute(call));
-    return buf_over(&call->response->body) ? refuse_answer(call) : NULL;
+    return buf_over(&call->response->body) ? call_refuse_answer(call) : NULL;
 }

@@ -2,13 +2,10 @@
  * looks like. */
 #include "asking.h"
 
-#include "base/clock.h"
 #include "base/fault.h"
 #include "base/limits.h"
 #include "rest/metrics.h"
 #include "store/turn.h"
-
-#include <netinet/in.h>
 
 #define PROPERTIES "\"Properties\":[{\"Name\":\"Name\",\"Type\":\"string\",\"Required\":true}]"
 
@@ -282,56 +279,6 @@ START_TEST(past_memory_bytes_nothing_is_taken_in)
 }
 END_TEST
 
-/* ---- failed sign-ins ---- */
-
-static void ask_from(const struct in6_addr *client, const char *authorization)
-{
-    const struct request_header header = {SPAN("Authorization"), span_str(authorization)};
-    const struct request request = {
-        .method = SPAN("GET"),
-        .target = SPAN("/Person"),
-        .headers = &header,
-        .header_count = authorization != NULL,
-        .client = client,
-    };
-
-    ask_request(&request);
-}
-
-START_TEST(who_fails_to_sign_in_has_to_wait)
-{
-    const struct in6_addr one = {{{0x20, 1}}}, another = {{{0x20, 2}}};
-
-    clock_fake(INT64_C(1700000000000000000), UINT64_C(1000000000));
-    require_keys();
-    asking.service->limits.failed_sign_ins_per_minute = 3;
-    for (int i = 0; i < 5; i++) { /* that guesses none */
-        ask_from(&one, NULL);
-        ck_problem(ERR_NOT_SIGNED_IN, "");
-    }
-    for (int i = 0; i < 3; i++) {
-        ask_from(&one, "apikey wrong");
-        ck_problem(ERR_NOT_SIGNED_IN, "");
-    }
-    ask_from(&one, "apikey wrong");
-    ck_problem(ERR_TOO_MANY_REQUESTS, "FailedSignInsPerMinute");
-    ck_header_eq("Retry-After", "20");
-    ck_assert_uint_eq(asking.service->metrics->limit_hits[METRIC_FAILED_SIGN_INS], 1);
-    ask_from(&one, "apikey admin"); /* not even the right one, else it could be tried out */
-    ck_problem(ERR_TOO_MANY_REQUESTS, "");
-    ask_from(&another, "apikey admin");
-    ck_status(204);
-    for (int i = 0; i < 5; i++) { /* one that nobody is known to have sent */
-        ask_from(NULL, "apikey wrong");
-        ck_problem(ERR_NOT_SIGNED_IN, "");
-    }
-    clock_advance(UINT64_C(20000000000));
-    ask_from(&one, "apikey admin");
-    ck_status(204);
-    ck_assert_uint_eq(errors(), 0);
-}
-END_TEST
-
 /* ---- BasePath ---- */
 
 static const struct {
@@ -574,7 +521,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, what_a_refusal_offers);
     tcase_add_test(tc, some_errors_are_not_stored);
     tcase_add_test(tc, past_memory_bytes_nothing_is_taken_in);
-    tcase_add_test(tc, who_fails_to_sign_in_has_to_wait);
     tcase_add_loop_test(tc, targets_begin_with_the_base_path, 0, ARRAY_LEN(based));
     tcase_add_test(tc, local_requests_have_no_base_path);
     tcase_add_loop_test(tc, a_local_request_may_send_an_array_of_one, 0, ARRAY_LEN(lists));
