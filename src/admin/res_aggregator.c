@@ -12,6 +12,7 @@
 #include "query/source.h"
 #include "query/uri.h"
 #include "rest/crud.h"
+#include "rest/dispatch.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "json/json.h"

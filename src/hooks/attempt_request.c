@@ -12,6 +12,7 @@
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/lane_settings.h"
+#include "rest/dispatch.h"
 #include "rest/evaluation.h"
 #include "rest/request.h"
 #include "rest/response.h"

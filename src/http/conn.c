@@ -25,6 +25,7 @@
 #include "http/forwarded.h"
 #include "http/reply.h"
 #include "journal/journal.h"
+#include "rest/dispatch.h"
 #include "rest/metrics.h"
 #include "rest/node.h"
 #include "rest/stream.h"

@@ -7,6 +7,7 @@
 #include "access/clients.h"
 #include "base/mem.h"
 #include "protocol/node_headers.h"
+#include "rest/dispatch.h"
 #include "rest/evaluation.h"
 #include "rest/passage.h"
 

@@ -12,6 +12,7 @@
 #include "base/metric.h"
 #include "base/room.h"
 #include "http/reply.h"
+#include "rest/dispatch.h"
 #include "rest/metrics.h"
 
 enum {

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "http/reply.h"
+#include "rest/dispatch.h"
 #include "rest/metrics.h"
 #include "rest/rest.h"
 

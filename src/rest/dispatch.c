@@ -1,6 +1,6 @@
 /* An evaluation as a whole: who asks and whether he may at all, the steps (request_steps.h) on a
  * budget, and the answer. The first error ends it and becomes the answer. */
-#include "rest/request.h"
+#include "rest/dispatch.h"
 
 #include "access/access.h"
 #include "base/budget.h"
@@ -220,29 +220,6 @@ void request_run(struct rest *rest, const struct request *request, struct respon
     if (call.key != NULL)
         access_key_unref(rest->access, call.key);
     err_free(e);
-}
-
-struct span request_header_all(const struct request *r, struct span name, struct arena *a)
-{
-    struct span all = {NULL, 0};
-
-    for (size_t i = 0; i < r->header_count; i++) {
-        if (!span_ieq(r->headers[i].name, name))
-            continue;
-        all = all.p == NULL
-                  ? r->headers[i].value
-                  : arena_printf(a, "%.*s, %.*s", SPAN_FMT(all), SPAN_FMT(r->headers[i].value));
-    }
-    return all;
-}
-
-uint8_t request_depth(const struct request *r)
-{
-    uint64_t depth;
-
-    if (r->is_local || !span_to_u64(request_header(r, SPAN("Svc-depth")), &depth))
-        return r->depth;
-    return (uint8_t)MIN(depth, UINT8_MAX);
 }
 
 void request_refuse(struct response *response, int status, enum err_code code, struct span message,

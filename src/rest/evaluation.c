@@ -18,6 +18,7 @@
 #include "protocol/method.h"
 #include "resource/resource.h"
 #include "rest/call.h"
+#include "rest/dispatch.h"
 #include "rest/evaluation_state.h"
 #include "rest/metrics.h"
 #include "rest/request.h"

@@ -11,6 +11,7 @@
 #include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/cluster_view.h"
+#include "rest/dispatch.h"
 #include "rest/handover.h"
 #include "rest/passage.h"
 #include "rest/request.h"

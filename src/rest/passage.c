@@ -21,6 +21,7 @@
 #include "protocol/node_headers.h"
 #include "rest/call.h"
 #include "rest/cluster_view.h"
+#include "rest/dispatch.h"
 #include "rest/node.h"
 #include "rest/response.h"
 #include "rest/rest.h"

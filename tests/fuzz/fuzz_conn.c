@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "fuzzing.h"
 #include "http/server.h"
+#include "rest/dispatch.h"
 #include "rest/evaluation.h"
 #include "rest/evaluation_state.h"
 #include "rest/metrics.h"

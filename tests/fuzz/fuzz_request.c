@@ -23,6 +23,7 @@
 #include "journal/segment.h"
 #include "resource/declaration.h"
 #include "rest/api_key.h"
+#include "rest/dispatch.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "store/entity.h"

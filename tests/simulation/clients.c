@@ -8,6 +8,7 @@
 #include "base/must.h"
 #include "base/rng.h"
 #include "hooks/delivery.h"
+#include "rest/dispatch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

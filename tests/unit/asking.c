@@ -8,6 +8,7 @@
 #include "journal/journal_options.h"
 #include "resource/declaration.h"
 #include "rest/api_key.h"
+#include "rest/dispatch.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/store.h"

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "rest/cluster_view.h"
+#include "rest/dispatch.h"
 #include "rest/download.h"
 #include "rest/evaluation.h"
 #include "rest/node.h"

@@ -11,6 +11,7 @@
 #include "journal/journal.h"
 #include "journal/journal_options.h"
 #include "rest/api_key.h"
+#include "rest/dispatch.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "store/store.h"

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "hooks/retention.h"
+#include "rest/dispatch.h"
 
 #define DAY_NS (INT64_C(86400) * 1000000000)
 

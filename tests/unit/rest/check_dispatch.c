@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "base/limits.h"
+#include "rest/dispatch.h"
 #include "rest/metrics.h"
 #include "store/turn.h"
 
@@ -404,58 +405,6 @@ START_TEST(every_key_may_list_resources)
 }
 END_TEST
 
-/* ---- headers of a request ---- */
-
-START_TEST(headers_of_one_name_are_joined)
-{
-    const struct request_header headers[] = {
-        {SPAN("A"), SPAN("1")},  {SPAN("b"), SPAN("")},  {SPAN("a"), SPAN("2")},
-        {SPAN("AB"), SPAN("x")}, {SPAN("A"), SPAN("3")},
-    };
-    const struct request request = {.headers = headers, .header_count = ARRAY_LEN(headers)};
-
-    ck_span_eq(request_header_all(&request, SPAN("a"), &asking.arena), "1, 2, 3");
-    ck_span_eq(request_header(&request, SPAN("A")), "1");
-    ck_span_eq(request_header_all(&request, SPAN("B"), &asking.arena), "");
-    ck_assert_ptr_nonnull(request_header_all(&request, SPAN("B"), &asking.arena).p);
-    ck_assert_ptr_null(request_header_all(&request, SPAN("c"), &asking.arena).p);
-    ck_assert_ptr_null(request_header(&request, SPAN("c")).p);
-}
-END_TEST
-
-static const struct {
-    bool is_local;
-    uint8_t own;
-    const char *header;
-    uint8_t depth;
-} depths[] = {
-    {false, 0, NULL, 0},
-    {false, 0, "3", 3},
-    {false, 0, "255", 255},
-    {false, 0, "256", 255},
-    {false, 0, "99999999999999999999999", 0},
-    {false, 0, "-1", 0},
-    {false, 0, "", 0},
-    {false, 0, "3x", 0},
-    {true, 5, NULL, 5},
-    {true, 5, "9", 5},
-    {true, 0, "9", 0},
-};
-
-START_TEST(how_deep_a_request_is)
-{
-    const struct request_header header = {SPAN("svc-Depth"), span_str(depths[_i].header)};
-    const struct request request = {
-        .headers = &header,
-        .header_count = depths[_i].header != NULL,
-        .is_local = depths[_i].is_local,
-        .depth = depths[_i].own,
-    };
-
-    ck_assert_uint_eq(request_depth(&request), depths[_i].depth);
-}
-END_TEST
-
 /* ---- what is no request ---- */
 
 START_TEST(a_refusal_is_not_stored)
@@ -527,8 +476,6 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, options_tell_what_there_is);
     tcase_add_test(tc, a_star_is_a_target_of_options_alone);
     tcase_add_test(tc, every_key_may_list_resources);
-    tcase_add_test(tc, headers_of_one_name_are_joined);
-    tcase_add_loop_test(tc, how_deep_a_request_is, 0, ARRAY_LEN(depths));
     tcase_add_test(tc, a_refusal_is_not_stored);
 #ifdef SVCD_FAULTS
     tcase_add_test(tc, on_a_full_disk_nothing_has_changed);

@@ -7,6 +7,7 @@
 #include "protocol/node_headers.h"
 #include "rest/api_key.h"
 #include "rest/cluster_view.h"
+#include "rest/dispatch.h"
 #include "rest/handover.h"
 #include "rest/node.h"
 

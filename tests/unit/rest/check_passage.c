@@ -5,6 +5,7 @@
 #include "access/account.h"
 #include "base/clock.h"
 #include "rest/cluster_view.h"
+#include "rest/dispatch.h"
 #include "rest/passage.h"
 
 #include <arpa/inet.h>

@@ -12,6 +12,7 @@
 #include "journal/journal_options.h"
 #include "resource/declaration.h"
 #include "resource/resource.h"
+#include "rest/dispatch.h"
 #include "rest/metrics.h"
 #include "rest/request.h"
 #include "rest/response.h"
