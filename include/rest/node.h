@@ -21,9 +21,6 @@ struct request;
 struct response;
 struct rest;
 
-/* The names of header fields. */
-extern const struct span node_passed_on, node_applied, node_serial, node_min_serial;
-
 /* Does it say that a node passes it on? */
 bool node_is_passed_on(const struct request *request);
 /* Of one that does, as soon as it is there whole: believes it, and notes from whom it comes, and

@@ -15,7 +15,6 @@
 #include "rest/crud.h"
 #include "rest/error_log.h"
 #include "rest/evaluation.h"
-#include "rest/node.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "store/change.h"
@@ -140,7 +139,7 @@ static void say_whose(struct handover *h, struct span target, struct span body)
 
     buf_init_arena(&b, &h->arena);
     passed_on_add(&b, view->secret, &who, &request);
-    h->header = (struct fetch_header){node_passed_on, buf_span(&b)};
+    h->header = (struct fetch_header){node_headers_passed_on, buf_span(&b)};
 }
 
 static void send_batch(struct handover *h)

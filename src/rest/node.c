@@ -19,16 +19,11 @@
 #include "rest/rest.h"
 #include "store/turn.h"
 
-const struct span node_passed_on = SPAN_INIT("Svc-cluster");
-const struct span node_applied = SPAN_INIT("Svc-applied");
-const struct span node_serial = SPAN_INIT("Svc-serial");
-const struct span node_min_serial = SPAN_INIT("Svc-min-serial");
-
 /* ---- who asks ---- */
 
 bool node_is_passed_on(const struct request *request)
 {
-    return request_header(request, node_passed_on).p != NULL;
+    return request_header(request, node_headers_passed_on).p != NULL;
 }
 
 static struct err *check_tries(const struct rest *rest, const struct request *request)
@@ -53,7 +48,7 @@ static struct err *read_passed_on(const struct rest *rest, const struct request 
     TRY(check_tries(rest, request));
     if (secret.n < PASSED_ON_SECRET_BYTES)
         return ERR(ERR_NO_LEADER, "this node does not know the cluster's secret yet");
-    e = passed_on_read(request_header(request, node_passed_on), secret, &passed,
+    e = passed_on_read(request_header(request, node_headers_passed_on), secret, &passed,
                        clock_unix_ns() / 1000000, a, out_who);
     if (e != NULL)
         clients_sign_in_failed(rest->clients, request->client);
@@ -142,7 +137,7 @@ struct err *node_enter(struct call *call, bool *out_answered)
         *out_answered = true;
         return handover_take(call);
     }
-    TRY(min_serial_read(request_header(r, node_min_serial), &serial));
+    TRY(min_serial_read(request_header(r, node_headers_min_serial), &serial));
     if (turn_is_committed(call->rest->turn, serial))
         return NULL;
     if (!r->gives_way)
@@ -220,6 +215,6 @@ void node_add_serial(struct call *call)
     if (call->request->is_local || call->passage != NULL || response->status >= 300 ||
         call->resource == NULL || !resource_may_change(call->resource, call->method))
         return;
-    response_add_own_header(response, node_serial,
+    response_add_own_header(response, node_headers_serial,
                             arena_u64(call->arena, response->serial != 0 ? response->serial : at));
 }

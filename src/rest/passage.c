@@ -22,7 +22,6 @@
 #include "rest/call.h"
 #include "rest/cluster_view.h"
 #include "rest/dispatch.h"
-#include "rest/node.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "store/turn.h"
@@ -252,7 +251,7 @@ static void add_fields(struct passage *p)
     struct fetch_header *fields = ARENA_ARRAY(&p->arena, struct fetch_header, r->header_count + 2);
     size_t count = 0;
 
-    fields[count++] = (struct fetch_header){node_passed_on, say_whose(p)};
+    fields[count++] = (struct fetch_header){node_headers_passed_on, say_whose(p)};
     if (r->host.p != NULL)
         fields[count++] = (struct fetch_header){SPAN("Host"), r->host};
     for (size_t i = 0; i < r->header_count; i++) {

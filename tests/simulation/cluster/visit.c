@@ -8,6 +8,7 @@
 #include "admin/service.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "protocol/node_headers.h"
 #include "rest/cluster_view.h"
 #include "rest/dispatch.h"
 #include "rest/download.h"
@@ -83,7 +84,7 @@ static void on_late(struct turn_wait *wait)
 static uint64_t serial_of(const struct response *r)
 {
     uint64_t serial;
-    struct span told = response_header(r, node_serial);
+    struct span told = response_header(r, node_headers_serial);
 
     return told.p != NULL && span_to_u64(told, &serial) ? MAX(serial, r->serial) : r->serial;
 }
