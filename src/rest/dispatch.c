@@ -211,7 +211,10 @@ void request_run(struct rest *rest, const struct request *request, struct respon
         response_drop_flow(response);
     if (e != NULL)
         passage_free(TAKE(call.passage));
-    response->passage = call.passage;
+    if (call.passage != NULL) {
+        response->passage = call.passage;
+        response->free_passage = passage_free;
+    }
     response->gives_way = call.passage != NULL || (e != NULL && err_code(e) == ERR_GIVES_WAY);
     if (!response->gives_way)
         answer(&call, e);
