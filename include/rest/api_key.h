@@ -8,6 +8,7 @@
 #include "base/macros.h"
 #include "base/span.h"
 
+struct access;
 struct access_key;
 struct api_keys;
 struct arena;
@@ -32,15 +33,13 @@ bool api_key_time(struct span text, int64_t *out_unix_ns);
 bool api_key_is_configured(const struct entity *e);
 struct entity *api_key_find(const struct api_keys *k, struct span id);
 
-/* The configuration's keys in rest->access are about to be others. */
-void api_keys_detach_configured(struct api_keys *k);
-/* Has them listed as they are now, in one change. ERR_INVALID_ENTITY: one of them has the name, or
- * is the same, as one that was made at run time. Errors of turn_apply. */
+/* Takes the configuration's keys and rights over into rest->access, in place of those that there
+ * were. Once the store is loaded access_check_beside has let them pass, they are listed anew, and
+ * who observes is told. */
+void api_keys_replace(struct api_keys *k, struct access *access);
+/* Has the configuration's keys listed as they are now, in one change. ERR_INVALID_ENTITY: one of
+ * them has the name, or is the same, as one that was made at run time. Errors of turn_apply. */
 struct err *api_keys_list_configured(struct api_keys *k) MUST_USE;
-
-/* The same where the configuration has been read anew, and nothing can be refused any more: what
- * cannot be written is logged. Who observes is told. */
-void api_keys_read_anew(struct api_keys *k);
 
 /* Tells who observes that keys are there, are others, or are there no more: those of this name, or
  * any when it is absent. *out_serial is what an answer must wait for. Errors are the observer's. */

@@ -9,6 +9,11 @@ struct request;
 struct response;
 struct rest;
 
+/* Over what rest_init has made: makes evaluations, api_keys, passages and handover. */
+void dispatch_init(struct rest *rest);
+/* Before rest_done. No evaluation and no passage is left. */
+void dispatch_done(struct rest *rest);
+
 /* Evaluates; `response` is emptied first and always filled, but for one that
  * `gives_way`, which says that nothing has happened yet. Errors become problem answers, are stored
  * as Svc.Admin.Error (docs/specification.md, section 5), and nothing else has changed. Check order:

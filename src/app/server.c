@@ -265,7 +265,7 @@ static struct err *take_over(struct server *s, struct config *c)
         access_done(&access);
         return e;
     }
-    rest_set_access(&s->service->rest, &access);
+    api_keys_replace(s->service->rest.api_keys, &access);
     return NULL;
 }
 

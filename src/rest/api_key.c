@@ -458,7 +458,7 @@ void api_keys_write_uses(struct api_keys *k)
 
 /* The configuration's. --------------------------------------------------------------------- */
 
-void api_keys_detach_configured(struct api_keys *k)
+static void detach_configured(struct api_keys *k)
 {
     LIST_EACH(&k->configured, link)
         detach(k, of_configured(link));
@@ -556,11 +556,20 @@ struct err *api_keys_list_configured(struct api_keys *k)
     return e;
 }
 
-void api_keys_read_anew(struct api_keys *k)
+/* Nothing can be refused any more: what cannot be written is logged. */
+static void list_anew(struct api_keys *k)
 {
     log_failed(LOG_WARN, "access", "the configuration's keys are not listed anew",
                api_keys_list_configured(k));
     tell(k, span_of(NULL, 0));
+}
+
+void api_keys_replace(struct api_keys *k, struct access *access)
+{
+    detach_configured(k);
+    access_replace(k->rest->access, access);
+    if (store_is_loaded(k->rest->store))
+        list_anew(k);
 }
 
 /* ------------------------------------------------------------------------------------------ */

@@ -9,10 +9,12 @@
 #include "query/query.h"
 #include "query/uri.h"
 #include "resource/resource.h"
+#include "rest/api_key.h"
 #include "rest/browser.h"
 #include "rest/call.h"
 #include "rest/cors.h"
 #include "rest/evaluation.h"
+#include "rest/handover.h"
 #include "rest/metrics.h"
 #include "rest/node.h"
 #include "rest/passage.h"
@@ -157,6 +159,22 @@ static struct call begin_call(struct rest *rest, const struct request *request,
         .method = method_of(request->method),
         .uri = uri,
     };
+}
+
+void dispatch_init(struct rest *rest)
+{
+    rest->evaluations = evaluations_new(rest, request_run);
+    rest->api_keys = api_keys_new(rest);
+    rest->passages = passages_new(rest);
+    rest->handover = handover_new(rest);
+}
+
+void dispatch_done(struct rest *rest)
+{
+    handover_free(rest->handover);
+    passages_free(rest->passages);
+    api_keys_free(rest->api_keys);
+    evaluations_free(rest->evaluations);
 }
 
 bool request_admit(struct rest *rest, const struct request *request, struct response *response)

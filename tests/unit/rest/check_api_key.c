@@ -239,7 +239,7 @@ static void take_over(const char *keys)
          v = json_next(json_root(&doc), v))
         ck_ok(access_add(&access, v, &asking.arena));
     ck_ok(access_check_beside(asking.service->rest.access, &access));
-    rest_set_access(&asking.service->rest, &access);
+    api_keys_replace(asking.service->rest.api_keys, &access);
 }
 
 /* SHA-256 of "admin" and "beta". */

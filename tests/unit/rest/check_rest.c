@@ -12,6 +12,7 @@
 #include "journal/journal_options.h"
 #include "resource/declaration.h"
 #include "resource/resource.h"
+#include "rest/api_key.h"
 #include "rest/dispatch.h"
 #include "rest/metrics.h"
 #include "rest/request.h"
@@ -51,6 +52,7 @@ static void begin(void)
                          .metrics = &metrics,
                          .base_path = SPAN("/")};
     rest_init(&rest);
+    dispatch_init(&rest);
     resources_add_builtin(rest.resources, &res_resource, NULL);
     declarations_observe(rest.resources);
     ck_ok(turn_open(turn, &(struct turn_options){.journal = &journal}));
@@ -60,6 +62,7 @@ static void begin(void)
 static void end(void)
 {
     response_done(&response);
+    dispatch_done(&rest);
     rest_done(&rest);
     turn_free(turn);
     store_free(store);
@@ -176,7 +179,7 @@ START_TEST(keys_take_the_place_of_others)
     for (int i = 0; i < 2; i++) {
         access_init(&required);
         required.required = i == 0;
-        rest_set_access(&rest, &required);
+        api_keys_replace(rest.api_keys, &required);
         access_done(&required); /* it was taken over */
         ask("GET", "/Svc.Admin.Resource", NULL);
         ck_assert_int_eq(response.status, i == 0 ? 401 : 204);
