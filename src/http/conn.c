@@ -21,13 +21,13 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/room.h"
+#include "dispatch/dispatch.h"
+#include "dispatch/node.h"
 #include "fetch/fetch.h"
 #include "http/forwarded.h"
 #include "http/reply.h"
 #include "journal/journal.h"
-#include "rest/dispatch.h"
 #include "rest/metrics.h"
-#include "rest/node.h"
 #include "rest/stream.h"
 
 enum {

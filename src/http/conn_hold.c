@@ -6,10 +6,10 @@
 
 #include "access/clients.h"
 #include "base/mem.h"
+#include "dispatch/dispatch.h"
+#include "dispatch/passage.h"
 #include "protocol/node_headers.h"
-#include "rest/dispatch.h"
 #include "rest/evaluation.h"
-#include "rest/passage.h"
 
 struct held {
     struct arena arena;

@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "base/metric.h"
 #include "base/room.h"
+#include "dispatch/dispatch.h"
 #include "http/reply.h"
-#include "rest/dispatch.h"
 #include "rest/metrics.h"
 
 enum {

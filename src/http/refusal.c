@@ -4,8 +4,8 @@
 #include "http/conn.h"
 
 #include "base/log.h"
+#include "dispatch/dispatch.h"
 #include "http/reply.h"
-#include "rest/dispatch.h"
 #include "rest/metrics.h"
 #include "rest/rest.h"
 

@@ -7,8 +7,8 @@
 #include "base/macros.h"
 #include "base/must.h"
 #include "base/rng.h"
+#include "dispatch/dispatch.h"
 #include "hooks/delivery.h"
-#include "rest/dispatch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* What deliveries take of a turn of the loop, and what a journal cannot say of them. */
-#include "rest/dispatch.h"
+#include "dispatch/dispatch.h"
 #include "serving.h"
 
 #include "store/store_kind.h"

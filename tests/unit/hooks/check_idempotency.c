@@ -1,6 +1,6 @@
 /* Requests to a whole service whose loop stands still unless told otherwise: what they change stays
  * on its way to the disk. */
-#include "rest/dispatch.h"
+#include "dispatch/dispatch.h"
 #include "serving.h"
 
 /* Raises an event; returns the answer's body. */

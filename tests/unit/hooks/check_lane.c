@@ -8,7 +8,7 @@
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/sm.h"
-#include "rest/dispatch.h"
+#include "dispatch/dispatch.h"
 #include "rest/rest.h"
 
 #include <stdarg.h>

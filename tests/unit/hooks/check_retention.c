@@ -2,8 +2,8 @@
 #include "serving.h"
 
 #include "base/clock.h"
+#include "dispatch/dispatch.h"
 #include "hooks/retention.h"
-#include "rest/dispatch.h"
 
 #define DAY_NS (INT64_C(86400) * 1000000000)
 

@@ -6,7 +6,7 @@
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/rng.h"
-#include "rest/dispatch.h"
+#include "dispatch/dispatch.h"
 #include "rest/evaluation.h"
 #include "store/change.h"
 #include "store/turn.h"

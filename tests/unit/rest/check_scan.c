@@ -3,7 +3,7 @@
 #include "serving.h"
 
 #include "base/rng.h"
-#include "rest/dispatch.h"
+#include "dispatch/dispatch.h"
 #include "rest/evaluation.h"
 
 #define MESSAGES "/Shop.Message"
