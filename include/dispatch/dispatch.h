@@ -1,5 +1,5 @@
 /* The evaluation of a request, without sockets. HTTP, local destinations, custom payload requests,
- * Svc.Aggregator and the tests all come through request_run: there is no second path. */
+ * Svc.Aggregator and the tests all come through dispatch_run: there is no second path. */
 #ifndef DISPATCH_DISPATCH_H
 #define DISPATCH_DISPATCH_H
 
@@ -18,16 +18,16 @@ void dispatch_done(struct rest *rest);
  * `gives_way`, which says that nothing has happened yet. Errors become problem answers, are stored
  * as Svc.Admin.Error (docs/specification.md, section 5), and nothing else has changed. Check order:
  * docs/specification.md, section 4, last line. */
-void request_run(struct rest *rest, const struct request *request, struct response *response);
+void dispatch_run(struct rest *rest, const struct request *request, struct response *response);
 /* What can be said of a request before its body has come: false when it is refused, or answered as
  * it is, and the answer is in `response`. Nobody then needs its body. */
-bool request_admit(struct rest *rest, const struct request *request, struct response *response);
-/* Answers it with this error, as request_run would. The error stays the caller's. */
-void request_fail(struct rest *rest, const struct request *request, const struct err *e,
-                  struct response *response);
+bool dispatch_admit(struct rest *rest, const struct request *request, struct response *response);
+/* Answers it with this error, as dispatch_run would. The error stays the caller's. */
+void dispatch_fail(struct rest *rest, const struct request *request, const struct err *e,
+                   struct response *response);
 /* The answer to bytes that are no request, or that the server refuses to evaluate: a problem
  * answer, not stored. */
-void request_refuse(struct response *response, int status, enum err_code code, struct span message,
-                    unsigned retry_after_s);
+void dispatch_refuse(struct response *response, int status, enum err_code code, struct span message,
+                     unsigned retry_after_s);
 
 #endif

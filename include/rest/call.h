@@ -1,5 +1,5 @@
 /* One evaluation of a request, as the resources see it: what was asked, by whom, of what; the
- * answer; and the change that it makes. Lives as long as request_run. */
+ * answer; and the change that it makes. Lives as long as dispatch_run. */
 #ifndef REST_CALL_H
 #define REST_CALL_H
 

@@ -101,7 +101,7 @@ static struct err *run(struct aggregation *g, const struct local_request *local)
                    "there are more requests than the limit AggregatedRequests (%lld)",
                    (long long)g->call->rest->limits->aggregated_requests);
     TRY(check_kind(g->call, local->target));
-    request_run(g->call->rest, &request, &g->inner);
+    dispatch_run(g->call->rest, &request, &g->inner);
     TRY(budget_check());
     crud_shows(g->call, g->inner.serial);
     if (g->inner.status >= 400)

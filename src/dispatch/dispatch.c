@@ -1,5 +1,5 @@
-/* An evaluation as a whole: who asks and whether he may at all, the steps (request_steps.h) on a
- * budget, and the answer. The first error ends it and becomes the answer. */
+/* An evaluation as a whole: who asks and whether he may at all, the steps (steps.h) on a budget,
+ * and the answer. The first error ends it and becomes the answer. */
 #include "dispatch/dispatch.h"
 
 #include "access/access.h"
@@ -55,7 +55,7 @@ static struct err *evaluate(struct call *call)
         TRY(node_enter(call, &answered));
     if (!answered)
         TRY(enter(call, &answered));
-    return answered ? NULL : request_take_steps(call);
+    return answered ? NULL : steps_take(call);
 }
 
 /* What of the request the answer depends on, for caches: an error is indented for whom that is
@@ -163,7 +163,7 @@ static struct call begin_call(struct rest *rest, const struct request *request,
 
 void dispatch_init(struct rest *rest)
 {
-    rest->evaluations = evaluations_new(rest, request_run);
+    rest->evaluations = evaluations_new(rest, dispatch_run);
     rest->api_keys = api_keys_new(rest);
     rest->passages = passages_new(rest);
     rest->handover = handover_new(rest);
@@ -177,7 +177,7 @@ void dispatch_done(struct rest *rest)
     evaluations_free(rest->evaluations);
 }
 
-bool request_admit(struct rest *rest, const struct request *request, struct response *response)
+bool dispatch_admit(struct rest *rest, const struct request *request, struct response *response)
 {
     struct uri uri = {.is_plain = false};
     struct call call = begin_call(rest, request, response, &uri);
@@ -195,8 +195,8 @@ bool request_admit(struct rest *rest, const struct request *request, struct resp
     return false;
 }
 
-void request_fail(struct rest *rest, const struct request *request, const struct err *e,
-                  struct response *response)
+void dispatch_fail(struct rest *rest, const struct request *request, const struct err *e,
+                   struct response *response)
 {
     struct uri uri = {.is_plain = false};
     struct call call = begin_call(rest, request, response, &uri);
@@ -205,7 +205,7 @@ void request_fail(struct rest *rest, const struct request *request, const struct
     answer(&call, e);
 }
 
-void request_run(struct rest *rest, const struct request *request, struct response *response)
+void dispatch_run(struct rest *rest, const struct request *request, struct response *response)
 {
     struct uri uri = {.is_plain = false};
     struct query query = {.shape = NULL};
@@ -243,8 +243,8 @@ void request_run(struct rest *rest, const struct request *request, struct respon
     err_free(e);
 }
 
-void request_refuse(struct response *response, int status, enum err_code code, struct span message,
-                    unsigned retry_after_s)
+void dispatch_refuse(struct response *response, int status, enum err_code code, struct span message,
+                     unsigned retry_after_s)
 {
     response_reset(response);
     response_set_problem(response, status, code, message, (struct span){NULL, 0});

@@ -68,7 +68,7 @@ bool node_believe(struct rest *rest, struct request *request, struct arena *a,
     client = ARENA_NEW(a, struct in6_addr);
     e = read_passed_on(rest, request, a, who);
     if (e != NULL) {
-        request_fail(rest, request, e, response);
+        dispatch_fail(rest, request, e, response);
         err_free(e);
         return false;
     }

@@ -72,7 +72,7 @@ static void end(struct passage *p)
 static void fail(struct passage *p, struct err *e)
 {
     err_set_retry_after(e, 1);
-    request_fail(p->rest, p->request, e, &p->response);
+    dispatch_fail(p->rest, p->request, e, &p->response);
     err_free(e);
     p->is_answered = true;
     end(p);

@@ -211,7 +211,7 @@ static struct err *read_query(struct call *call)
     return wrong == NULL ? NULL : refuse_query(call, wrong);
 }
 
-struct err *request_take_steps(struct call *call)
+struct err *steps_take(struct call *call)
 {
     struct rest *rest = call->rest;
     const struct request *r = call->request;

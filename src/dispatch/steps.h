@@ -10,6 +10,6 @@ struct err;
 /* From the caller's key, which the call has, to the answer: URI, resource, method, rights,
  * conditions, negotiation, and the resource's own work. The first error ends them; what has changed
  * until then is not applied. */
-struct err *request_take_steps(struct call *call) MUST_USE;
+struct err *steps_take(struct call *call) MUST_USE;
 
 #endif

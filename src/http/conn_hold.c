@@ -105,7 +105,7 @@ static void on_passed(void *context)
         return;
     }
     conn_look_at_serial(c, &h->asked);
-    request_run(s->rest, &h->request, &s->response);
+    dispatch_run(s->rest, &h->request, &s->response);
     go_on(c, &s->response);
 }
 

@@ -560,7 +560,7 @@ static void run_request(struct service *s, const struct request *request, struct
 {
     struct store_digest before = store_digest(s->store);
 
-    request_run(&s->rest, request, response);
+    dispatch_run(&s->rest, request, response);
     check_response(s, response, a);
     check_unchanged(request, response, before, store_digest(s->store));
     turn_loop();

@@ -36,7 +36,7 @@ static void request_with(struct world *w, const char *method, const char *target
         .body = body,
     };
 
-    request_run(&w->service->rest, &request, &w->response);
+    dispatch_run(&w->service->rest, &request, &w->response);
     world_hold_answer(w);
 }
 

@@ -187,7 +187,7 @@ void asking_remove_key(const char *key)
 
 void ask_request(const struct request *request)
 {
-    request_run(&asking.service->rest, request, &asking.answer);
+    dispatch_run(&asking.service->rest, request, &asking.answer);
     ck_assert(!asking.answer.gives_way);
 }
 

@@ -141,7 +141,7 @@ static void on_passed(void *context)
         go_on(v, passage_response(v->passage));
         return;
     }
-    request_run(&m->service->rest, &v->request, &m->response);
+    dispatch_run(&m->service->rest, &v->request, &m->response);
     go_on(v, &m->response);
 }
 
@@ -170,7 +170,7 @@ void visit_run(struct visit *v)
     struct rest *rest = &m->service->rest;
 
     if (node_believe(rest, &v->request, &v->arena, &m->response))
-        request_run(rest, &v->request, &m->response);
+        dispatch_run(rest, &v->request, &m->response);
     go_on(v, &m->response);
 }
 

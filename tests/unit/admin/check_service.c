@@ -96,7 +96,7 @@ static int ask(struct service *service, const char *method, const char *target, 
 
     service->rest.access->required = false;
     response_init(&response, 1u << 20);
-    request_run(&service->rest, &request, &response);
+    dispatch_run(&service->rest, &request, &response);
     status = response.status;
     response_done(&response);
     return status;

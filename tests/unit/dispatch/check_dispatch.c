@@ -410,14 +410,14 @@ END_TEST
 START_TEST(a_refusal_is_not_stored)
 {
     ck_asks(201, "POST", "/Person", "{\"Name\":\"Ann\"}");
-    request_refuse(&asking.answer, 431, ERR_INVALID_URI_SYNTAX, SPAN("too \"long\""), 0);
+    dispatch_refuse(&asking.answer, 431, ERR_INVALID_URI_SYNTAX, SPAN("too \"long\""), 0);
     ck_body_eq(
         "{\"type\":\"about:blank\",\"title\":\"Request Header Fields Too Large\","
         "\"status\":431,\"detail\":\"too \\\"long\\\"\",\"ErrorCode\":\"InvalidUriSyntax\"}");
     ck_assert_int_eq(asking.answer.error, ERR_INVALID_URI_SYNTAX);
     ck_assert_uint_eq(asking.answer.header_count, 1); /* Svc-info: Location is gone */
     ck_assert_uint_eq(asking.answer.serial, 0);
-    request_refuse(&asking.answer, 503, ERR_OVERLOADED, SPAN("busy"), 7);
+    dispatch_refuse(&asking.answer, 503, ERR_OVERLOADED, SPAN("busy"), 7);
     ck_header_eq("Retry-After", "7");
     ck_assert_uint_eq(errors(), 0);
 }

@@ -66,7 +66,7 @@ START_TEST(an_error_says_what_was_asked)
     ck_span_is(answered("0.ObjectNo"), arena_u64(&asking.arena, serial));
     ck_assert(span_starts(span_str(answered_text("0.StackTrace")), SPAN("at ")));
     ck_assert(span_find(span_str(answered_text("0.StackTrace")),
-                        SPAN("at request_run (src/rest/request.c:")) == SIZE_MAX);
+                        SPAN("at dispatch_run (src/dispatch/dispatch.c:")) == SIZE_MAX);
     ck_assert(span_find(span_str(answered_text("0.StackTrace")),
                         SPAN("\nat crud_insert (src/rest/crud.c:")) != SIZE_MAX);
 }

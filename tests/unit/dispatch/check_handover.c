@@ -49,7 +49,7 @@ static void ask(const char *target)
 {
     const struct request request = {.method = SPAN("GET"), .target = span_str(target)};
 
-    request_run(&service->rest, &request, &response);
+    dispatch_run(&service->rest, &request, &response);
 }
 
 static void pass_ms(uint64_t ms)
@@ -122,7 +122,7 @@ static void hand(const char *client, const char *target, const char *body)
     passed_on_add(&b, SPAN(SECRET), &who, &request);
     header.value = buf_span(&b);
     ck_assert(node_believe(&service->rest, &asked, &arena, &response));
-    request_run(&service->rest, &asked, &response);
+    dispatch_run(&service->rest, &asked, &response);
 }
 
 START_TEST(the_leader_takes_them)
@@ -201,7 +201,7 @@ static const char *make_key(void)
                      "[\"*\"]}]}")};
     struct json_doc doc;
 
-    request_run(&service->rest, &request, &response);
+    dispatch_run(&service->rest, &request, &response);
     ck_assert_int_eq(response.status, 201);
     ck_ok(json_parse(arena_copy(&arena, buf_span(&response.body)), NULL, &arena, &doc));
     return arena_copy(&arena,

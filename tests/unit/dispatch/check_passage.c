@@ -109,9 +109,9 @@ START_TEST(a_record_that_comes)
     turns();
     ck_assert_uint_eq(done, 0);
     view.leads = true;
-    request_run(&service->rest,
-                &(struct request){.method = SPAN("GET"), .target = SPAN("/No.Such")},
-                &response); /* stores an error */
+    dispatch_run(&service->rest,
+                 &(struct request){.method = SPAN("GET"), .target = SPAN("/No.Such")},
+                 &response); /* stores an error */
     commit();
     turns();
     ck_assert_uint_eq(done, 1);

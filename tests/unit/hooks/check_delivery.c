@@ -14,7 +14,7 @@ static void post(const char *target, struct span body)
         .body = body,
     };
 
-    request_run(&service->rest, &request, &response);
+    dispatch_run(&service->rest, &request, &response);
     ck_assert_int_eq(response.status, 201);
 }
 

@@ -15,7 +15,7 @@ static struct span raise_event(const char *key, const char *body)
         .body = span_str(body),
     };
 
-    request_run(&service->rest, &request, &response);
+    dispatch_run(&service->rest, &request, &response);
     return arena_copy(&arena, buf_span(&response.body));
 }
 

@@ -76,7 +76,7 @@ static void ask(const char *method, const char *target, const char *body)
     const struct request request = {
         .method = span_str(method), .target = span_str(target), .body = span_str(body)};
 
-    request_run(&rest, &request, &response);
+    dispatch_run(&rest, &request, &response);
 }
 
 static void declare(const char *text)
