@@ -20,7 +20,6 @@
 #include "resource/resource.h"
 #include "rest/call.h"
 #include "rest/evaluation.h"
-#include "rest/metrics.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "store/change.h"
@@ -120,10 +119,8 @@ static struct err *evaluate_within(struct call *call)
     e = evaluate_and_check(call);
     budget_leave(&budget);
     call->response->was_long = budget.longest_ns > 0;
-    if (budget.longest_ns > 0) {
-        metrics_note_turn(call->rest->metrics, budget.longest_ns);
+    if (budget.longest_ns > 0)
         evaluations_note_try(call->rest->evaluations, budget.longest_ns);
-    }
     return e;
 }
 

@@ -411,6 +411,7 @@ size_t evaluations_count(const struct evaluations *all)
 
 void evaluations_note_try(struct evaluations *all, uint64_t ns)
 {
+    metrics_note_turn(all->rest->metrics, ns);
     all->tried_ns += ns;
 }
 
