@@ -2,7 +2,7 @@
  * grants what the own key lacks; the configuration's are listed, and changed there only. A key is
  * shown in the answer to the request that made it, and nowhere else: what is stored is its digest.
  *
- * What becomes of them is in rest/api_key.h. */
+ * What becomes of them is in dispatch/api_key.h. */
 #include "access/access.h"
 #include "access/mask.h"
 #include "admin/builtin.h"

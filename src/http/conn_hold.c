@@ -1,7 +1,7 @@
 /* A request whose evaluation gave way to others is held while it is evaluated beside them
  * (rest/evaluation.h); in a cluster also while it waits for what comes before that, or in its place
- * (rest/passage.h). It is a copy, because what it came in is read into anew; the copy counts among
- * what is held for want of a commit. */
+ * (dispatch/passage.h). It is a copy, because what it came in is read into anew; the copy counts
+ * among what is held for want of a commit. */
 #include "http/conn_inner.h"
 
 #include "access/clients.h"
