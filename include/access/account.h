@@ -25,7 +25,7 @@ struct account {
     struct list coming, going;  /* its evaluations (evaluation.h) that have not begun, or have */
     struct list_link in_turn;   /* while there are such: among the accounts that take turns */
     uint32_t evaluations_begun; /* those that wait for something included */
-    struct list passing;        /* its passages (rest/passage.h) that wait for a place */
+    struct list passing;        /* its passages (dispatch/passage.h) that wait for a place */
     struct list_link in_line;   /* while it has such, and may have a place */
     uint32_t passing_count;     /* those that have one */
     uint64_t rests_until_ns;    /* monotonic: before, it makes no long change (evaluation.h) */

@@ -4,6 +4,8 @@
 
 #include "rest/request.h"
 
+struct response;
+
 struct reply_options {
     bool is_head;        /* the body's length is sent, the body is not */
     bool close;          /* Connection: close */

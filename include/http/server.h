@@ -1,4 +1,4 @@
-/* HTTP over sockets: listeners, connections, time limits. Each request goes through request_run;
+/* HTTP over sockets: listeners, connections, time limits. Each request goes through dispatch_run;
  * its answer waits in the connection until what it says is committed, and answers leave in the
  * order of requests, those of one read in one write. */
 #ifndef HTTP_SERVER_H

@@ -25,6 +25,9 @@ enum {
 /* The `client` of what a node asks for itself, which is nobody's address. */
 #define PASSED_ON_ITSELF SPAN("node")
 
+/* The names: Svc-cluster, Svc-serial, Svc-min-serial. */
+extern const struct span node_headers_passed_on, node_headers_serial, node_headers_min_serial;
+
 /* Who asks. */
 struct passed_on {
     struct span node;   /* that passes it on: letters, digits, '-', '.' and '_' */

@@ -60,7 +60,7 @@ struct resource_ops {
     /* DELETE of one object of `open`'s: adds the record to the change. */
     void (*forget)(struct change *change, const void *object);
     /* Carries call->change out, which is complete: for checks of a request as a whole, and for what
-     * follows from it. NULL: call_apply. */
+     * follows from it. NULL: crud_apply. */
     struct err *(*apply)(struct call *call);
     /* That is more than one change, or more than what is stored changes with it: from there to the
      * request's end all is done in one turn. There are few of these entities. */

@@ -1,5 +1,5 @@
 /* One evaluation of a request, as the resources see it: what was asked, by whom, of what; the
- * answer; and the change that it makes. Lives as long as request_run. */
+ * answer; and the change that it makes. Lives as long as dispatch_run. */
 #ifndef REST_CALL_H
 #define REST_CALL_H
 
@@ -45,16 +45,19 @@ struct call {
     struct span error_resource; /* for Error.ResourceName; absent: <unknown> */
 };
 
-/* Carries call->change out and notes what the answer waits for. ERR_PAYLOAD_TOO_LARGE, and nothing
- * has changed, when the answer passes AnswerBytes. */
-struct err *call_apply(struct call *call) MUST_USE;
 /* The key of an Authorization value that came with the request: its own, or one that it writes into
  * a webhook. A wrong one counts as a failed sign-in of the client's address and, when there is one,
  * of the key that asks. ERR_TOO_MANY_REQUESTS past the limit, right or wrong; errors of
  * access_sign_in. */
 struct err *call_sign_in(struct call *call, struct span authorization,
                          struct access_key **out_key) MUST_USE;
-/* The answer shows something of this version. */
-void call_shows(struct call *call, uint64_t version);
+/* There is no room for what it brings or makes: ERR_OVERLOADED. */
+struct err *call_refuse_for_memory(const struct call *call) MUST_USE;
+/* Its answer has passed what it may be: ERR_PAYLOAD_TOO_LARGE past AnswerBytes; ERR_OVERLOADED when
+ * there was no room for so much. */
+struct err *call_refuse_answer(const struct call *call) MUST_USE;
+/* Its change has passed ChangeBytes: what a request writes grows with what it matches, and not with
+ * what was sent. ERR_PAYLOAD_TOO_LARGE. */
+struct err *call_refuse_change(const struct call *call) MUST_USE;
 
 #endif

@@ -30,6 +30,11 @@ struct err *crud_body_object(struct call *call, struct json_value *out_object) M
  * found is what it is until the call ends: evaluation_begin_change. */
 struct err *crud_select(struct call *call, bool objects_only,
                         struct query_result *out_result) MUST_USE;
+/* Carries call->change out and notes what the answer waits for. ERR_PAYLOAD_TOO_LARGE, and nothing
+ * has changed, when the answer passes AnswerBytes. */
+struct err *crud_apply(struct call *call) MUST_USE;
+/* The answer shows something of this version. */
+void crud_shows(struct call *call, uint64_t version);
 /* The text of an entity as the call's key sees it. */
 struct span crud_show(const struct call *call, const struct entity *e, struct arena *a);
 /* Writes items as the answer's body, in the negotiated format. */
@@ -38,7 +43,7 @@ void crud_write_list(struct call *call, const struct span *items, size_t count);
 void crud_add_location(struct call *call, struct span json);
 /* Writes a body of the given JSON array items for a change: honours Prefer: return=minimal, as
  * which it answers a key that may not GET the resource, too; sets Svc-info from verb and count: `2
- * entities inserted into 'X'`, unless `verb` is NULL. To be called before call_apply, which refuses
+ * entities inserted into 'X'`, unless `verb` is NULL. To be called before crud_apply, which refuses
  * a change whose answer is too large. */
 void crud_answer_changed(struct call *call, int status, const char *verb, const struct span *items,
                          size_t count);

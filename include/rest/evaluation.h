@@ -37,12 +37,18 @@ struct response;
 struct rest;
 struct snapshot;
 
-struct evaluations *evaluations_new(struct rest *rest);
+/* Evaluates a request, on the stack and the budget that it is called on: empties the response and
+ * fills it, unless that gives way, when nothing has happened. */
+typedef void evaluation_run_fn(struct rest *rest, const struct request *request,
+                               struct response *response);
+
+/* `run` is what each of them does. */
+struct evaluations *evaluations_new(struct rest *rest, evaluation_run_fn *run);
 /* There is none left. NULL is allowed. */
 void evaluations_free(struct evaluations *all);
 size_t evaluations_count(const struct evaluations *all);
-/* A request took so much processor time on the loop's stack: the next slice is the shorter for it.
- */
+/* A request took so much processor time on the loop's stack, which is counted: the next slice is
+ * the shorter for it. */
 void evaluations_note_try(struct evaluations *all, uint64_t ns);
 /* A request of this account gives way: the evaluation that is started next is for it. */
 void evaluations_are_of(struct evaluations *all, struct account *account);

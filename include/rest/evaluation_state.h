@@ -5,6 +5,7 @@
 #include "base/budget.h"
 #include "io/loop.h"
 #include "io/timer.h"
+#include "rest/evaluation.h"
 #include "rest/response.h"
 #include "store/snapshot.h"
 #include "store/turn.h"
@@ -42,6 +43,7 @@ struct evaluation {
 /* Those of a service. */
 struct evaluations {
     struct rest *rest;
+    evaluation_run_fn *run;
     struct list accounts; /* struct account that has any: the first has its turn next */
     struct list waiting;  /* struct evaluation, until nobody holds the turn */
     size_t count, begun;

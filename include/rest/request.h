@@ -1,5 +1,4 @@
-/* The evaluation of a request, without sockets. HTTP, local destinations, custom payload requests,
- * Svc.Aggregator and the tests all come through request_run: there is no second path. */
+/* A request without a socket: what was sent, by whom, and what is read of it. */
 #ifndef REST_REQUEST_H
 #define REST_REQUEST_H
 
@@ -9,8 +8,6 @@ struct arena;
 struct event_chain; /* hooks/event.h */
 struct in6_addr;
 struct passed_on; /* protocol/node_headers.h */
-struct response;
-struct rest;
 
 struct request_header {
     struct span name, value;
@@ -47,21 +44,5 @@ struct span request_header_all(const struct request *r, struct span name, struct
 /* How many events caused one another before this request: a local one knows it, from others the
  * header Svc-depth tells, which attempts carry. */
 uint8_t request_depth(const struct request *r);
-
-/* Evaluates; `response` is emptied first and always filled, but for one that
- * `gives_way`, which says that nothing has happened yet. Errors become problem answers, are stored
- * as Svc.Admin.Error (docs/specification.md, section 5), and nothing else has changed. Check order:
- * docs/specification.md, section 4, last line. */
-void request_run(struct rest *rest, const struct request *request, struct response *response);
-/* What can be said of a request before its body has come: false when it is refused, or answered as
- * it is, and the answer is in `response`. Nobody then needs its body. */
-bool request_admit(struct rest *rest, const struct request *request, struct response *response);
-/* Answers it with this error, as request_run would. The error stays the caller's. */
-void request_fail(struct rest *rest, const struct request *request, const struct err *e,
-                  struct response *response);
-/* The answer to bytes that are no request, or that the server refuses to evaluate: a problem
- * answer, not stored. */
-void request_refuse(struct response *response, int status, enum err_code code, struct span message,
-                    unsigned retry_after_s);
 
 #endif

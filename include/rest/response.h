@@ -25,6 +25,7 @@ struct response {
     uint64_t later_bytes;      /* of it, which the Content-Length counts too */
     bool gives_way;            /* this is no answer: nothing has happened yet, see evaluation.h */
     struct passage *passage;   /* then: through which it goes first, to be taken over; or NULL */
+    void (*free_passage)(struct passage *p); /* of one that nobody takes over; set with it */
 };
 
 /* One response object is used again and again: a warm one does not allocate. */

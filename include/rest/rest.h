@@ -72,24 +72,26 @@ struct rest {
      * (`path`: below the base path) with files that hold no data and need no key. NULL: there are
      * none. */
     void (*answer_page)(struct call *call, struct span path);
-    /* What rest_init makes; cluster and observer are set by whom they are. */
+    /* What rest_init makes. */
     /* What stands before `/<resource>/...` in targets that clients and nodes follow as they stand:
      * the base path, but for `/`. Svc-pager and ErrorInfo are relative to it instead. */
     struct span prefix;
     struct access *access;
-    struct api_keys *api_keys;
     struct accounts *accounts;
     struct account *everybody; /* of requests without a key */
     struct clients *clients;
     struct resources *resources;
+    struct streams *streams;
+    struct mask *mask; /* what is secret */
+    /* What dispatch_init makes. */
     struct evaluations *evaluations;
+    struct api_keys *api_keys;
+    struct passages *passages;
+    struct handover *handover; /* of a follower's own records */
+    /* Set by whom they are. */
     struct evaluation *running; /* what the request that runs now is evaluated in; NULL: it runs on
                                  * the loop's stack */
-    struct streams *streams;
-    struct passages *passages;
-    struct handover *handover;     /* of a follower's own records */
     struct cluster_view *cluster;  /* cluster_view.h; NULL: the server is alone */
-    struct mask *mask;             /* what is secret */
     struct rest_observer observer; /* members may be NULL */
 };
 
@@ -98,10 +100,6 @@ struct rest {
 void rest_init(struct rest *rest);
 /* Frees declared and built-in resources; the store's entities are still there. */
 void rest_done(struct rest *rest);
-/* Takes the configuration's keys and rights over, in place of those that there were. Once the store
- * is loaded access_check_beside has let them pass, they are listed anew, and who observes is told.
- */
-void rest_set_access(struct rest *rest, struct access *access);
 /* Such a target behind the prefix, in the arena. */
 struct span rest_link(const struct rest *rest, struct span target, struct arena *a);
 /* A new reference to the account that work is on which belongs to a tenant, else to the key of that

@@ -4,6 +4,7 @@
 #include "admin/service.h"
 #include "hooks/forgotten.h"
 #include "query/shape.h"
+#include "rest/crud.h"
 #include "store/collection.h"
 
 struct hooks *hooks_of(const struct call *call)
@@ -19,7 +20,7 @@ struct hooks *hooks_of_service(struct service *s)
 struct err *builtin_apply_forgotten(struct call *call)
 {
     forgotten_add(hooks_of(call)->forgotten, call->change);
-    return call_apply(call);
+    return crud_apply(call);
 }
 
 static struct err *index_builtin(const struct resource_definition *definition,

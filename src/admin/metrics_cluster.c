@@ -1,12 +1,12 @@
 /* Metrics of a node of a cluster: what it is in it, how far it has come, and what it passes on. */
 #include "admin/metrics_text.h"
 
+#include "dispatch/handover.h"
+#include "dispatch/passage.h"
 #include "journal/replica_stats.h"
 #include "query/shape.h"
 #include "rest/cluster_view.h"
-#include "rest/handover.h"
 #include "rest/metrics.h"
-#include "rest/passage.h"
 #include "rest/rest.h"
 
 /* ---- collecting ---- */

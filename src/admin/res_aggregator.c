@@ -7,6 +7,7 @@
 #include "admin/builtin.h"
 #include "admin/service.h"
 #include "base/budget.h"
+#include "dispatch/dispatch.h"
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
 #include "query/source.h"
@@ -100,9 +101,9 @@ static struct err *run(struct aggregation *g, const struct local_request *local)
                    "there are more requests than the limit AggregatedRequests (%lld)",
                    (long long)g->call->rest->limits->aggregated_requests);
     TRY(check_kind(g->call, local->target));
-    request_run(g->call->rest, &request, &g->inner);
+    dispatch_run(g->call->rest, &request, &g->inner);
     TRY(budget_check());
-    call_shows(g->call, g->inner.serial);
+    crud_shows(g->call, g->inner.serial);
     if (g->inner.status >= 400)
         return ERR(g->inner.error, "%.*s", SPAN_FMT(g->inner.message));
     return NULL;

@@ -2,7 +2,7 @@
  * grants what the own key lacks; the configuration's are listed, and changed there only. A key is
  * shown in the answer to the request that made it, and nowhere else: what is stored is its digest.
  *
- * What becomes of them is in rest/api_key.h. */
+ * What becomes of them is in dispatch/api_key.h. */
 #include "access/access.h"
 #include "access/mask.h"
 #include "admin/builtin.h"
@@ -13,10 +13,11 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "dispatch/api_key.h"
 #include "protocol/schema.h"
 #include "query/shape.h"
 #include "resource/key_rights.h"
-#include "rest/api_key.h"
+#include "rest/crud.h"
 #include "rest/request.h"
 #include "rest/rest.h"
 #include "store/entity.h"
@@ -350,12 +351,12 @@ static struct err *apply(struct call *call)
     uint64_t serial;
 
     TRY(check_titles(own, call->arena));
-    TRY(call_apply(call));
+    TRY(crud_apply(call));
     if (own->name_count == 0)
         return NULL;
     TRY(api_keys_tell(call->rest->api_keys, own->name_count == 1 ? own->name : span_of(NULL, 0),
                       call->arena, &serial));
-    call_shows(call, serial);
+    crud_shows(call, serial);
     return NULL;
 }
 

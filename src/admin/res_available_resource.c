@@ -4,6 +4,7 @@
 #include "admin/builtin.h"
 #include "query/shape.h"
 #include "resource/declaration.h"
+#include "rest/crud.h"
 #include "rest/rendered.h"
 #include "rest/rest.h"
 #include "store/collection.h"
@@ -63,7 +64,7 @@ static struct err *open_source(struct call *call)
     struct rendered *r = rendered_open(call, next, add_json);
 
     r->cursor = ARENA_NEW(call->arena, size_t);
-    call_shows(call, collection_version(store_collection(call->rest->store, declaration_resource)));
+    crud_shows(call, collection_version(store_collection(call->rest->store, declaration_resource)));
     return NULL;
 }
 

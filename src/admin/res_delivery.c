@@ -197,7 +197,7 @@ static struct err *open_source(struct call *call)
     struct uuid id;
 
     TRY(evaluation_begin_reading(call->rest));
-    call_shows(call, deliveries_version(d));
+    crud_shows(call, deliveries_version(d));
     if (rendered_wanted_id(call, SPAN("Id"), &id)) {
         rendered_open(call, next_single, add_json)->cursor = delivery_find(d, &id);
         return NULL;
@@ -225,7 +225,7 @@ static bool count(struct call *call, size_t *out_count)
     for (unsigned i = 0; i < DELIVERY_STATE_COUNT; i++)
         if ((states & SM_TO(i)) != 0)
             found += deliveries_count(d, i);
-    call_shows(call, deliveries_version(d));
+    crud_shows(call, deliveries_version(d));
     *out_count = found;
     return true;
 }
@@ -294,7 +294,7 @@ static struct err *patch(struct call *call)
     if (found.count == 1)
         crud_add_text_tag(call, texts[0], resent);
     crud_answer_changed(call, 200, "updated in", texts, found.count);
-    return call_apply(call);
+    return crud_apply(call);
 }
 
 static void forget(struct change *change, const void *object)

@@ -1,7 +1,7 @@
 /* Svc.Admin.Error: stored records of failed operations, written by error_log
  * (docs/specification.md, section 5). */
 #include "admin/builtin.h"
-#include "rest/error_log.h"
+#include "dispatch/error_log.h"
 
 static const struct resource_ops ops = {.open = NULL};
 

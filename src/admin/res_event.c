@@ -10,6 +10,7 @@
 #include "hooks/payload.h"
 #include "query/query.h"
 #include "query/shape.h"
+#include "rest/crud.h"
 #include "rest/evaluation.h"
 #include "rest/rendered.h"
 #include "rest/stream.h"
@@ -139,7 +140,7 @@ static struct err *open_source(struct call *call)
     struct uuid id;
 
     TRY(evaluation_begin_reading(call->rest));
-    call_shows(call, events_version(events));
+    crud_shows(call, events_version(events));
     at->events = events;
     at->reads_all = access_reads_all(call->key);
     at->is_single = rendered_wanted_id(call, SPAN("Id"), &id);

@@ -139,7 +139,7 @@ static struct err *read_webhook(struct question *q)
     TRY(event_webhook_find(q->call, hooks_of(q->call)->webhooks, text_of(q, WEBHOOK),
                            ERR_UNKNOWN_ENTITY, &w));
     q->webhook = w;
-    call_shows(q->call, w->entity->version);
+    crud_shows(q->call, w->entity->version);
     json = entity_parse(entity_json(w->entity), q->call->arena);
     if (w->is_paused)
         q->refused = paused(json, q->call->arena);
@@ -179,7 +179,7 @@ static struct err *read_kept(struct question *q)
     struct event *event;
 
     TRY(find_event(q, &event));
-    call_shows(call, event->object_no);
+    crud_shows(call, event->object_no);
     q->tenant = event_tenant_name(event);
     q->event.resource = resource_named(call->rest->resources, event->resource);
     if (q->event.resource == NULL)

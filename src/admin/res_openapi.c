@@ -6,6 +6,7 @@
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
 #include "resource/declaration.h"
+#include "rest/crud.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "store/collection.h"
@@ -44,7 +45,7 @@ static struct err *get(struct call *call)
 {
     struct response *response = call->response;
 
-    call_shows(call, collection_version(store_collection(call->rest->store, declaration_resource)));
+    crud_shows(call, collection_version(store_collection(call->rest->store, declaration_resource)));
     openapi_write(call, &response->body);
     response->status = 200;
     response->content_type = SPAN("application/json");

@@ -4,6 +4,7 @@
 #include "protocol/schema.h"
 #include "query/query.h"
 #include "resource/declaration.h"
+#include "rest/crud.h"
 #include "rest/rest.h"
 #include "rest/tenant.h"
 #include "store/change.h"
@@ -97,9 +98,9 @@ static struct err *apply(struct call *call)
     for (const struct declared *d = set->first; d != NULL; d = d->next)
         if (d->verb == METHOD_DELETE)
             TRY(empty(call, d));
-    TRY(call_apply(call));
+    TRY(crud_apply(call));
     TRY(declarations_changed(call->rest->resources, call->arena, &serial));
-    call_shows(call, serial);
+    crud_shows(call, serial);
     return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include "query/query.h"
 #include "resource/resource.h"
 #include "rest/call.h"
+#include "rest/crud.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "webhook/webhook.h"
@@ -35,7 +36,7 @@ static struct err *check(struct call *call, struct draft *draft, const struct en
 static struct err *apply(struct call *call)
 {
     TRY(webhook_check_accounts(call));
-    return call_apply(call);
+    return crud_apply(call);
 }
 
 static bool holds_secrets(const struct entity *entity)
@@ -51,7 +52,7 @@ static bool count(struct call *call, size_t *out_count)
     if (!lanes_count_states(call->resource->collection, &call->query->conditions, call->arena,
                             out_count))
         return false;
-    call_shows(call, collection_version(call->resource->collection));
+    crud_shows(call, collection_version(call->resource->collection));
     return true;
 }
 

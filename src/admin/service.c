@@ -3,12 +3,13 @@
 
 #include "admin/builtin.h"
 #include "base/mem.h"
+#include "dispatch/api_key.h"
+#include "dispatch/dispatch.h"
 #include "fetch/egress.h"
 #include "fetch/fetch.h"
 #include "fetch/resolve.h"
 #include "hooks/delivery.h"
 #include "journal/journal.h"
-#include "rest/api_key.h"
 #include "rest/metrics.h"
 #include "rest/stream.h"
 #include "store/store.h"
@@ -60,6 +61,7 @@ void service_free(struct service *s)
     fetcher_free(s->fetcher);
     resolver_free(s->resolver);
     hooks_done(&s->hooks);
+    dispatch_done(&s->rest);
     rest_done(&s->rest);
     turn_free(s->turn);
     store_free(s->store);

@@ -6,6 +6,8 @@
 #include "admin/builtin.h"
 #include "admin/service_options.h"
 #include "base/mem.h"
+#include "dispatch/api_key.h"
+#include "dispatch/dispatch.h"
 #include "resource/declaration.h"
 #include "rest/cluster_view.h"
 #include "rest/metrics.h"
@@ -38,8 +40,9 @@ static void make_rest(struct service *s, struct loop *loop, struct service_optio
         .answer_page = console_answer,
     };
     rest_init(&s->rest);
+    dispatch_init(&s->rest);
     s->rest.mask->header_names = options->secret_headers;
-    rest_set_access(&s->rest, &options->access);
+    api_keys_replace(s->rest.api_keys, &options->access);
 }
 
 static struct err *make_hooks(struct service *s, const struct service_options *options)

@@ -12,11 +12,11 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "dispatch/api_key.h"
 #include "hooks/delivery.h"
 #include "http/server.h"
 #include "journal/join.h"
 #include "resource/declaration.h"
-#include "rest/api_key.h"
 #include "store/store.h"
 #include "store/turn.h"
 
@@ -265,7 +265,7 @@ static struct err *take_over(struct server *s, struct config *c)
         access_done(&access);
         return e;
     }
-    rest_set_access(&s->service->rest, &access);
+    api_keys_replace(s->service->rest.api_keys, &access);
     return NULL;
 }
 

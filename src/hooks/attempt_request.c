@@ -5,6 +5,7 @@
 #include "base/fiber.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "dispatch/dispatch.h"
 #include "hooks/attempt.h"
 #include "hooks/attempt_inner.h"
 #include "hooks/body.h"
@@ -54,7 +55,7 @@ static void evaluate(struct attempt *attempt, const struct request *request,
     attempt->asked_ns = clock_mono_ns();
     attempt->answered = answered_fn;
     attempt->is_evaluating = true;
-    request_run(d->hooks->rest, request, d->response);
+    dispatch_run(d->hooks->rest, request, d->response);
     attempt->is_evaluating = false;
     if (d->response->gives_way) {
         attempt->evaluation = evaluation_start(d->hooks->rest, request, on_evaluated, attempt);

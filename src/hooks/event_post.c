@@ -396,7 +396,7 @@ static struct err *post_all(struct posting *p)
         crud_add_location(p->call, p->answers[0]);
         crud_add_version_tag(p->call, p->last_no);
     }
-    return call_apply(p->call);
+    return crud_apply(p->call);
 }
 
 struct err *event_post(struct hooks *hooks, struct call *call)

@@ -5,6 +5,7 @@
 #include "query/literal.h"
 #include "query/query.h"
 #include "rest/call.h"
+#include "rest/crud.h"
 #include "rest/request.h"
 #include "store/once.h"
 
@@ -179,7 +180,7 @@ static const struct record_once *find(const struct idempotency *r,
     entry = once_find(r->once, key);
     if (entry == NULL)
         return NULL;
-    call_shows(r->call, entry->stored.serial);
+    crud_shows(r->call, entry->stored.serial);
     return &entry->record;
 }
 

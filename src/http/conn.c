@@ -1,6 +1,6 @@
 /* A connection.
  *
- *   read -> h1_feed -> request_run -> reply_add -> output
+ *   read -> h1_feed -> dispatch_run -> reply_add -> output
  *
  * Output is one buffer of answers in the order of requests. In front may be answers that are
  * committed and can leave; behind the first one that is not, everything waits (`marks` says where
@@ -21,12 +21,13 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/room.h"
+#include "dispatch/dispatch.h"
+#include "dispatch/node.h"
 #include "fetch/fetch.h"
 #include "http/forwarded.h"
 #include "http/reply.h"
 #include "journal/journal.h"
 #include "rest/metrics.h"
-#include "rest/node.h"
 #include "rest/stream.h"
 
 enum {
@@ -102,7 +103,7 @@ static void evaluate(struct http_server *s, struct request *request)
     }
     switch (clients_may_request(s->rest->clients, request->client)) {
     case CLIENTS_WELCOME:
-        request_run(s->rest, request, &s->response);
+        dispatch_run(s->rest, request, &s->response);
         break;
     case CLIENTS_TOO_MANY:
         refusal_answer(s, REFUSAL_REQUESTS);
@@ -187,7 +188,7 @@ static bool admit(struct conn *c)
     r = h1_awaiting(c->h1);
     request = request_of(c, r, &forwarded);
     asked = (struct asked){r->known_method, r->is_http10, s->now_ns, request.client, 0};
-    c->is_admitted = request_admit(s->rest, &request, &s->response);
+    c->is_admitted = dispatch_admit(s->rest, &request, &s->response);
     if (!c->is_admitted)
         add_answer(c, &s->response, &asked, false);
     return c->is_admitted;
@@ -202,7 +203,7 @@ static void refuse(struct conn *c, enum err_code code, struct span why,
     const struct asked nothing = {.method = METHOD_OTHER, .began_ns = clock_mono_ns()};
 
     conn_close_when_sent(c, reason);
-    request_refuse(response, status, code, why, status == 503 ? 1 : 0);
+    dispatch_refuse(response, status, code, why, status == 503 ? 1 : 0);
     conn_add_reply(c, response, &nothing);
 }
 

@@ -1,14 +1,15 @@
 /* A request whose evaluation gave way to others is held while it is evaluated beside them
  * (rest/evaluation.h); in a cluster also while it waits for what comes before that, or in its place
- * (rest/passage.h). It is a copy, because what it came in is read into anew; the copy counts among
- * what is held for want of a commit. */
+ * (dispatch/passage.h). It is a copy, because what it came in is read into anew; the copy counts
+ * among what is held for want of a commit. */
 #include "http/conn_inner.h"
 
 #include "access/clients.h"
 #include "base/mem.h"
+#include "dispatch/dispatch.h"
+#include "dispatch/passage.h"
 #include "protocol/node_headers.h"
 #include "rest/evaluation.h"
-#include "rest/passage.h"
 
 struct held {
     struct arena arena;
@@ -104,7 +105,7 @@ static void on_passed(void *context)
         return;
     }
     conn_look_at_serial(c, &h->asked);
-    request_run(s->rest, &h->request, &s->response);
+    dispatch_run(s->rest, &h->request, &s->response);
     go_on(c, &s->response);
 }
 

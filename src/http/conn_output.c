@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/metric.h"
 #include "base/room.h"
+#include "dispatch/dispatch.h"
 #include "http/reply.h"
 #include "rest/metrics.h"
 
@@ -322,10 +323,10 @@ void conn_give_up_waiting(struct conn *c)
     conn_drop_flow(c);
     asked = drop_waiting(c);
     conn_close_when_sent(c, TCP_CLOSE_CUT_OFF);
-    request_refuse(response, err_info(ERR_NO_LEADER)->status, ERR_NO_LEADER,
-                   SPAN("the cluster's log has not confirmed the change in time, and it may have "
-                        "been done: ClientId and If-Match make it safe to repeat"),
-                   RETRY_AFTER_S);
+    dispatch_refuse(response, err_info(ERR_NO_LEADER)->status, ERR_NO_LEADER,
+                    SPAN("the cluster's log has not confirmed the change in time, and it may have "
+                         "been done: ClientId and If-Match make it safe to repeat"),
+                    RETRY_AFTER_S);
     conn_add_reply(c, response, &asked);
 }
 

@@ -4,6 +4,7 @@
 #include "http/conn.h"
 
 #include "base/log.h"
+#include "dispatch/dispatch.h"
 #include "http/reply.h"
 #include "rest/metrics.h"
 #include "rest/rest.h"
@@ -33,8 +34,8 @@ void refusal_answer(struct http_server *server, enum refusal refusal)
     const struct row *row = &rows[refusal];
 
     server->metrics->limit_hits[row->limit]++;
-    request_refuse(&server->response, err_info(row->code)->status, row->code, row->why,
-                   RETRY_AFTER_S);
+    dispatch_refuse(&server->response, err_info(row->code)->status, row->code, row->why,
+                    RETRY_AFTER_S);
 }
 
 static void on_read(void *context, struct span bytes)

@@ -9,6 +9,10 @@
 #include "base/must.h"
 #include "base/text.h"
 
+const struct span node_headers_passed_on = SPAN_INIT("Svc-cluster");
+const struct span node_headers_serial = SPAN_INIT("Svc-serial");
+const struct span node_headers_min_serial = SPAN_INIT("Svc-min-serial");
+
 enum place { VERSION, AT, NODE, CLIENT, KEY, CODE, PARTS };
 
 static void add_part(struct buf *b, struct span part)

@@ -14,7 +14,7 @@
 #include "rest/call.h"
 #include "rest/crud_inner.h"
 #include "rest/crud_safepost.h"
-#include "rest/metrics.h"
+#include "rest/evaluation.h"
 #include "rest/response.h"
 #include "rest/rest.h"
 #include "rest/tenant.h"
@@ -134,26 +134,28 @@ void crud_answer_changed(struct call *call, int status, const char *verb, const 
         crud_write_list(call, visible, count);
 }
 
+struct err *crud_apply(struct call *call)
+{
+    uint64_t serial;
+
+    TRY(budget_check());
+    if (buf_over(&call->response->body)) /* what is answered with an error must not happen */
+        return call_refuse_answer(call);
+    TRY(evaluation_apply(call, &serial));
+    crud_shows(call, serial);
+    return NULL;
+}
+
 static struct err *apply(struct call *call)
 {
     const struct resource_ops *ops = call->resource->ops;
 
     if (ops->apply == NULL)
-        return call_apply(call);
+        return crud_apply(call);
     TRY(budget_check());
     if (ops->changes_at_once)
         budget_hold();
     return ops->apply(call);
-}
-
-/* What a request writes grows with what it matches, and not with what was sent. */
-static struct err *refuse_change(const struct call *call)
-{
-    call->rest->metrics->limit_hits[METRIC_CHANGE_BYTES]++;
-    return ERR(ERR_PAYLOAD_TOO_LARGE,
-               "the request would write more than the limit ChangeBytes (%lld bytes): choose fewer "
-               "entities with limit and offset",
-               (long long)call->rest->limits->change_bytes);
 }
 
 /* An entity as it was written, or was found to be already. */
@@ -193,8 +195,9 @@ static struct err *store_draft(struct call *call, struct draft *draft, const str
     if (ops->stored != NULL)
         TRY(ops->stored(call, old != NULL ? METHOD_PATCH : METHOD_POST, written.json));
     *out_written = written;
-    return call->change->bodies.n > (size_t)call->rest->limits->change_bytes ? refuse_change(call)
-                                                                             : NULL;
+    return call->change->bodies.n > (size_t)call->rest->limits->change_bytes
+               ? call_refuse_change(call)
+               : NULL;
 }
 
 const struct shape *crud_stored_shape(const struct resource *resource)
@@ -465,8 +468,9 @@ static struct err *delete_one(struct call *call, const struct query_item *item)
     if (ops->stored == NULL)
         return NULL;
     TRY(ops->stored(call, METHOD_DELETE, crud_text(call->resource, e, call->arena)));
-    return call->change->bodies.n > (size_t)call->rest->limits->change_bytes ? refuse_change(call)
-                                                                             : NULL;
+    return call->change->bodies.n > (size_t)call->rest->limits->change_bytes
+               ? call_refuse_change(call)
+               : NULL;
 }
 
 struct err *crud_delete(struct call *call)

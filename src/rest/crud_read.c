@@ -299,10 +299,15 @@ static struct err *open_source(struct call *call, bool objects_only)
     s->snapshot = snapshot_for(call);
     walk(s);
     call->source = &s->source;
-    call_shows(call, version_shown(s));
+    crud_shows(call, version_shown(s));
     if (s->walk.single && s->snapshot == NULL && call->evaluation == NULL)
         return NULL;
     return open_walk(s, objects_only);
+}
+
+void crud_shows(struct call *call, uint64_t version)
+{
+    call->response->serial = MAX(call->response->serial, version);
 }
 
 static void close_source(struct call *call)
@@ -360,7 +365,7 @@ static bool is_total_known(struct call *call, size_t *out_count)
     if (snapshot != NULL && !snapshot_is_current(snapshot, call->resource->collection))
         return false;
     *out_count = collection_count(call->resource->collection);
-    call_shows(call, collection_version(call->resource->collection));
+    crud_shows(call, collection_version(call->resource->collection));
     return true;
 }
 

@@ -1,6 +1,7 @@
-/* One slice of one evaluation a turn: between two of them the loop serves whoever is there. The
- * fiber runs request_run; what that comes to when it has to begin anew, as resources were declared
- * anew meanwhile or others who cannot wait have changed something before it, is thrown away.
+/* One slice of one evaluation a turn: between two of them the loop serves whoever is there. Its
+ * fiber runs what evaluations are for; what that comes to when it has to begin anew, as resources
+ * were declared anew meanwhile or others who cannot wait have changed something before it, is
+ * thrown away.
  *
  * Who holds the turn is not waited for on the loop's stack: what would have to wait becomes an
  * evaluation, which is put aside until the turn is free. */
@@ -187,12 +188,12 @@ static void run_once(struct evaluation *e)
     if (e->has_snapshot)
         take_snapshot(e);
     e->resources_since = rest->resources->changes;
-    request_run(rest, e->request, &e->response);
+    rest->evaluations->run(rest, e->request, &e->response);
     snapshot_close(&e->snapshot);
     release_turn(e);
 }
 
-static void run(void *evaluation)
+static void run_tries(void *evaluation)
 {
     struct evaluation *e = evaluation;
 
@@ -310,7 +311,7 @@ static struct evaluation *take_next(struct evaluations *all, struct account *acc
 
 static void begin(struct evaluation *e)
 {
-    e->fiber = fiber_new(run, e);
+    e->fiber = fiber_new(run_tries, e);
     e->rest->evaluations->begun++;
     e->account->evaluations_begun++;
 }
@@ -385,11 +386,12 @@ static void on_rested(struct timer *timer)
     look_at_waiting(CONTAINER_OF(timer, struct evaluations, rested));
 }
 
-struct evaluations *evaluations_new(struct rest *rest)
+struct evaluations *evaluations_new(struct rest *rest, evaluation_run_fn *run)
 {
     struct evaluations *all = NEW(struct evaluations);
 
-    *all = (struct evaluations){.rest = rest, .task.run = on_turn, .line.on_free = on_free};
+    *all = (struct evaluations){
+        .rest = rest, .run = run, .task.run = on_turn, .line.on_free = on_free};
     list_init(&all->accounts);
     list_init(&all->waiting);
     timer_init(&all->rested, on_rested);
@@ -399,6 +401,7 @@ struct evaluations *evaluations_new(struct rest *rest)
 void evaluations_free(struct evaluations *all)
 {
     mem_free(all);
+    fiber_forget_stacks();
 }
 
 size_t evaluations_count(const struct evaluations *all)
@@ -408,6 +411,7 @@ size_t evaluations_count(const struct evaluations *all)
 
 void evaluations_note_try(struct evaluations *all, uint64_t ns)
 {
+    metrics_note_turn(all->rest->metrics, ns);
     all->tried_ns += ns;
 }
 

@@ -4,7 +4,6 @@
 #include "protocol/method.h"
 #include "protocol/status.h"
 #include "rest/download.h"
-#include "rest/passage.h"
 #include "rest/stream.h"
 #include "json/member.h"
 
@@ -23,10 +22,16 @@ void response_drop_flow(struct response *r)
     r->later_bytes = 0;
 }
 
+static void drop_passage(struct response *r)
+{
+    r->free_passage(TAKE(r->passage));
+}
+
 void response_done(struct response *r)
 {
     response_drop_flow(r);
-    passage_free(TAKE(r->passage));
+    if (r->passage != NULL)
+        drop_passage(r);
     buf_done(&r->body);
     arena_done(&r->arena);
 }
@@ -108,7 +113,7 @@ void response_reset(struct response *r)
     if (r->is_stream || r->later_bytes > 0)
         response_drop_flow(r);
     if (r->passage != NULL)
-        passage_free(TAKE(r->passage));
+        drop_passage(r);
     buf_shrink(&r->body, KEPT_BODY_BYTES);
     arena_reset(&r->arena);
 }

@@ -9,17 +9,11 @@
 #include "access/clients.h"
 #include "access/mask.h"
 #include "base/blob.h"
-#include "base/fiber.h"
 #include "base/mem.h"
 #include "resource/resource.h"
-#include "rest/api_key.h"
 #include "rest/call.h"
-#include "rest/evaluation.h"
-#include "rest/handover.h"
-#include "rest/passage.h"
 #include "rest/response.h"
 #include "rest/stream.h"
-#include "store/store.h"
 
 static struct err *stored(struct call *call, enum method verb, struct span json)
 {
@@ -59,37 +53,20 @@ void rest_init(struct rest *rest)
     resources_init(rest->resources, rest->store, rest->turn);
     rest->resources->declared_ops[KIND_ENTITY] = &declared_entity_ops;
     rest->resources->declared_ops[KIND_BINARY] = &declared_binary_ops;
-    rest->evaluations = evaluations_new(rest);
-    rest->api_keys = api_keys_new(rest);
     rest->streams = streams_new(rest);
-    rest->passages = passages_new(rest);
-    rest->handover = handover_new(rest);
 }
 
 void rest_done(struct rest *rest)
 {
-    handover_free(rest->handover);
-    passages_free(rest->passages);
     streams_free(rest->streams);
     resources_done(rest->resources);
     clients_free(rest->clients);
-    api_keys_free(rest->api_keys);
     access_done(rest->access);
     account_unref(rest->accounts, rest->everybody);
     accounts_free(rest->accounts);
-    evaluations_free(rest->evaluations);
-    fiber_forget_stacks();
     mem_free(rest->resources);
     mem_free(rest->access);
     mem_free(rest->mask);
-}
-
-void rest_set_access(struct rest *rest, struct access *access)
-{
-    api_keys_detach_configured(rest->api_keys);
-    access_replace(rest->access, access);
-    if (store_is_loaded(rest->store))
-        api_keys_read_anew(rest->api_keys);
 }
 
 struct span rest_link(const struct rest *rest, struct span target, struct arena *a)

@@ -1,4 +1,4 @@
-/* Connections, between sockets and requests that are made up here: io/tcp, request_run and the
+/* Connections, between sockets and requests that are made up here: io/tcp, dispatch_run and the
  * turn's waiting are replaced at link time. The first bytes of the input say how the others are
  * cut, how the kernel, the disk and the loop get along meanwhile, and whether a proxy says first
  * whose the connections are. Some requests give way, and what becomes of them is made up too. Two
@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "dispatch/dispatch.h"
 #include "fuzzing.h"
 #include "http/server.h"
 #include "rest/evaluation.h"
@@ -240,7 +241,7 @@ static void on_made(struct loop_task *task)
         return;
     }
     world.is_beside = true;
-    request_run(e->rest, e->request, &e->response);
+    dispatch_run(e->rest, e->request, &e->response);
     world.is_beside = false;
     e->on_done(e->context);
 }
@@ -288,7 +289,7 @@ static bool gives_way(const struct request *request, struct response *response)
 
 /* What was asked is in the answer, and nothing that a client could take for the end of one. A `w`
  * in the target makes it a change, an `r` a look at what was changed last, an `L` a long one. */
-void request_run(struct rest *rest, const struct request *request, struct response *response)
+void dispatch_run(struct rest *rest, const struct request *request, struct response *response)
 {
     uint64_t h = hash(hash(1, request->method), request->target);
 

@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "dispatch/api_key.h"
+#include "dispatch/dispatch.h"
 #include "fetch/egress.h"
 #include "fetch/fetch.h"
 #include "fetch/fetch_url.h"
@@ -22,7 +24,6 @@
 #include "journal/place.h"
 #include "journal/segment.h"
 #include "resource/declaration.h"
-#include "rest/api_key.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "store/entity.h"
@@ -559,7 +560,7 @@ static void run_request(struct service *s, const struct request *request, struct
 {
     struct store_digest before = store_digest(s->store);
 
-    request_run(&s->rest, request, response);
+    dispatch_run(&s->rest, request, response);
     check_response(s, response, a);
     check_unchanged(request, response, before, store_digest(s->store));
     turn_loop();

@@ -7,6 +7,7 @@
 #include "base/macros.h"
 #include "base/must.h"
 #include "base/rng.h"
+#include "dispatch/dispatch.h"
 #include "hooks/delivery.h"
 
 #include <inttypes.h>
@@ -35,7 +36,7 @@ static void request_with(struct world *w, const char *method, const char *target
         .body = body,
     };
 
-    request_run(&w->service->rest, &request, &w->response);
+    dispatch_run(&w->service->rest, &request, &w->response);
     world_hold_answer(w);
 }
 

@@ -1,4 +1,4 @@
-/* What clients do: requests through request_run, and what the ledger says of their answers. */
+/* What clients do: requests through dispatch_run, and what the ledger says of their answers. */
 #ifndef SIMULATION_CLIENTS_H
 #define SIMULATION_CLIENTS_H
 

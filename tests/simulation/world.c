@@ -1,5 +1,5 @@
 #include "world.h"
-#include "rest/api_key.h"
+#include "dispatch/api_key.h"
 
 #include "digest.h"
 #include "disk.h"

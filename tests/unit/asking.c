@@ -4,10 +4,11 @@
 #include "admin/service_options.h"
 #include "base/digest.h"
 #include "base/text.h"
+#include "dispatch/api_key.h"
+#include "dispatch/dispatch.h"
 #include "journal/journal.h"
 #include "journal/journal_options.h"
 #include "resource/declaration.h"
-#include "rest/api_key.h"
 #include "store/collection.h"
 #include "store/entity.h"
 #include "store/store.h"
@@ -186,7 +187,7 @@ void asking_remove_key(const char *key)
 
 void ask_request(const struct request *request)
 {
-    request_run(&asking.service->rest, request, &asking.answer);
+    dispatch_run(&asking.service->rest, request, &asking.answer);
     ck_assert(!asking.answer.gives_way);
 }
 

@@ -1,5 +1,5 @@
 #include "serving.h"
-#include "rest/api_key.h"
+#include "dispatch/api_key.h"
 
 #include "journal/journal_options.h"
 

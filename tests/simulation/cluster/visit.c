@@ -8,11 +8,13 @@
 #include "admin/service.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "dispatch/dispatch.h"
+#include "dispatch/node.h"
+#include "dispatch/passage.h"
+#include "protocol/node_headers.h"
 #include "rest/cluster_view.h"
 #include "rest/download.h"
 #include "rest/evaluation.h"
-#include "rest/node.h"
-#include "rest/passage.h"
 #include "rest/response.h"
 #include "store/turn.h"
 #include "store/turn_wait.h"
@@ -82,7 +84,7 @@ static void on_late(struct turn_wait *wait)
 static uint64_t serial_of(const struct response *r)
 {
     uint64_t serial;
-    struct span told = response_header(r, node_serial);
+    struct span told = response_header(r, node_headers_serial);
 
     return told.p != NULL && span_to_u64(told, &serial) ? MAX(serial, r->serial) : r->serial;
 }
@@ -139,7 +141,7 @@ static void on_passed(void *context)
         go_on(v, passage_response(v->passage));
         return;
     }
-    request_run(&m->service->rest, &v->request, &m->response);
+    dispatch_run(&m->service->rest, &v->request, &m->response);
     go_on(v, &m->response);
 }
 
@@ -168,7 +170,7 @@ void visit_run(struct visit *v)
     struct rest *rest = &m->service->rest;
 
     if (node_believe(rest, &v->request, &v->arena, &m->response))
-        request_run(rest, &v->request, &m->response);
+        dispatch_run(rest, &v->request, &m->response);
     go_on(v, &m->response);
 }
 

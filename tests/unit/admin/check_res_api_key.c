@@ -3,7 +3,7 @@
 
 #include "access/access.h"
 #include "base/clock.h"
-#include "rest/api_key.h"
+#include "dispatch/api_key.h"
 #include "rest/rest.h"
 
 #define ALL "[{\"Resources\":[\"*\"],\"Methods\":[\"*\"]}]"

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/uuid.h"
+#include "dispatch/handover.h"
 #include "journal/replica_stats.h"
 #include "rest/cluster_view.h"
-#include "rest/handover.h"
 #include "rest/metrics.h"
 
 #define NOW_S INT64_C(1800000000)

@@ -7,10 +7,11 @@
 #include "admin/service_options.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "dispatch/api_key.h"
+#include "dispatch/dispatch.h"
 #include "hooks/delivery.h"
 #include "journal/journal.h"
 #include "journal/journal_options.h"
-#include "rest/api_key.h"
 #include "rest/request.h"
 #include "rest/response.h"
 #include "store/store.h"
@@ -95,7 +96,7 @@ static int ask(struct service *service, const char *method, const char *target, 
 
     service->rest.access->required = false;
     response_init(&response, 1u << 20);
-    request_run(&service->rest, &request, &response);
+    dispatch_run(&service->rest, &request, &response);
     status = response.status;
     response_done(&response);
     return status;

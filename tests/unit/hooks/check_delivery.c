@@ -1,4 +1,5 @@
 /* What deliveries take of a turn of the loop, and what a journal cannot say of them. */
+#include "dispatch/dispatch.h"
 #include "serving.h"
 
 #include "store/store_kind.h"
@@ -13,7 +14,7 @@ static void post(const char *target, struct span body)
         .body = body,
     };
 
-    request_run(&service->rest, &request, &response);
+    dispatch_run(&service->rest, &request, &response);
     ck_assert_int_eq(response.status, 201);
 }
 

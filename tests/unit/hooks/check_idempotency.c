@@ -1,5 +1,6 @@
 /* Requests to a whole service whose loop stands still unless told otherwise: what they change stays
  * on its way to the disk. */
+#include "dispatch/dispatch.h"
 #include "serving.h"
 
 /* Raises an event; returns the answer's body. */
@@ -14,7 +15,7 @@ static struct span raise_event(const char *key, const char *body)
         .body = span_str(body),
     };
 
-    request_run(&service->rest, &request, &response);
+    dispatch_run(&service->rest, &request, &response);
     return arena_copy(&arena, buf_span(&response.body));
 }
 

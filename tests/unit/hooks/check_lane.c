@@ -8,6 +8,7 @@
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/sm.h"
+#include "dispatch/dispatch.h"
 #include "rest/rest.h"
 
 #include <stdarg.h>
@@ -36,7 +37,7 @@ static void ask(const char *method, const char *target, const char *body)
     const struct request request = {
         .method = span_str(method), .target = span_str(target), .body = span_str(body)};
 
-    request_run(&service->rest, &request, &response);
+    dispatch_run(&service->rest, &request, &response);
     ck_assert_msg(response.status < 300, "%s %s: %.*s", method, target,
                   SPAN_FMT(buf_span(&response.body)));
 }

@@ -2,6 +2,7 @@
 #include "serving.h"
 
 #include "base/clock.h"
+#include "dispatch/dispatch.h"
 #include "hooks/retention.h"
 
 #define DAY_NS (INT64_C(86400) * 1000000000)
@@ -14,7 +15,7 @@ static void run(const char *method, const char *target, const char *body)
         .body = span_str(body),
     };
 
-    request_run(&service->rest, &request, &response);
+    dispatch_run(&service->rest, &request, &response);
     ck_assert_msg(response.status < 300, "%s %s: %.*s", method, target,
                   SPAN_FMT(buf_span(&response.body)));
 }
@@ -25,7 +26,7 @@ static void fail_once(void)
     const struct request request = {.method = SPAN_INIT("GET"),
                                     .target = SPAN_INIT("/Message/Id~5")};
 
-    request_run(&service->rest, &request, &response);
+    dispatch_run(&service->rest, &request, &response);
     ck_assert_int_ge(response.status, 400);
 }
 

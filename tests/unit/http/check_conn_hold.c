@@ -10,14 +10,14 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/text.h"
+#include "dispatch/handover.h"
+#include "dispatch/passage.h"
 #include "fetch/egress.h"
 #include "fetch/fetch.h"
 #include "fetch/receiver.h"
 #include "io/ip.h"
 #include "protocol/node_headers.h"
 #include "rest/cluster_view.h"
-#include "rest/handover.h"
-#include "rest/passage.h"
 
 #include <stdarg.h>
 #include <stdio.h>

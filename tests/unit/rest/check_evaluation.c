@@ -6,6 +6,7 @@
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "dispatch/dispatch.h"
 #include "rest/evaluation.h"
 #include "store/change.h"
 #include "store/turn.h"
@@ -99,7 +100,7 @@ static void run(const char *method, const char *target, const char *body)
 {
     const struct request request = request_of(method, target, body);
 
-    request_run(&service->rest, &request, &plain);
+    dispatch_run(&service->rest, &request, &plain);
     ck_assert(!plain.gives_way);
 }
 
@@ -170,7 +171,7 @@ static unsigned run_giving_way(struct request *request, void (*at_once)(void),
 {
     evaluation_free(TAKE(given_way));
     request->gives_way = true;
-    request_run(&service->rest, request, &response);
+    dispatch_run(&service->rest, request, &response);
     answer = &response;
     if (!response.gives_way) {
         if (at_once != NULL)
@@ -240,7 +241,7 @@ static void run_asked(void)
     struct request request = *asked;
 
     request.gives_way = false;
-    request_run(&service->rest, &request, &expected);
+    dispatch_run(&service->rest, &request, &expected);
 }
 
 static void check_read(const char *method, const char *target, void (*between)(void))
@@ -642,7 +643,7 @@ static void insert_very_many(void)
 static void start_long(struct request *request)
 {
     request->gives_way = true;
-    request_run(&service->rest, request, &response);
+    dispatch_run(&service->rest, request, &response);
     ck_assert(response.gives_way);
     is_done = false;
     long_one = evaluation_start(&service->rest, request, on_done, NULL);
@@ -750,7 +751,7 @@ START_TEST(who_changes_something_waits_for_it)
     wait_until_held();
     other.gives_way = true;
     other_is_done = false;
-    request_run(&service->rest, &other, &plain);
+    dispatch_run(&service->rest, &other, &plain);
     ck_assert(plain.gives_way);
     waiting = evaluation_start(&service->rest, &other, on_other_done, NULL);
     end_long(200);
@@ -1168,7 +1169,7 @@ START_TEST(an_answer_that_grows_finds_no_room)
     }
     mem_free(body);
     commit();
-    request_run(&service->rest, &request, &expected);
+    dispatch_run(&service->rest, &request, &expected);
     ck_assert_int_eq(expected.status, 200);
     ck_assert_uint_eq(run_giving_way(&all, NULL, NULL), 1);
     check_same_answer();

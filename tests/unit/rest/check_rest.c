@@ -7,6 +7,8 @@
 #include "access/account.h"
 #include "admin/builtin.h"
 #include "base/limits.h"
+#include "dispatch/api_key.h"
+#include "dispatch/dispatch.h"
 #include "io/loop.h"
 #include "journal/journal.h"
 #include "journal/journal_options.h"
@@ -50,6 +52,7 @@ static void begin(void)
                          .metrics = &metrics,
                          .base_path = SPAN("/")};
     rest_init(&rest);
+    dispatch_init(&rest);
     resources_add_builtin(rest.resources, &res_resource, NULL);
     declarations_observe(rest.resources);
     ck_ok(turn_open(turn, &(struct turn_options){.journal = &journal}));
@@ -59,6 +62,7 @@ static void begin(void)
 static void end(void)
 {
     response_done(&response);
+    dispatch_done(&rest);
     rest_done(&rest);
     turn_free(turn);
     store_free(store);
@@ -72,7 +76,7 @@ static void ask(const char *method, const char *target, const char *body)
     const struct request request = {
         .method = span_str(method), .target = span_str(target), .body = span_str(body)};
 
-    request_run(&rest, &request, &response);
+    dispatch_run(&rest, &request, &response);
 }
 
 static void declare(const char *text)
@@ -175,7 +179,7 @@ START_TEST(keys_take_the_place_of_others)
     for (int i = 0; i < 2; i++) {
         access_init(&required);
         required.required = i == 0;
-        rest_set_access(&rest, &required);
+        api_keys_replace(rest.api_keys, &required);
         access_done(&required); /* it was taken over */
         ask("GET", "/Svc.Admin.Resource", NULL);
         ck_assert_int_eq(response.status, i == 0 ? 401 : 204);

@@ -3,6 +3,7 @@
 #include "serving.h"
 
 #include "base/rng.h"
+#include "dispatch/dispatch.h"
 #include "rest/evaluation.h"
 
 #define MESSAGES "/Shop.Message"
@@ -44,7 +45,7 @@ static void run(const char *method, const char *target, const char *body)
 {
     const struct request request = request_of(method, target, body);
 
-    request_run(&service->rest, &request, &other);
+    dispatch_run(&service->rest, &request, &other);
 }
 
 static void insert(void)
@@ -84,7 +85,7 @@ static unsigned change(const char *method, const char *target, const char *body,
     unsigned count = 0;
 
     request.gives_way = true;
-    request_run(&service->rest, &request, &response);
+    dispatch_run(&service->rest, &request, &response);
     ck_assert(response.gives_way);
     is_done = false;
     e = evaluation_start(&service->rest, &request, on_done, NULL);
