@@ -13,6 +13,11 @@ import machines  # noqa: E402
 LEASE_S = 2
 
 
+def free_port():
+    """One that no connection and no other process of tests takes: a program may be told to listen there."""
+    return machines.free_ports(1)[0]
+
+
 class Node(harness.Server):
     """A server at a port that stays its own, as others know it by that."""
 

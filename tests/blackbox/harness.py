@@ -31,6 +31,19 @@ FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
 
 
 @functools.cache
+def taken_port():
+    """Bound, so that nobody else gets it, and never listened at."""
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    return taken
+
+
+def nobody():
+    """An address at which nobody listens, for as long as this process lives."""
+    return "http://127.0.0.1:%d" % taken_port().getsockname()[1]
+
+
+@functools.cache
 def is_sanitized():
     with open(os.environ.get("SVCD_PROGRAM", SVCD), "rb") as file:
         return b"__asan_init" in file.read()
@@ -310,6 +323,11 @@ class Receiver:
             return False
         except queue.Empty:
             return True
+
+    def forget(self):
+        """What has arrived until now."""
+        while not self.requests.empty():
+            self.requests.get()
 
     def close(self):
         """The address is free at once: a socket that a thread accepts from stays open without the shutdown."""

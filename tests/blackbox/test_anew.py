@@ -9,6 +9,7 @@ import stat
 import threading
 import unittest
 
+import cluster
 import harness
 from test_service_manager import Case as ManagedCase
 
@@ -107,9 +108,7 @@ class Anew(ManagedCase):
     def test_all_kinds_of_addresses(self):
         server = self.serve({}, start=False)
         path = os.path.join(self.directory, "s")
-        with socket.socket(socket.AF_INET6) as probe:
-            probe.bind(("::1", 0))
-            fixed = probe.getsockname()[1]
+        fixed = cluster.free_port()
         server.listen = ["127.0.0.1:0", f"unix:{path}", f"[::1]:{fixed}", "localhost:0"]
         server.start()
         self.listens(server, 0)
@@ -170,9 +169,7 @@ class Anew(ManagedCase):
 
     def test_an_address_that_is_not_configured_any_more(self):
         server = self.serve({}, start=False)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            fixed = probe.getsockname()[1]
+        fixed = cluster.free_port()
         server.listen = [f"127.0.0.1:{fixed}", "127.0.0.1:0"]
         server.start()
         self.listens(server, 0)

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import unittest
 
+import cluster
 import harness
 
 GET = b"GET /Shop.Message HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -218,8 +219,7 @@ class Haproxy(ProxyCase):
 """
 
     def start_haproxy(self, options):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = cluster.free_port()
         file = os.path.join(self.server.directory, "haproxy.cfg")
         with open(file, "w", encoding="ascii") as config:
             config.write(self.template.format(port=port, path=self.path, options=options))
