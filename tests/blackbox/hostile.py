@@ -255,6 +255,8 @@ class Names:
                 answer = self._answer(question)
                 if answer:
                     self.socket.sendto(answer, sender)
+            except (IndexError, UnicodeDecodeError, struct.error):
+                pass  # no question: what another one has sent late, to whoever had this port before
             except OSError:
                 return
 
