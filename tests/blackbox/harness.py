@@ -109,6 +109,13 @@ class Answer:
         return f"{self.status} {dict(self.headers)} {self.body[:400]!r}"
 
 
+def read_answer(stream):
+    """The next one on a connection; not of a HEAD, whose body does not come."""
+    status = int(stream.readline().split()[1])
+    fields = read_fields(stream)
+    return Answer(status, fields, stream.read(int(fields.get("Content-Length") or 0)))
+
+
 class Server:
     """One svcd process over one data directory, which outlives it."""
 
@@ -238,6 +245,14 @@ class Server:
                     break
                 received += part
             return received
+
+    def at_once(self, target, headers):
+        """GETs that come in one piece, one with each of the header fields. Returns what is answered to them."""
+        data = "".join(f"GET {target} HTTP/1.1\r\nHost: x\r\n" + "".join(f"{field}: {text}\r\n" for field, text in fields.items())
+                       + "\r\n" for fields in headers)
+        with socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE_S) as s, s.makefile("rb") as stream:
+            s.sendall(data.encode())
+            return [read_answer(stream) for _ in headers]
 
     def tasks(self):
         return os.listdir(f"/proc/{self.process.pid}/task")
