@@ -67,6 +67,16 @@ def wait_until(condition, what, seconds=DEADLINE_S, pause_s=0.05):
     raise AssertionError(f"not within {seconds} s: {what}")
 
 
+def end(sock):
+    """Closes a socket that a thread may wait at: without the shutdown that one would go on, at what is given the number
+    next if a signal has it ask again, and the address would stay taken."""
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # it is not connected, or was closed before
+    sock.close()
+
+
 def state_of(pid):
     """The letter that ps shows."""
     with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
@@ -345,13 +355,9 @@ class Receiver:
             self.requests.get()
 
     def close(self):
-        """The address is free at once: a socket that a thread accepts from stays open without the shutdown."""
+        """The address is free at once."""
         self.closed = True
-        try:
-            self.socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # it was closed before
-        self.socket.close()
+        end(self.socket)
 
 
 def apart(test):

@@ -40,8 +40,11 @@ def tunneling(reply, piece=None):
         for at in range(0, len(reply), piece or len(reply)):
             c.send(reply[at:at + (piece or len(reply))])
         far.sendall(c.rest)
-        threading.Thread(target=pump, args=(far, c.socket), daemon=True).start()
+        back = threading.Thread(target=pump, args=(far, c.socket), daemon=True)
+        back.start()
         pump(c.socket, far)
+        harness.end(far)
+        back.join()
     return act
 
 
