@@ -258,8 +258,10 @@ class Server:
 
     def at_once(self, target, headers):
         """GETs that come in one piece, one with each of the header fields. Returns what is answered to them."""
-        data = "".join(f"GET {target} HTTP/1.1\r\nHost: x\r\n" + "".join(f"{field}: {text}\r\n" for field, text in fields.items())
-                       + "\r\n" for fields in headers)
+        data = ""
+        for fields in headers:
+            lines = [f"GET {target} HTTP/1.1", "Host: x", *(f"{name}: {text}" for name, text in fields.items())]
+            data += "\r\n".join(lines) + "\r\n\r\n"
         with socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE_S) as s, s.makefile("rb") as stream:
             s.sendall(data.encode())
             return [read_answer(stream) for _ in headers]
