@@ -191,7 +191,7 @@ class Server:
     def stop(self):
         """SIGTERM; returns the exit status."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=DEADLINE_S)
 
     def digest(self):
         """The state's digest, as the server logs it on SIGUSR1."""

@@ -64,7 +64,7 @@ class Anew(ManagedCase):
         self.assertIsNone(server.process.poll(), server.log[seen:])
 
     def tcp(self, port, host="127.0.0.1"):
-        return socket.create_connection((host, port), timeout=60)
+        return socket.create_connection((host, port), timeout=harness.DEADLINE_S)
 
     def test_nobody_is_refused(self):
         server = self.serve({})
@@ -191,7 +191,7 @@ class Anew(ManagedCase):
         server.process.send_signal(signal.SIGTERM)
         harness.wait_until(lambda: any("SIGTERM: draining" in line for line in server.log), "it stops")
         open_request.close()
-        self.assertEqual(server.process.wait(timeout=60), 0)
+        self.assertEqual(server.process.wait(timeout=harness.DEADLINE_S), 0)
         server.read_rest()
         self.assertFalse(any("starting anew" in line for line in server.log))
 

@@ -390,7 +390,7 @@ class Configured(KeyCase):
         self.server.config["ApiKeys"].append(configured("made", "other", ALL))
         self.assertEqual(self.server.stop(), 0)
         path = self.server.write_config()
-        done = subprocess.run([harness.SVCD, "--config", path], capture_output=True, timeout=60, check=False)
+        done = subprocess.run([harness.SVCD, "--config", path], capture_output=True, timeout=harness.DEADLINE_S, check=False)
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("'made'", done.stderr.decode())
         del self.server.config["ApiKeys"][1]
