@@ -324,6 +324,8 @@ class Limits(Watched):
         self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {}})
         self.assertIn(b" 408 ", self.server.raw(b"GET / HTTP/1.1\r\n"))
         held = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(5)]
+        for connection in held:
+            connection.sendall(b"POST /Shop.Message HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")  # none is idle
         self.assertEqual(self.get("/").status, 503)
         for connection in held:
             connection.close()
