@@ -184,6 +184,10 @@ class Server:
         """Of a process that has ended: then all that it said is in the log."""
         self.reader.join(DEADLINE_S)
 
+    def wait_for_line(self, text):
+        """The first line of the log with this text, when it is there."""
+        return wait_until(lambda: next((line for line in self.log if text in line), None), f"the log says: {text}")
+
     def kill(self):
         self.process.kill()
         self.process.wait()

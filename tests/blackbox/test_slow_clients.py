@@ -349,9 +349,6 @@ class Descriptors(SlowCase):
     def make_config(self):
         return dict(super().make_config(), SegmentBytes=65536)
 
-    def wait_log(self, text):
-        harness.wait_until(lambda: any(text in line for line in self.server.log), text)
-
     def ask(self, connection, request=GET):
         connection.sendall(request)
         return int(connection.recv(65536).split()[1])
@@ -364,7 +361,7 @@ class NoDescriptors(Descriptors):
         _, hard = resource.prlimit(self.server.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(self.server.process.pid, resource.RLIMIT_NOFILE, (40, hard))
         crowd = [self.connect() for _ in range(50)]
-        self.wait_log("Too many open files")
+        self.server.wait_for_line("Too many open files")
         before = self.cpu_s()
         time.sleep(1)
         self.assertLess(self.cpu_s() - before, 0.3, "it does not spin")
@@ -390,9 +387,9 @@ class FewDescriptors(Descriptors):
         self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced")
         first = self.connect()
         self.assertEqual(self.ask(first), 204)
-        self.wait_log("files that the process may have open: there will be ")
+        self.server.wait_for_line("files that the process may have open: there will be ")
         crowd = [self.connect() for _ in range(200)]
-        self.wait_log("refused, the limit Connections is reached")
+        self.server.wait_for_line("refused, the limit Connections is reached")
         body = b'{"Text":"' + b"x" * 9000 + b'"}'
         self.assertEqual([self.ask(first, HEAD % len(body) + body) for _ in range(40)], [201] * 40)
         event = b'{"Resource":"Shop.OrderPlaced","Payload":{"Total":1}}'
