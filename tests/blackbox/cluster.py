@@ -10,7 +10,13 @@ import harness
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cluster"))
 import machines  # noqa: E402
 
-LEASE_S = 2
+LEASE_S = 20  # so that a node on a loaded machine may stand still
+SHORT_LEASE_S = 6  # where a test waits for the end of one
+
+
+def free_port():
+    """One that no connection and no other process of tests takes: a program may be told to listen there."""
+    return machines.free_ports(1)[0]
 
 
 class Node(harness.Server):
@@ -21,7 +27,7 @@ class Node(harness.Server):
         self.name, self.port_of_its_own = name, port
         self.listen = [f"127.0.0.1:{port}"]
         self.config["Cluster"] = {"Name": "prod", "Node": name, "Url": self.url(), "Etcd": [member.url],
-                                  "LeaseSeconds": LEASE_S, **cluster}
+                                  **{"LeaseSeconds": LEASE_S, **cluster}}
 
     def url(self):
         return f"http://127.0.0.1:{self.port_of_its_own}"

@@ -31,6 +31,19 @@ FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
 
 
 @functools.cache
+def taken_port():
+    """Bound, so that nobody else gets it, and never listened at."""
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    return taken
+
+
+def nobody():
+    """An address at which nobody listens, for as long as this process lives."""
+    return "http://127.0.0.1:%d" % taken_port().getsockname()[1]
+
+
+@functools.cache
 def is_sanitized():
     with open(os.environ.get("SVCD_PROGRAM", SVCD), "rb") as file:
         return b"__asan_init" in file.read()
@@ -52,6 +65,16 @@ def wait_until(condition, what, seconds=DEADLINE_S, pause_s=0.05):
             return result
         time.sleep(min(pause_s / 5 + waited / 20, pause_s))
     raise AssertionError(f"not within {seconds} s: {what}")
+
+
+def end(sock):
+    """Closes a socket that a thread may wait at: without the shutdown that one would go on, at what is given the number
+    next if a signal has it ask again, and the address would stay taken."""
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # it is not connected, or was closed before
+    sock.close()
 
 
 def state_of(pid):
@@ -94,6 +117,13 @@ class Answer:
 
     def __repr__(self):
         return f"{self.status} {dict(self.headers)} {self.body[:400]!r}"
+
+
+def read_answer(stream):
+    """The next one on a connection; not of a HEAD, whose body does not come."""
+    status = int(stream.readline().split()[1])
+    fields = read_fields(stream)
+    return Answer(status, fields, stream.read(int(fields.get("Content-Length") or 0)))
 
 
 class Server:
@@ -154,6 +184,10 @@ class Server:
         """Of a process that has ended: then all that it said is in the log."""
         self.reader.join(DEADLINE_S)
 
+    def wait_for_line(self, text):
+        """The first line of the log with this text, when it is there."""
+        return wait_until(lambda: next((line for line in self.log if text in line), None), f"the log says: {text}")
+
     def kill(self):
         self.process.kill()
         self.process.wait()
@@ -161,7 +195,7 @@ class Server:
     def stop(self):
         """SIGTERM; returns the exit status."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=DEADLINE_S)
 
     def digest(self):
         """The state's digest, as the server logs it on SIGUSR1."""
@@ -225,6 +259,16 @@ class Server:
                     break
                 received += part
             return received
+
+    def at_once(self, target, headers):
+        """GETs that come in one piece, one with each of the header fields. Returns what is answered to them."""
+        data = ""
+        for fields in headers:
+            lines = [f"GET {target} HTTP/1.1", "Host: x", *(f"{name}: {text}" for name, text in fields.items())]
+            data += "\r\n".join(lines) + "\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE_S) as s, s.makefile("rb") as stream:
+            s.sendall(data.encode())
+            return [read_answer(stream) for _ in headers]
 
     def tasks(self):
         return os.listdir(f"/proc/{self.process.pid}/task")
@@ -311,14 +355,15 @@ class Receiver:
         except queue.Empty:
             return True
 
+    def forget(self):
+        """What has arrived until now."""
+        while not self.requests.empty():
+            self.requests.get()
+
     def close(self):
-        """The address is free at once: a socket that a thread accepts from stays open without the shutdown."""
+        """The address is free at once."""
         self.closed = True
-        try:
-            self.socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # it was closed before
-        self.socket.close()
+        end(self.socket)
 
 
 def apart(test):

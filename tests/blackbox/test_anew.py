@@ -9,6 +9,7 @@ import stat
 import threading
 import unittest
 
+import cluster
 import harness
 from test_service_manager import Case as ManagedCase
 
@@ -63,7 +64,7 @@ class Anew(ManagedCase):
         self.assertIsNone(server.process.poll(), server.log[seen:])
 
     def tcp(self, port, host="127.0.0.1"):
-        return socket.create_connection((host, port), timeout=60)
+        return socket.create_connection((host, port), timeout=harness.DEADLINE_S)
 
     def test_nobody_is_refused(self):
         server = self.serve({})
@@ -107,9 +108,7 @@ class Anew(ManagedCase):
     def test_all_kinds_of_addresses(self):
         server = self.serve({}, start=False)
         path = os.path.join(self.directory, "s")
-        with socket.socket(socket.AF_INET6) as probe:
-            probe.bind(("::1", 0))
-            fixed = probe.getsockname()[1]
+        fixed = cluster.free_port()
         server.listen = ["127.0.0.1:0", f"unix:{path}", f"[::1]:{fixed}", "localhost:0"]
         server.start()
         self.listens(server, 0)
@@ -170,9 +169,7 @@ class Anew(ManagedCase):
 
     def test_an_address_that_is_not_configured_any_more(self):
         server = self.serve({}, start=False)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            fixed = probe.getsockname()[1]
+        fixed = cluster.free_port()
         server.listen = [f"127.0.0.1:{fixed}", "127.0.0.1:0"]
         server.start()
         self.listens(server, 0)
@@ -194,7 +191,7 @@ class Anew(ManagedCase):
         server.process.send_signal(signal.SIGTERM)
         harness.wait_until(lambda: any("SIGTERM: draining" in line for line in server.log), "it stops")
         open_request.close()
-        self.assertEqual(server.process.wait(timeout=60), 0)
+        self.assertEqual(server.process.wait(timeout=harness.DEADLINE_S), 0)
         server.read_rest()
         self.assertFalse(any("starting anew" in line for line in server.log))
 

@@ -57,7 +57,8 @@ class Jumps(harness.ServerCase):
                                Delivery=dict(settings, RetrySchedule=[WAIT_S] * 3))
         self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": 1}})
         first = receiver.take()
-        harness.wait_until(lambda: self.get("/Svc.Admin.Delivery/State=Waiting").status == 200, "it waits")
+        logged = f"/Svc.Admin.WebhookLog/WebhookId={webhook['Id']}"
+        harness.wait_until(lambda: self.get(logged).status == 200, "its answer is known")
         return receiver, first, webhook
 
     def expect_second(self, receiver, first):

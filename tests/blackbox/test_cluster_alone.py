@@ -1,23 +1,15 @@
 """A node of a cluster whose etcd is not there: it says so, answers reads, takes no change, and ends when it is told to.
 What only a node has, a server that is alone has not."""
 import json
-import socket
 import unittest
 
 import harness
 
 
-def nobody():
-    """An address at which nobody listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}"
-
-
 class WithoutEtcd(harness.ServerCase):
     compares_digest = False
 
-    config = {"Cluster": {"Name": "prod", "Node": "a", "Url": "http://127.0.0.1:1", "Etcd": [nobody()]}}
+    config = {"Cluster": {"Name": "prod", "Node": "a", "Url": "http://127.0.0.1:1", "Etcd": [harness.nobody()]}}
 
     def test_it_reads_and_takes_no_change(self):
         harness.wait_until(lambda: any("etcd is not reached" in line for line in self.server.log), "it says so")

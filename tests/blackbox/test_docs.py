@@ -14,6 +14,7 @@ import threading
 import time
 import unittest
 
+import cluster
 import harness
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -281,6 +282,9 @@ class Pictures(unittest.TestCase):
 class Followers(harness.ServerCase):
     """What the guide follows a stream with."""
 
+    def prepare(self):
+        self.server.listen = [f"127.0.0.1:{cluster.free_port()}"]  # of its own, also while it is away
+
     def test_it_goes_on_where_it_was(self):
         code = re.search(r"```python\n(.*?)```", read("docs/guide/streams.md"), re.S).group(1)
         page = {}
@@ -291,7 +295,6 @@ class Followers(harness.ServerCase):
         self.assertEqual([(name, event["Id"]) for _, name, event in (next(events), next(events))],
                          [("Shop.OrderPlaced", event["Id"]) for event in raised])
         self.server.kill()
-        self.server.listen = [f"127.0.0.1:{self.server.port}"]
         self.server.start()
         third = self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": 3}})
         self.assertEqual(next(events)[2]["Id"], third["Id"])

@@ -178,7 +178,7 @@ class Files(harness.ServerCase):
     """Whoever may write them is the server's master."""
 
     def refusal(self, *arguments):
-        done = subprocess.run([harness.SVCD, *arguments], stderr=subprocess.PIPE, timeout=60,
+        done = subprocess.run([harness.SVCD, *arguments], stderr=subprocess.PIPE, timeout=harness.DEADLINE_S,
                               check=False)
         self.assertEqual(done.returncode, 2, done.stderr)
         return done.stderr.decode()
@@ -225,7 +225,7 @@ class Files(harness.ServerCase):
                 json.dump(dict(harness.load_config(harness.SHOP), **members), file)
             os.chmod(path, 0o600)
             done = subprocess.run([os.path.abspath(harness.SVCD), "--check", "--config", path], check=False,
-                                  timeout=60, stderr=subprocess.PIPE, cwd=self.server.directory)
+                                  timeout=harness.DEADLINE_S, stderr=subprocess.PIPE, cwd=self.server.directory)
             return done.returncode, done.stderr.decode()
 
         def rights(*resources):
@@ -284,7 +284,7 @@ class Terminals(harness.ServerCase):
         self.created("/Shop.Message", json.dumps({"Text": text}, ensure_ascii=False))
         self.assertEqual(self.server.stop(), 0)
         tool = os.path.join(os.path.dirname(harness.SVCD), "svc-journal")
-        dump = subprocess.run([tool, "dump", self.server.data], stdout=subprocess.PIPE, timeout=60,
+        dump = subprocess.run([tool, "dump", self.server.data], stdout=subprocess.PIPE, timeout=harness.DEADLINE_S,
                               check=True).stdout.decode()
         self.assertFalse([c for c in dump if c in text and not c.isalnum()])
         self.assertIn(r"a\u009b2Jb\u202ec\u2066d\u007f", dump)

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import unittest
 
+import cluster
 import harness
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "examples")
@@ -175,7 +176,9 @@ class Examples(harness.ServerCase):
 
     def test_a_stream_without_a_gap(self):
         """The server is killed, then the program; what is raised while either is away comes later, once."""
-        self.server.listen = [f"127.0.0.1:{self.server.port}"]
+        self.server.stop()
+        self.server.listen = [f"127.0.0.1:{cluster.free_port()}"]  # of its own, also while it is away
+        self.server.start()
         count = 0
         for language, command in self.each("follow"):
             words = (os.path.join(self.server.directory, f"last-{language}"), "Resource=Shop.OrderPlaced")

@@ -131,7 +131,7 @@ class Deliveries(SmallDisk):
         is_open = False
         receiver = self.receiver(lambda request: 200 if is_open else 503)
         self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced",
-                     Delivery={"RetrySchedule": [0.05] * 32})
+                     Delivery={"RetrySchedule": [0.05] * 8 + [1] * 24})
         for number in range(30):
             answer = self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": number}})
             self.assertEqual(answer.status, 201, answer)

@@ -118,7 +118,7 @@ class Memory(harness.ServerCase):
         may_succeed = threading.Event()
         receiver = self.receiver(lambda request: 200 if may_succeed.is_set() else 500)
         self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced",
-                     Delivery={"RetrySchedule": [0.5] * 32})
+                     Delivery={"RetrySchedule": [0.5] + [2] * 31})
         self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {"Total": 1}})
         receiver.take()
         self.fill()

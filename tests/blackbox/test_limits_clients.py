@@ -28,20 +28,11 @@ class ClientsCase(harness.ServerCase):
         self.addCleanup(connection.close)
         return connection
 
-    @staticmethod
-    def answer(stream):
-        """Status and body of the next."""
-        status, length = int(stream.readline().split()[1]), 0
-        while (line := stream.readline()) != b"\r\n":
-            if line.startswith(b"Content-Length:"):
-                length = int(line.split()[1])
-        return status, stream.read(length)
-
     def statuses(self, connection, requests):
         """Sends requests in one piece, all before the first can be on disk. Returns their statuses."""
         connection.sendall(b"".join(requests))
         stream = connection.makefile("rb")
-        return [self.answer(stream)[0] for _ in requests]
+        return [harness.read_answer(stream).status for _ in requests]
 
     @staticmethod
     def sample(metrics, name):
@@ -122,7 +113,7 @@ class Room(ClientsCase):
             connection.sendall(GET[10:])
             self.assertTrue(connection.recv(65536).startswith(b"HTTP/1.1 204 "))
         held[2].sendall(METRICS)  # a connection of its own would need room too
-        metrics = self.answer(held[2].makefile("rb"))[1]
+        metrics = harness.read_answer(held[2].makefile("rb")).body
         reason = 'svc_connections_closed_total{reason="idle when the limit was reached"}'
         self.assertEqual(self.sample(metrics, reason), 2)
 

@@ -42,7 +42,7 @@ class Deaf:
 
     def close(self):
         self.may_read.set()
-        self.listener.close()
+        harness.end(self.listener)
 
     def accept(self):
         while True:

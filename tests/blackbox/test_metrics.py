@@ -178,13 +178,11 @@ class Metrics(Watched):
     def test_outcomes_and_results(self):
         answers = iter([500, 200])
         receiver = self.receiver(lambda request: next(answers))
-        with socket.create_server(("127.0.0.1", 0)) as closed:
-            nobody = f"http://127.0.0.1:{closed.getsockname()[1]}/"
         self.subscribe(receiver.url(), Delivery={"RetrySchedule": [0.4]})
-        self.subscribe(nobody, Delivery={"RetrySchedule": []})
+        self.subscribe(harness.nobody(), Delivery={"RetrySchedule": []})
         self.subscribe(receiver.url(), CustomPayloadRequest={"URI": "/Shop.Message/a=1",
                                                              "BreakOnNoContent": True})
-        before = self.scrape()
+        before, began = self.scrape(), time.monotonic()
         self.raise_event()
         for outcome in ("Delivered", "Dead", "Aborted"):
             self.wait_for(f"svc_deliveries_total{{outcome={outcome}}}", 1)
@@ -197,13 +195,15 @@ class Metrics(Watched):
                           for state in ("Pending", "InFlight", "Waiting", "Delivered", "Dead", "Aborted")},
                          {"Pending": 0, "InFlight": 0, "Waiting": 0, "Delivered": 1, "Dead": 1, "Aborted": 1})
         lag = after["svc_delivery_lag_seconds_sum"]
-        self.assertTrue(0.4 <= lag < 5, lag)
-        self.assertEqual(after["svc_delivery_lag_seconds_bucket{le=0.25}"], 0)
-        self.assertEqual(after["svc_delivery_lag_seconds_bucket{le=5}"], 1)
+        self.assertTrue(0.4 <= lag < time.monotonic() - began, lag)
+        buckets = {float(sample[len("svc_delivery_lag_seconds_bucket{le="):-1]): value for sample, value in after.items()
+                   if sample.startswith("svc_delivery_lag_seconds_bucket{")}
+        self.assertEqual(buckets, {bound: lag <= bound for bound in buckets})
+        self.assertGreater(len(buckets), 2)
 
     def test_the_lag_is_the_servers(self):
         """It is counted from when the event was taken, whatever a client writes for its Time."""
-        receiver = self.receiver()
+        receiver, began = self.receiver(), time.monotonic()
         self.subscribe(receiver.url())
         for number, when in enumerate(("1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z")):
             event = self.created("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Time": when,
@@ -212,19 +212,21 @@ class Metrics(Watched):
             self.wait_for("svc_deliveries_total{outcome=Delivered}", number + 1)
         after = self.scrape()
         self.assertEqual(after["svc_delivery_lag_seconds_count"], 2)
-        self.assertTrue(0 < after["svc_delivery_lag_seconds_sum"] < 30)
+        self.assertTrue(0 < after["svc_delivery_lag_seconds_sum"] < time.monotonic() - began)
 
     def test_the_queue(self):
         receiver = self.receiver(lambda request: 500)
         webhook = self.subscribe(receiver.url(), Delivery={"RetrySchedule": [0.3, 60]})
         self.assertEqual(self.scrape()["svc_delivery_oldest_seconds"], 0)
+        began = time.monotonic()
         self.raise_event()
         receiver.take()
         receiver.take()
         self.wait_for("svc_deliveries_kept{state=Waiting}", 1)
         values = self.scrape()
         self.assertEqual(values["svc_deliveries_pending"], 1)
-        self.assertTrue(0.3 <= values["svc_delivery_oldest_seconds"] < 5, "its event, not its last attempt")
+        self.assertTrue(0.3 <= values["svc_delivery_oldest_seconds"] < time.monotonic() - began,
+                        "its event, not its last attempt")
         self.server.request("PATCH", f"/Svc.Admin.Webhook/Id={webhook['Id']}", {"IsPaused": True})
         self.wait_for("svc_webhooks_paused", 1)
         self.server.request("DELETE", f"/Svc.Admin.Webhook/Id={webhook['Id']}")
@@ -322,6 +324,8 @@ class Limits(Watched):
         self.post("/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": {}})
         self.assertIn(b" 408 ", self.server.raw(b"GET / HTTP/1.1\r\n"))
         held = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(5)]
+        for connection in held:
+            connection.sendall(b"POST /Shop.Message HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")  # none is idle
         self.assertEqual(self.get("/").status, 503)
         for connection in held:
             connection.close()
@@ -479,7 +483,7 @@ class Status(Watched):
         receiver = self.receiver(lambda request: 500)
         self.created("/Svc.Admin.Resource", {"Name": "Shop.Passing", "Kind": "EventResource"})
         webhook = self.webhook(Destination=receiver.url(), EventSelector="/Shop.Passing",
-                               Delivery={"RetrySchedule": [0.5] * 9})
+                               Delivery={"RetrySchedule": [0.5] * 32})
         self.created("/Svc.Event", {"Resource": "Shop.Passing", "Payload": {}})
         receiver.take()
         answer = self.server.request("DELETE", "/Svc.Admin.Resource/Name=Shop.Passing")
@@ -489,6 +493,8 @@ class Status(Watched):
             self.assertIn("Shop.Passing", status["Reason"])
             self.assertIsNone(status["NextAttemptTime"])
             self.assertEqual(self.scrape()["svc_webhooks_paused"], 1)
+            self.settle()
+            receiver.forget()  # what was attempted before
             self.assertTrue(receiver.nothing(0.8))
             self.server.kill()
             self.server.start()
@@ -546,7 +552,7 @@ class Status(Watched):
     def test_throttled(self):
         busy = self.receiver(lambda request: time.sleep(600))
         cases = [({"MaxInFlight": 1}, "MaxInFlight"), ({"Ordered": True}, "Ordered"),
-                 ({"RatePerSecond": 0.1}, "RatePerSecond")]
+                 ({"RatePerSecond": 0.0001}, "RatePerSecond")]
         webhooks = [self.subscribe(busy.url(), Delivery=dict(delivery, TimeoutSeconds=600)) for delivery, _ in cases]
         self.raise_event()
         self.raise_event()

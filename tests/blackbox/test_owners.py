@@ -83,10 +83,12 @@ class TakenOver(OwnersCase):
         self.expect_no_travel(webhook, ADMIN)
 
     def test_an_owner_that_has_expired(self):
-        at = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=2)).isoformat()
-        made = self.made("delta", ExpiresAt=at)
+        made = self.made("delta")
         webhook = self.webhook(made, "/Shop.Paid", **SECRETS)
         kept = self.webhook(BETA, "/Shop.Paid", **SECRETS)
+        at = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=2)).isoformat()
+        answer = self.server.request("PATCH", "/Svc.Admin.ApiKey/Name=delta", {"ExpiresAt": at}, ADMIN)
+        self.assertEqual(answer.status, 200, answer)
         harness.wait_until(lambda: self.now(webhook)["IsPaused"], "it is paused")
         self.assertIn("'delta' has expired", self.now(webhook)["ErrorMessage"])
         self.expect_paused(kept, False)

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import unittest
 
+import cluster
 import harness
 
 GET = b"GET /Shop.Message HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -76,9 +77,6 @@ class ProxyCase(unittest.TestCase):
         sample = f'svc_connections_closed_total{{reason="{reason}"}}'
         harness.wait_until(lambda: self.metric(sample) == count, f"{count} closed: {reason}")
 
-    def wait_log(self, text):
-        harness.wait_until(lambda: any(text in line for line in self.server.log), text)
-
 
 class Headers(ProxyCase):
     limits = {"ConnectionsPerAddress": 2}
@@ -93,7 +91,7 @@ class Headers(ProxyCase):
                    v1("2001:db8::1", "TCP6"), v2("2001:db8::2", extra=b"\x05\x00\x03abc"),
                    v2("2001:db8::3"), v1("192.0.2.1")]
         self.assertEqual([self.open(h) for h in headers], [204, 204, 429, 204, 204, 204, 429, 429])
-        self.wait_log("192.0.2.1: refused")
+        self.server.wait_for_line("192.0.2.1: refused")
         self.assertEqual(self.metric("svc_client_addresses"), 3)
 
     def test_the_proxys_own_connections_are_not_limited(self):
@@ -140,7 +138,7 @@ class NoHeaders(ProxyCase):
                                   V2 + b"\x21\x11\xff\xff", b"PROXY UNKNOWN" + b" " * 200]):
             self.assertEqual(self.answer(data), b"", data)
             self.wait_closed("no PROXY header", n + 1)
-        self.wait_log("unix: no PROXY header: it begins otherwise")
+        self.server.wait_for_line("unix: no PROXY header: it begins otherwise")
 
     def test_a_silent_proxy(self):
         self.assertEqual(self.answer(), b"")
@@ -218,8 +216,7 @@ class Haproxy(ProxyCase):
 """
 
     def start_haproxy(self, options):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = cluster.free_port()
         file = os.path.join(self.server.directory, "haproxy.cfg")
         with open(file, "w", encoding="ascii") as config:
             config.write(self.template.format(port=port, path=self.path, options=options))
@@ -251,7 +248,7 @@ class Haproxy(ProxyCase):
         port = self.start_haproxy(options)
         sources = ["127.0.0.2", "127.0.0.3", "127.0.0.2", "127.0.0.1", "127.0.0.1"]
         self.assertEqual([self.ask(port, source) for source in sources], [204, 204, 429, 204, 204])
-        self.wait_log("127.0.0.2: refused")
+        self.server.wait_for_line("127.0.0.2: refused")
 
     def test_version_1(self):
         self.check("send-proxy")

@@ -43,8 +43,7 @@ class Manager:
         return harness.wait_until(lambda: self.heard(line, since), f"'{line}' is said")
 
     def close(self):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
+        harness.end(self.socket)
 
 
 class Case(unittest.TestCase):

@@ -56,9 +56,11 @@ class SlowCase(harness.ServerCase):
             pass
         return received
 
-    def drip(self, connection, data, seconds=0.05):
-        """Sends byte by byte until something comes back. Returns it, and how long that took."""
+    def drip(self, connection, first, data, seconds=0.05):
+        """Sends what is first, and the data byte by byte until something comes back. Returns it, and how long that
+        took."""
         began = time.monotonic()
+        connection.sendall(first)
         connection.settimeout(seconds)
         for byte in data:
             try:
@@ -76,9 +78,7 @@ class Bodies(SlowCase):
     limits = {"BodyGraceSeconds": 1, "BodyBytesPerSecond": 1000, "BodySeconds": 4}
 
     def test_a_body_that_drips(self):
-        connection = self.connect()
-        connection.sendall(HEAD % 10000)
-        answer, took = self.drip(connection, b" " * 1000)
+        answer, took = self.drip(self.connect(), HEAD % 10000, b" " * 1000)
         self.assertTrue(answer.startswith(b"HTTP/1.1 408 "), answer)
         self.assertIn(b"too slowly", answer)
         self.assertIn(b"Connection: close", answer)
@@ -88,9 +88,7 @@ class Bodies(SlowCase):
 
     def test_a_body_that_earned_its_time(self):
         """What came fast at first may come slowly for a while; no body takes longer than BodySeconds."""
-        connection = self.connect()
-        connection.sendall(HEAD % 100000 + b" " * 50000)
-        answer, took = self.drip(connection, b" " * 1000)
+        answer, took = self.drip(self.connect(), HEAD % 100000 + b" " * 50000, b" " * 1000)
         self.assertTrue(answer.startswith(b"HTTP/1.1 408 "), answer)
         self.assertIn(b"took too long", answer)
         self.assertGreater(took, 3.9)
@@ -113,10 +111,9 @@ class Heads(SlowCase):
     limits = {"HeaderSeconds": 1, "IdleSeconds": 60}
 
     def expect_408(self, connection):
-        answer, took = self.drip(connection, b"GET /Shop.Message HTTP/1.1\r\nHost: " + b"x" * 1000)
+        answer, _ = self.drip(connection, b"G", b"ET /Shop.Message HTTP/1.1\r\nHost: " + b"x" * 1000)
         self.assertTrue(answer.startswith(b"HTTP/1.1 408 "), answer)
         self.assertIn(b"Connection: close", answer)
-        self.assertLess(took, harness.DEADLINE_S)
         self.assertEqual(self.metric("svc_limit_hits_total", limit="HeaderSeconds"), 1)
         self.wait_closed("request head took too long")
 
@@ -251,7 +248,9 @@ class NotReadingTogether(LargeAnswer):
         self.hurry(connection)
         received = bytearray()
         while not received.endswith(b"]"):
-            received += connection.recv(65536)
+            part = connection.recv(65536)
+            self.assertNotEqual(part, b"")
+            received += part
         return received
 
 
@@ -350,9 +349,6 @@ class Descriptors(SlowCase):
     def make_config(self):
         return dict(super().make_config(), SegmentBytes=65536)
 
-    def wait_log(self, text):
-        harness.wait_until(lambda: any(text in line for line in self.server.log), text)
-
     def ask(self, connection, request=GET):
         connection.sendall(request)
         return int(connection.recv(65536).split()[1])
@@ -365,7 +361,7 @@ class NoDescriptors(Descriptors):
         _, hard = resource.prlimit(self.server.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(self.server.process.pid, resource.RLIMIT_NOFILE, (40, hard))
         crowd = [self.connect() for _ in range(50)]
-        self.wait_log("Too many open files")
+        self.server.wait_for_line("Too many open files")
         before = self.cpu_s()
         time.sleep(1)
         self.assertLess(self.cpu_s() - before, 0.3, "it does not spin")
@@ -391,9 +387,9 @@ class FewDescriptors(Descriptors):
         self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced")
         first = self.connect()
         self.assertEqual(self.ask(first), 204)
-        self.wait_log("files that the process may have open: there will be ")
+        self.server.wait_for_line("files that the process may have open: there will be ")
         crowd = [self.connect() for _ in range(200)]
-        self.wait_log("refused, the limit Connections is reached")
+        self.server.wait_for_line("refused, the limit Connections is reached")
         body = b'{"Text":"' + b"x" * 9000 + b'"}'
         self.assertEqual([self.ask(first, HEAD % len(body) + body) for _ in range(40)], [201] * 40)
         event = b'{"Resource":"Shop.OrderPlaced","Payload":{"Total":1}}'

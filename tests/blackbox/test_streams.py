@@ -377,7 +377,7 @@ class Keys(Case):
         return super().post(target, body, dict(self.root, **(headers or {})))
 
     def settle(self):
-        time.sleep(0.05)  # as the harness does where keys are needed
+        self.get("/Svc.Admin.Error")  # what was answered last is on disk
 
     def made(self, **members):
         answer = self.post("/Svc.Admin.ApiKey", dict({"AllowAccess": [{"Resources": ["*"], "Methods": ["*"]}]},
@@ -441,9 +441,13 @@ class Keys(Case):
             self.assertIn("key", stream.comments[-1])
 
     def test_one_that_expires(self):
-        soon = int(time.time() + 3)
-        made = self.made(Name="short", ExpiresAt=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(soon)))
-        stream = self.stream(headers={"Authorization": f"apikey {made['Key']}"})
+        for span_s in (3, 9, 27, 81):  # until it is presented before it is over
+            soon = int(time.time() + span_s)
+            made = self.made(Name=f"short-{span_s}", ExpiresAt=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(soon)))
+            stream = self.listen(headers={"Authorization": f"apikey {made['Key']}"})
+            if stream.status == 200:
+                break
+            self.assertGreaterEqual(time.time(), soon)
         self.assertEqual(stream.rest(), [])
         self.assertGreaterEqual(time.time(), soon)  # time.gmtime() alone is some milliseconds late
 
@@ -464,7 +468,7 @@ class Accounts(Case):
         return super().get(target, headers or {"Authorization": "apikey one"})
 
     def settle(self):
-        time.sleep(0.05)
+        self.get("/Svc.Admin.Error")
 
     def of(self, name):
         return self.stream(headers={"Authorization": f"apikey {name}"})

@@ -18,12 +18,19 @@ import svc
 ROW = re.compile(r"(\*?) +(\S+) +(\S+) +(\d+) +(\d+) +(\d+[smhd] ago) +(\S+) +(\S+)")
 
 
+def until_a_lease_is_over(test):
+    """Marks a test that waits for that."""
+    test.lease_s = cluster.SHORT_LEASE_S
+    return test
+
+
 class ClusterCase(svc.CommandCase):
     """Three nodes. Commands ask the one that `asked` names."""
 
     def setUp(self):
         super().setUp()
-        self.cluster = cluster.Cluster(self)
+        lease_s = getattr(getattr(self, self._testMethodName), "lease_s", cluster.LEASE_S)
+        self.cluster = cluster.Cluster(self, LeaseSeconds=lease_s)
         self.nodes = self.cluster.nodes
         self.asked = "a"
 
@@ -86,6 +93,7 @@ class Status(ClusterCase):
         self.assertEqual(len(self.rows(plain)[1]), 3)  # each whole, and on one line
         self.assertNotIn("…", plain)
 
+    @until_a_lease_is_over
     def test_nobody_leads(self):
         self.ask(self.cluster.follower())
         self.cluster.end_etcd()
@@ -97,6 +105,7 @@ class Status(ClusterCase):
         said = json.loads(self.svc("cluster", "status", "--json", status=svc.REFUSED)[0])
         self.assertEqual(said["Health"]["Status"], "failing")
 
+    @until_a_lease_is_over
     def test_a_node_that_is_gone(self):
         self.nodes["c"].kill()
         harness.wait_until(lambda: len(self.svc_json("cluster", "status")["Nodes"]) == 2, "its lease is over", pause_s=0.5)
@@ -143,6 +152,7 @@ class StepDown(ClusterCase):
         self.assertEqual([node["Role"] for node in said], ["Leader"])
         self.assertNotEqual(said[0]["Name"], leader.name)
 
+    @until_a_lease_is_over
     def test_nobody_else_is_there(self):
         for name in "bc":
             self.nodes[name].kill()
@@ -167,6 +177,7 @@ class Remove(ClusterCase):
             self.assertEqual((out, errors), ("", f"svc: node {name} lives: stop its svcd first\n"))
         self.sees("a", ["Follower", "Follower", "Leader"])
 
+    @until_a_lease_is_over
     def test_it_waits_for_one_that_is_killed(self):
         self.nodes["c"].kill()
         out, _ = self.svc("cluster", "remove", "c")
@@ -174,6 +185,7 @@ class Remove(ClusterCase):
         self.sees("a", ["Follower", "Leader"])
         self.assertEqual(self.svc("cluster", "remove", "c")[0], "node c is not in cluster prod\n")
 
+    @until_a_lease_is_over
     def test_it_led(self):
         self.ask(self.nodes["b"])
         self.nodes["a"].kill()
@@ -190,6 +202,7 @@ class Remove(ClusterCase):
         self.assertEqual(out, "")
         self.assertIn("NODE", errors)
 
+    @until_a_lease_is_over
     def test_while_nobody_leads(self):
         """What a node that has lost etcd does not know is not said to be gone."""
         self.ask(self.cluster.follower())
@@ -230,6 +243,7 @@ class Restore(ClusterCase):
         self.assertEqual(out, "")
         self.assertIn("--yes", errors)
 
+    @until_a_lease_is_over
     def test_what_a_person_sees_and_says(self):
         self.lose()
         shown = self.on_terminal("cluster", "restore", *self.others(), typed="no\n", status=svc.REFUSED)
@@ -246,6 +260,7 @@ class Restore(ClusterCase):
         harness.wait_until(lambda: self.person(self.nodes["c"], "Barbara"), "changes go on")
         self.assertEqual(self.svc("cluster", "status")[1], "")
 
+    @until_a_lease_is_over
     def test_another_is_further(self):
         self.nodes["b"].kill()
         self.lose_but("b")
@@ -258,6 +273,7 @@ class Restore(ClusterCase):
         harness.wait_until(lambda: self.nodes["b"].is_ready() and self.people(self.nodes["b"]) == ["Ada", "Grace"],
                            "node b has what it lacked")
 
+    @until_a_lease_is_over
     def test_one_that_has_more_comes_back(self):
         """It was not there to be asked, and what it has beyond the log is not what the log goes on with."""
         names = ("Ada", "Grace")

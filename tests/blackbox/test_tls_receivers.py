@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import unittest
 
+import cluster
 import harness
 import hostile
 from hostile import HEAD, SENT_MOST, TIMED_OUT, Hostile, Hostility, answering, chunk, with_length
@@ -367,8 +368,7 @@ class BehindNginx(Tls):
         self.assertIsNotNone(shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin"),
                              "nginx is not installed: apt-get install nginx-light")
         certificate, key = self.authority.sign("good.test")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = cluster.free_port()
         path = os.path.join(self.directory, "nginx.conf")
         with open(path, "w", encoding="ascii") as file:
             file.write(NGINX.format(port=port, certificate=certificate, key=key, backend=backend))
@@ -384,7 +384,7 @@ class BehindNginx(Tls):
     @staticmethod
     def answers(port):
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            socket.create_connection(("127.0.0.1", port), harness.DEADLINE_S).close()
             return True
         except OSError:
             return False

@@ -20,7 +20,7 @@ UNREADABLE = b"\x17\x03\x03\x00\x20" + bytes(32)  # a record
 
 
 def openssl(*arguments):
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True, timeout=60)
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True, timeout=harness.DEADLINE_S)
 
 
 class Authority:

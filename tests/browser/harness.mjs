@@ -29,13 +29,15 @@ export async function until(what, is_so, most_ms = patience_ms) {
   }
 }
 
-export function free_port() {
-  return new Promise((resolve) => {
-    const s = net.createServer().listen(0, "127.0.0.1", () => {
-      const { port } = s.address();
-      s.close(() => resolve(port));
+/* Below those that connections are given, and those of tests/cluster: nobody takes it before it is listened at. */
+export async function free_port() {
+  for (;;) {
+    const port = 10000 + Math.floor(Math.random() * 10000);
+    const is_free = await new Promise((resolve) => {
+      const s = net.createServer().once("error", () => resolve(false)).listen(port, "127.0.0.1", () => s.close(() => resolve(true)));
     });
-  });
+    if (is_free) return port;
+  }
 }
 
 /* Answers by path: /bad 500 with markup, /gone 410, /slow after a while, anything else 200. */

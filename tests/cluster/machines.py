@@ -30,6 +30,7 @@ class Ports:
 
     def __init__(self):
         self.sign = self.free = None
+        self.lock = threading.Lock()  # of several tests at once, each is to get ports of the one range
 
     def take(self):
         for first in range(PORTS_FIRST, PORTS_END, PORTS_OF_A_PROCESS):
@@ -45,8 +46,9 @@ class Ports:
         raise Failed("there is no range of free ports")
 
     def next(self):
-        if self.free is None:
-            self.take()
+        with self.lock:
+            if self.free is None:
+                self.take()
         for port in itertools.islice(self.free, PORTS_OF_A_PROCESS):
             with socket.socket() as one:
                 try:

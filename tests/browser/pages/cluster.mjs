@@ -26,7 +26,7 @@ async function member() {
 
 const settings = (name, etcd) => (port) => ({
   ...keys([watcher, [{ Resources: ["Svc.Admin.Node"], Methods: ["GET"] }]]),
-  Cluster: { Name: "prod", Node: name, Url: `http://127.0.0.1:${port}`, Etcd: [etcd], LeaseSeconds: 2 },
+  Cluster: { Name: "prod", Node: name, Url: `http://127.0.0.1:${port}`, Etcd: [etcd], LeaseSeconds: 20 },
 });
 
 /* The one that is looked at is `a`, which began alone, and leads. */
