@@ -210,11 +210,13 @@ class WhatComes(Case):
         self.assertEqual(stream.next()["id"], str(number))
 
     def test_a_head_ends(self):
+        self.nobody_listens()
         answer = self.server.request("HEAD", "/Svc.Event", headers=EVENT_STREAM)
         self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, "text/event-stream"))
         self.assertEqual(self.metric("svc_streams_open"), 0)
 
     def test_who_has_gone_is_no_stream_any_more(self):
+        self.nobody_listens()
         streams = [self.stream() for _ in range(3)]
         self.assertEqual(self.metric("svc_streams_open"), 3)
         for stream in streams:

@@ -219,6 +219,7 @@ http {
     sendfile off;
     tcp_nodelay on;
     keepalive_requests 1000000000;
+    client_header_buffer_size 4k;
     keepalive_timeout 75s;
     open_file_cache max=16;
     default_type application/json;
@@ -325,7 +326,7 @@ class NginxReceiver(Waiting, Peer):
     without. What comes by either is counted. `log` is a log_format: what is noted of each request
     that comes over TLS."""
 
-    POLL_S = 0.005
+    POLL_S = 0.02  # it answers that by the processor that receives
     FLUSH_MS = 100
     stamps = None  # it does not tell when each came
 
