@@ -207,10 +207,14 @@ class Server:
         self.process.send_signal(signal.SIGUSR1)
 
         def find():
+            has_ended = self.process.poll() is not None
+            if has_ended:
+                self.read_rest()
             for line in self.log[seen:]:
                 found = re.search(r"digest (\w+) of (\d+) objects, serial (\d+)", line)
                 if found:
                     return found.groups()[:2], int(found.group(3))
+            assert not has_ended, "the server ended without a digest"
             return None
         return wait_until(find, "a digest in the log")
 
