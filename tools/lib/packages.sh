@@ -5,7 +5,7 @@ packages_build='build-essential meson ninja-build pkgconf libuv1-dev libcurl4-op
 libcjson-dev libc-ares-dev libpcre2-dev libssl-dev libzstd-dev node-llhttp check
 ca-certificates'
 packages_test='python3 curl git clang-format universal-ctags valgrind strace systemd haproxy openssl faketime
-libseccomp2 mold spin etcd-server etcd-client python3-venv util-linux'
+libseccomp2 mold spin etcd-server etcd-client python3-venv util-linux ccache'
 # For tools/package, and for what the tests of package and deploy/ need besides.
 packages_package='dpkg-dev'
 packages_deploy='lintian shellcheck mmdebstrap buildah prometheus'
@@ -43,6 +43,10 @@ install_browser_packages() {
         npm install --silent --no-audit --no-fund --no-save --prefix build/browser playwright-core axe-core
     fi
 }
+
+# Where there is ccache, which meson finds by itself, what was compiled before is not compiled again, also in another
+# checkout.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
 
 # configure DIRECTORY MESON-OPTION...: sets up a build directory, or brings it up to date. The options
 # of one that is there are changed by `meson configure`; `meson setup --reconfigure` keeps them.
