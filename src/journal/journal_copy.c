@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
-#include "base/fault.h"
 #include "base/mem.h"
+#include "io/fault.h"
 #include "journal/backup_file.h"
 #include "journal_private.h"
 

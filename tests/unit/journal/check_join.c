@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/digest.h"
-#include "base/fault.h"
+#include "io/fault.h"
 #include "journal/backup_file.h"
 #include "journal/cluster_file.h"
 #include "journal/journal_copy.h"

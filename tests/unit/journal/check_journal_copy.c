@@ -3,9 +3,9 @@
 #include "testing.h"
 
 #include "base/digest.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "io/fault.h"
 #include "journal/backup_file.h"
 #include "journal/journal_copy.h"
 
