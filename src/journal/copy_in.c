@@ -13,7 +13,7 @@
 #include "base/must.h"
 #include "io/disk.h"
 #include "io/fault.h"
-#include "journal/backup_stream.h"
+#include "journal/backup.h"
 #include "journal/journal_files.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include "base/digest.h"
 #include "base/mem.h"
 #include "io/fault.h"
-#include "journal/backup_file.h"
+#include "journal/backup.h"
 #include "journal_private.h"
 
 #include <errno.h>

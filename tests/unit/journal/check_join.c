@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/digest.h"
 #include "io/fault.h"
-#include "journal/backup_file.h"
+#include "journal/backup.h"
 #include "journal/cluster_file.h"
 #include "journal/journal_copy.h"
 #include "journal/replica.h"

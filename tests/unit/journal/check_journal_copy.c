@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "io/fault.h"
-#include "journal/backup_file.h"
+#include "journal/backup.h"
 #include "journal/journal_copy.h"
 
 #include <fcntl.h>
