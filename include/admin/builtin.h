@@ -1,5 +1,6 @@
-/* The built-in resources. A new one is one file, res_<name>.c, and one line here. The order is that
- * in which their collections are told of a replay: what others refer to comes first. */
+/* The built-in resources. A new one is one file, res_<name>.c, and one line here; those of notices
+ * are where notices are raised (hooks/notice.h). The order is that in which their collections are
+ * told of a replay: what others refer to comes first. */
 #ifndef ADMIN_BUILTIN_H
 #define ADMIN_BUILTIN_H
 

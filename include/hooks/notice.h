@@ -24,9 +24,9 @@ enum {
     NOTICE_WEBHOOKS_MOST = 1000
 };
 
-extern const struct span notice_paused_name, notice_recovered_name, notice_dead_name;
-/* Of the payloads of the first two, and of the third. */
-extern const struct shape notice_webhook_shape, notice_delivery_shape;
+/* Their event resources. */
+extern const struct resource_definition res_webhook_paused, res_webhook_recovered,
+    res_delivery_dead;
 
 /* How many dead deliveries a webhook may tell of now: a new hand is full. Whether there is enough
  * is asked when a change is worked out, which may be in vain; each that is dead when a change is
@@ -48,7 +48,7 @@ struct notice_delivery {
 
 /* What a notice tells, and what it descends from. */
 struct notice {
-    struct span name; /* one of the three */
+    const struct resource_definition *of; /* one of the three */
     struct webhook *webhook;
     struct span why;
     unsigned depth; /* how many events led to it */

@@ -5,7 +5,7 @@
 #define JOURNAL_COPY_IN_H
 
 #include "io/loop.h"
-#include "journal/backup_file.h"
+#include "journal/backup.h"
 
 struct copy_in;
 

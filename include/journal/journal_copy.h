@@ -1,4 +1,4 @@
-/* A copy of a running journal, as a backup file (backup_file.h) that is read a part at a time: the
+/* A copy of a running journal, as a backup file (backup.h) that is read a part at a time: the
  * journal as it was when the copy was opened, all of that committed. It costs one descriptor and
  * the numbers of its segments. Nothing waits for the disk: a part that is not in memory is asked
  * for.

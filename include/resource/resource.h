@@ -78,6 +78,8 @@ struct resource_ops {
     struct err *(*check_post)(const struct uri *uri);
     /* Another node of the cluster may GET it for itself. */
     bool is_for_nodes;
+    /* Sent to who asks over HTTP, and not to what the service asks of itself. */
+    bool is_for_clients;
     /* POST asks as GET does, and changes nothing: for clients that send no body with a GET. */
     bool post_asks;
     /* Methods that change nothing, or the node's own affair alone, though methods of that name may:

@@ -40,8 +40,9 @@ bool selector_is_every(struct span pattern);
 bool selector_is_notice(struct span event_resource);
 /* The parts of its pattern that the key may GET (access_narrow); none: there is nothing in it that
  * the key may ever read. */
-void selector_narrow(const struct selector *selector, const struct access_key *key, struct arena *a,
-                     struct span **out_parts, size_t *out_count);
+void selector_narrow(const struct selector *selector, const struct resources *resources,
+                     const struct access_key *key, struct arena *a, struct span **out_parts,
+                     size_t *out_count);
 
 /* To the message of an ERR_UNKNOWN_RESOURCE, how the event resource of that name is declared. Takes
  * the error over. */

@@ -272,7 +272,7 @@ static struct err *get(struct call *call)
     return NULL;
 }
 
-static const struct resource_ops ops = {.get = get, .is_for_nodes = true};
+static const struct resource_ops ops = {.get = get, .is_for_nodes = true, .is_for_clients = true};
 
 const struct resource_definition res_backup = {
     .name = SPAN_INIT("Svc.Admin.Backup"),

@@ -230,13 +230,16 @@ static bool count(struct call *call, size_t *out_count)
     return true;
 }
 
-static struct err *check_state(struct json_value input, struct arena *a)
+/* Without a State nothing is to change. */
+static struct err *check_state(struct json_value input, struct arena *a, bool *out_resends)
 {
     struct json_value state = json_member_fold(input, SPAN("State"));
 
     TRY(json_check_unique(input, true, a));
     TRY(schema_check_input(&shape, input, a));
-    if (json_type(state) == JSON_STRING && span_ieq(json_string(state, a), SPAN("Pending")))
+    *out_resends = json_exists(state);
+    if (!*out_resends ||
+        (json_type(state) == JSON_STRING && span_ieq(json_string(state, a), SPAN("Pending"))))
         return NULL;
     return ERR(ERR_INVALID_ENTITY, "State can only be written as \"Pending\": to send again");
 }
@@ -256,22 +259,29 @@ static struct span text_of(const struct delivery *delivery, struct arena *a)
 /* What it costs to send one again, with its text. */
 enum { RESEND_UNITS = 1024 };
 
-static struct err *resend_all(struct call *call, const struct query_result *found,
-                              struct span *out_texts, uint64_t *out_version)
+/* *delivery becomes what it will be. */
+static struct err *resend(struct call *call, struct delivery *delivery)
+{
+    if (delivery->state == DELIVERY_IN_FLIGHT)
+        return ERR(ERR_CONFLICT, "delivery %llu is in flight: its attempt has to end first",
+                   (unsigned long long)delivery->object_no);
+    if (delivery_has_ended(delivery))
+        TRY(delivery_check_resend(hooks_of(call)->deliveries, delivery, call->change));
+    *delivery = delivery_resend(call->change, delivery);
+    return NULL;
+}
+
+static struct err *patch_all(struct call *call, const struct query_result *found, bool resends,
+                             struct span *out_texts, uint64_t *out_version)
 {
     for (size_t i = 0; i < found->count; i++) {
-        const struct delivery *delivery = found->items[i].object;
-        struct delivery resent;
+        struct delivery patched = *(const struct delivery *)found->items[i].object;
 
         TRY(crud_check_preconditions(call, &found->items[i]));
-        if (delivery->state == DELIVERY_IN_FLIGHT)
-            return ERR(ERR_CONFLICT, "delivery %llu is in flight: its attempt has to end first",
-                       (unsigned long long)delivery->object_no);
-        if (delivery_has_ended(delivery))
-            TRY(delivery_check_resend(hooks_of(call)->deliveries, delivery, call->change));
-        resent = delivery_resend(call->change, delivery);
-        out_texts[i] = text_of(&resent, call->arena);
-        *out_version = resent.version;
+        if (resends)
+            TRY(resend(call, &patched));
+        out_texts[i] = text_of(&patched, call->arena);
+        *out_version = patched.version;
         if (!budget_ask(RESEND_UNITS))
             break;
     }
@@ -283,16 +293,17 @@ static struct err *patch(struct call *call)
     struct query_result found;
     struct json_value input;
     struct span *texts;
-    uint64_t resent = 0;
+    uint64_t version = 0;
+    bool resends;
 
     TRY(crud_select(call, true, &found));
     TRY(crud_body_object(call, &input));
-    TRY(check_state(input, call->arena));
+    TRY(check_state(input, call->arena, &resends));
     TRY(crud_check_found(call, found.count));
     texts = ARENA_ARRAY(call->arena, struct span, found.count);
-    TRY(resend_all(call, &found, texts, &resent));
+    TRY(patch_all(call, &found, resends, texts, &version));
     if (found.count == 1)
-        crud_add_text_tag(call, texts[0], resent);
+        crud_add_text_tag(call, texts[0], version);
     crud_answer_changed(call, 200, "updated in", texts, found.count);
     return crud_apply(call);
 }

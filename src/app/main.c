@@ -3,9 +3,9 @@
 #include "app/server.h"
 
 #include "base/digest.h"
-#include "base/fault.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "io/fault.h"
 
 #include <getopt.h>
 #include <signal.h>

@@ -4,8 +4,8 @@
 #define HOOKS_EVENT_POST_INNER_H
 
 #include "hooks/event_post.h"
-#include "hooks/idempotency.h"
 #include "protocol/cloudevents.h"
+#include "rest/idempotency.h"
 
 struct event_draft;
 struct request;

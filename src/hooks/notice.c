@@ -14,10 +14,6 @@
 #include "json/json.h"
 #include "json/member.h"
 
-const struct span notice_paused_name = SPAN_INIT("Svc.WebhookPaused");
-const struct span notice_recovered_name = SPAN_INIT("Svc.WebhookRecovered");
-const struct span notice_dead_name = SPAN_INIT("Svc.DeliveryDead");
-
 #define PAYLOAD_PROPERTY(property_name, property_type, text)                                       \
     {                                                                                              \
         .name = SPAN_INIT(property_name), .type = property_type, .meaning = SPAN_INIT(text)        \
@@ -37,9 +33,36 @@ static const struct property properties[] = {
 };
 enum { WEBHOOK_PROPERTIES = 5 };
 
-const struct shape notice_webhook_shape = {.properties = properties, .count = WEBHOOK_PROPERTIES};
-const struct shape notice_delivery_shape = {.properties = properties,
-                                            .count = ARRAY_LEN(properties)};
+static const struct shape of_webhook = {.properties = properties, .count = WEBHOOK_PROPERTIES};
+static const struct shape of_delivery = {.properties = properties, .count = ARRAY_LEN(properties)};
+
+static const struct resource_ops ops = {.open = NULL};
+
+const struct resource_definition res_webhook_paused = {
+    .name = SPAN_INIT("Svc.WebhookPaused"),
+    .description = SPAN_INIT("The server has paused a webhook"),
+    .kind = KIND_EVENT,
+    .shape = &of_webhook,
+    .ops = &ops,
+};
+
+const struct resource_definition res_webhook_recovered = {
+    .name = SPAN_INIT("Svc.WebhookRecovered"),
+    .description =
+        SPAN_INIT("A webhook delivers again, after the server paused it or a delivery of "
+                  "it died"),
+    .kind = KIND_EVENT,
+    .shape = &of_webhook,
+    .ops = &ops,
+};
+
+const struct resource_definition res_delivery_dead = {
+    .name = SPAN_INIT("Svc.DeliveryDead"),
+    .description = SPAN_INIT("A delivery is given up"),
+    .kind = KIND_EVENT,
+    .shape = &of_delivery,
+    .ops = &ops,
+};
 
 static uint64_t given_back(const struct notice_hand *hand, uint64_t now_ms)
 {
@@ -97,7 +120,7 @@ static void add_delivery(struct buf *b, const struct notice_delivery *delivery)
 void notice_raise(struct hooks *hooks, const struct notice *notice, struct change *change)
 {
     struct event_draft draft = {
-        .resource = resource_named(hooks->rest->resources, notice->name),
+        .resource = resource_named(hooks->rest->resources, notice->of->name),
         .tenant = webhook_tenant(notice->webhook),
         .depth = (uint8_t)notice->depth,
         .chain = notice->chain,
@@ -111,7 +134,7 @@ void notice_raise(struct hooks *hooks, const struct notice *notice, struct chang
         hooks->metrics->notices_left_out++;
         return;
     }
-    if (span_eq(notice->name, notice_paused_name))
+    if (notice->of == &res_webhook_paused)
         draft.except = notice->webhook;
     buf_init_arena(&b, change->arena);
     buf_add_str(&b, "[{");
@@ -126,7 +149,7 @@ void notice_raise(struct hooks *hooks, const struct notice *notice, struct chang
         change->notices++;
         return;
     }
-    log_warn("notice", "%.*s is not raised: %.*s", SPAN_FMT(notice->name),
+    log_warn("notice", "%.*s is not raised: %.*s", SPAN_FMT(notice->of->name),
              SPAN_FMT(err_message(e)));
     err_free(e);
     hooks->metrics->notices_left_out++;

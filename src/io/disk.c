@@ -5,10 +5,10 @@
 #include "disk_engine.h"
 
 #include "base/clock.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "io/fault.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  * storage: so there is always a whole file, or none. */
 #include "journal/cluster_file.h"
 
-#include "base/fault.h"
 #include "base/span.h"
+#include "io/fault.h"
 #include "journal/journal_files.h"
 
 #include <errno.h>

@@ -9,11 +9,11 @@
  * The first error ends it: what is under way is waited for, then it is told. */
 #include "journal/copy_in.h"
 
-#include "base/fault.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "io/disk.h"
-#include "journal/backup_stream.h"
+#include "io/fault.h"
+#include "journal/backup.h"
 #include "journal/journal_files.h"
 
 #include <errno.h>

@@ -5,9 +5,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "io/fault.h"
 #include "journal/cluster_file.h"
 #include "journal/journal_files.h"
 

@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
-#include "base/fault.h"
 #include "base/mem.h"
-#include "journal/backup_file.h"
+#include "io/fault.h"
+#include "journal/backup.h"
 #include "journal_private.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The journal's directory: made, opened, locked and tidied. */
 #include "journal_private.h"
 
-#include "base/fault.h"
+#include "io/fault.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* The journal's beginning and its end, which is the reverse, also of a beginning that failed. */
 #include "journal_private.h"
 
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/must.h"
+#include "io/fault.h"
 
 #include <errno.h>
 #include <inttypes.h>

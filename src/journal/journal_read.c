@@ -2,7 +2,7 @@
  * a backlog, in order. */
 #include "journal_private.h"
 
-#include "base/fault.h"
+#include "io/fault.h"
 #include "journal/place.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
  * what is whole, a torn end is cut, and the last segment is made ready to be written. */
 #include "journal_private.h"
 
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "io/fault.h"
 #include "journal/place.h"
 
 #include <errno.h>

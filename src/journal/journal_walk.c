@@ -3,8 +3,8 @@
 #include "journal/journal_files.h"
 
 #include "base/err.h"
-#include "base/fault.h"
 #include "base/mem.h"
+#include "io/fault.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Versions tell: what is stored is in a snapshot as it is, if its version is not younger; else it
  * is among what was saved, or has come later. A walk merges the two by the entities' numbers. What
- * is saved comes in the order of changes, and is sorted when a walk has to look at it. */
+ * is saved comes in the order of changes, and is kept in that of the numbers. */
 #include "store/snapshot.h"
 
 #include "base/blob.h"
@@ -8,9 +8,8 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "store/entity.h"
+#include "store/numbered.h"
 #include "store/store.h"
-
-#include <stdlib.h>
 
 /* What it costs to free what was saved of an entity. */
 enum { SAVED_UNITS = 128 };
@@ -19,9 +18,7 @@ enum { SAVED_UNITS = 128 };
 struct part {
     struct list_link link;
     struct collection *collection;
-    struct entity **items;
-    size_t count, size;
-    size_t sorted; /* the first so many are, by number */
+    struct numbered saved;
 };
 
 static struct span saved_key(const void *item)
@@ -39,12 +36,13 @@ void snapshot_open(struct snapshot *snapshot, struct store *s, uint64_t serial)
 
 static void free_part(struct part *part)
 {
-    for (size_t i = 0; i < part->count; i++) {
-        blob_unref(part->items[i]->json);
-        mem_free(part->items[i]);
+    struct entity *saved;
+
+    while ((saved = numbered_pop(&part->saved)) != NULL) {
+        blob_unref(saved->json);
+        mem_free(saved);
         budget_spend(SAVED_UNITS);
     }
-    mem_free(part->items);
     mem_free(part);
 }
 
@@ -98,11 +96,7 @@ static void save(struct snapshot *snapshot, const struct entity *e)
     saved->object_no = e->object_no;
     saved->version = e->version;
     saved->json = blob_ref(e->json);
-    if (part->count == part->size) {
-        part->size = MAX(16, 2 * part->size);
-        part->items = mem_resize(part->items, part->size * sizeof(struct entity *));
-    }
-    part->items[part->count++] = saved;
+    numbered_add(&part->saved, saved);
     map_add(&snapshot->saved, saved);
 }
 
@@ -160,37 +154,6 @@ void snapshot_walk_drop(struct snapshot_walk *walk)
     collection_drop_walk(&walk->live);
 }
 
-static int cmp_numbers(const void *a, const void *b)
-{
-    const struct entity *x = *(struct entity *const *)a, *y = *(struct entity *const *)b;
-
-    return (x->object_no > y->object_no) - (x->object_no < y->object_no);
-}
-
-static void sort(struct part *part)
-{
-    if (part->sorted < part->count)
-        qsort(part->items, part->count, sizeof(struct entity *), cmp_numbers);
-    part->sorted = part->count;
-}
-
-/* The place of the first that was saved with a number above this one. */
-static size_t place_above(struct part *part, uint64_t number)
-{
-    size_t from = 0, to = part->count;
-
-    sort(part);
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-
-        if (part->items[middle]->object_no <= number)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
-}
-
 /* An index leads to entities of pages before as well. */
 static bool is_passed_over(const struct snapshot_walk *walk, const struct entity *e)
 {
@@ -223,16 +186,14 @@ static struct entity *live_next(struct snapshot_walk *walk)
 static struct entity *saved_next(const struct snapshot_walk *walk)
 {
     struct part *part = find_part(walk->snapshot, walk->live.collection);
-    size_t place;
+    struct entity *saved;
 
     if (part == NULL)
         return NULL;
-    place = place_above(part, walk->given - walk->live.is_turned); /* which is not 0 then */
     if (!walk->live.is_turned)
-        return place < part->count ? part->items[place] : NULL;
-    return place > 0 && part->items[place - 1]->object_no > walk->live.above
-               ? part->items[place - 1]
-               : NULL;
+        return numbered_above(&part->saved, walk->given);
+    saved = numbered_up_to(&part->saved, walk->given - 1); /* which is not 0 then */
+    return saved != NULL && saved->object_no > walk->live.above ? saved : NULL;
 }
 
 static bool is_next(const struct snapshot_walk *walk, const struct entity *saved,

@@ -10,7 +10,8 @@
 #include "svc/command.h"
 #include "json/member.h"
 
-enum { POLL_MS = 100, SHOWN_MS = 1000, WAIT_MS = 60000, HEAD_COLUMNS = 7 };
+/* A lease lasts a minute at most, and begins anew when etcd elects meanwhile. */
+enum { POLL_MS = 100, SHOWN_MS = 1000, AGAIN_MS = 5000, WAIT_MS = 150000, HEAD_COLUMNS = 7 };
 
 #define S_PER_MIN INT64_C(60)
 #define S_PER_HOUR INT64_C(3600)
@@ -174,33 +175,59 @@ int run_cluster_status(struct cli *cli)
 
 /* ---- what changes the cluster ---- */
 
-/* CLI_DONE: it was answered, however. */
-static int send_change(struct cli *cli, struct span node, struct span body, struct answer *out)
+static struct ask change_of(struct cli *cli, struct span node, struct span body)
 {
-    struct ask ask = {.method = "PATCH", .body = body};
-
-    ask.target = target_named(cli->arena, "Svc.Admin.Node", "Name", node);
-    return client_send(cli, &ask, out);
+    return (struct ask){.method = "PATCH",
+                        .target = target_named(cli->arena, "Svc.Admin.Node", "Name", node),
+                        .body = body};
 }
 
-/* Asks until the answer is as it is waited for; false: it is not within WAIT_MS since began_ms. */
-static bool wait_until(struct cli *cli, struct span target, const char *what, uint64_t began_ms,
-                       bool (*is_so)(struct cli *, struct json_value nodes, struct span name),
-                       struct span name, struct answer *out)
+/* What is waited for: the nodes at the target are as `is_so` says, with the name. */
+struct wait {
+    struct span target;
+    const char *what;
+    bool (*is_so)(struct cli *, struct json_value nodes, struct span name);
+    struct span name;
+    uint64_t began_ms;
+    const struct ask *again; /* a change that is asked for every AGAIN_MS; NULL: none */
+};
+
+static bool look_once(struct cli *cli, const struct wait *wait, struct answer *out)
 {
-    const struct ask ask = {.method = "GET", .target = target};
-    uint64_t waited_ms;
+    const struct ask ask = {.method = "GET", .target = wait->target};
+    struct span why;
+
+    return client_try(cli, &ask, out, &why) && out->status == 200 &&
+           wait->is_so(cli, out->json, wait->name);
+}
+
+/* What is refused now has been done, or can be no more: whoever waits sees what comes of it. */
+static void ask_again(struct cli *cli, const struct ask *change)
+{
+    struct answer answer;
+    struct span why;
+
+    client_try(cli, change, &answer, &why);
+}
+
+/* Asks until the answer is as it is waited for; false: it is not within WAIT_MS. */
+static bool wait_until(struct cli *cli, const struct wait *wait, struct answer *out)
+{
+    uint64_t waited_ms, again_ms = AGAIN_MS;
     bool done = false;
 
-    while (!done && (waited_ms = clock_mono_ms() - began_ms) < WAIT_MS) {
-        struct span why;
-
-        done =
-            client_try(cli, &ask, out, &why) && out->status == 200 && is_so(cli, out->json, name);
-        if (!done && waited_ms >= SHOWN_MS)
-            cli_progress(cli, "waiting for %s, %llu s", what, (unsigned long long)waited_ms / 1000);
-        if (!done)
-            stop_wait_ms(POLL_MS);
+    while (!done && (waited_ms = clock_mono_ms() - wait->began_ms) < WAIT_MS) {
+        done = look_once(cli, wait, out);
+        if (done)
+            break;
+        if (waited_ms >= SHOWN_MS)
+            cli_progress(cli, "waiting for %s, %llu s", wait->what,
+                         (unsigned long long)waited_ms / 1000);
+        if (wait->again != NULL && waited_ms >= again_ms) {
+            ask_again(cli, wait->again);
+            again_ms = waited_ms + AGAIN_MS;
+        }
+        stop_wait_ms(POLL_MS);
     }
     cli_progress(cli, NULL);
     return done;
@@ -215,10 +242,17 @@ static bool another_leads(struct cli *cli, struct json_value leaders, struct spa
 
 /* Until the server says that a node leads, another one than `but`; the absent span: any. A node
  * that has led starts anew, and cannot be asked meanwhile. */
-static int wait_for_leader(struct cli *cli, struct span but, struct answer *out)
+static int wait_for_leader(struct cli *cli, struct span but, const struct ask *again,
+                           struct answer *out)
 {
-    if (wait_until(cli, SPAN("/Svc.Admin.Node/Role=Leader"), "a leader", clock_mono_ms(),
-                   another_leads, but, out))
+    const struct wait wait = {SPAN("/Svc.Admin.Node/Role=Leader"),
+                              "a leader",
+                              another_leads,
+                              but,
+                              clock_mono_ms(),
+                              again};
+
+    if (wait_until(cli, &wait, out))
         return CLI_DONE;
     return cli_fail(CLI_REFUSED, "no other node leads after %d s; `svc cluster status` tells more",
                     WAIT_MS / 1000);
@@ -263,10 +297,13 @@ int run_cluster_step_down(struct cli *cli)
     struct span name;
     uint64_t began_ms = clock_mono_ms();
     struct answer answer;
+    struct ask ask;
     int status = find_who(cli, &name);
 
-    if (status == CLI_DONE)
-        status = send_change(cli, name, SPAN("{\"Role\":\"Follower\"}"), &answer);
+    if (status != CLI_DONE)
+        return status;
+    ask = change_of(cli, name, SPAN("{\"Role\":\"Follower\"}"));
+    status = client_send(cli, &ask, &answer);
     if (status != CLI_DONE)
         return status;
     /* What was passed on to the leader may be answered 503: it ends its connections. */
@@ -275,7 +312,7 @@ int run_cluster_step_down(struct cli *cli)
     if (!waits)
         return show_done(cli, &answer);
     cli_note(cli, "%.*s", SPAN_FMT(answer.info));
-    status = wait_for_leader(cli, name, &answer);
+    status = wait_for_leader(cli, name, NULL, &answer);
     return status == CLI_DONE ? print_leader(cli, &answer, began_ms) : status;
 }
 
@@ -324,10 +361,15 @@ static bool is_forgotten(struct cli *cli, struct json_value nodes, struct span n
 /* The node that is asked may be one that starts anew meanwhile, to follow or to lead. */
 static bool wait_until_forgotten(struct cli *cli, struct span name, uint64_t began_ms)
 {
+    const struct wait wait = {SPAN("/Svc.Admin.Node/_/limit=-1"),
+                              "the lease of a node to end",
+                              is_forgotten,
+                              name,
+                              began_ms,
+                              NULL};
     struct answer answer;
 
-    return wait_until(cli, SPAN("/Svc.Admin.Node/_/limit=-1"), "the lease of a node to end",
-                      began_ms, is_forgotten, name, &answer);
+    return wait_until(cli, &wait, &answer);
 }
 
 static int print_removed(struct cli *cli, struct span name, struct span words)
@@ -496,10 +538,13 @@ static int confirm(struct cli *cli, const struct sight *sight, uint64_t applied)
     return cli_confirm(cli, question.p);
 }
 
+/* The node does it at once or not at all, as it does while a leader stands in etcd whose lease has
+ * not ended. So it is told again, while nobody leads, of who has just said that it is wanted. */
 int run_cluster_restore(struct cli *cli)
 {
     struct sight sight;
     struct answer answer;
+    struct ask ask;
     uint64_t applied, began_ms;
     int status = cli_check_asking(cli);
 
@@ -514,13 +559,14 @@ int run_cluster_restore(struct cli *cli)
     if (status != CLI_DONE)
         return status;
     began_ms = clock_mono_ms();
-    status = send_change(
-        cli, sight.node,
-        arena_printf(cli->arena, "{\"RestoreFrom\":%llu}", (unsigned long long)applied), &answer);
+    ask =
+        change_of(cli, sight.node,
+                  arena_printf(cli->arena, "{\"RestoreFrom\":%llu}", (unsigned long long)applied));
+    status = client_send(cli, &ask, &answer);
     if (status == CLI_DONE && answer.status >= 300)
         return client_refuse(cli, &answer);
     if (status == CLI_DONE)
-        status = wait_for_leader(cli, span_of(NULL, 0), &answer);
+        status = wait_for_leader(cli, span_of(NULL, 0), &ask, &answer);
     if (status != CLI_DONE)
         return status;
     status = print_leader(cli, &answer, began_ms);

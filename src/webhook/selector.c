@@ -111,16 +111,29 @@ bool selector_covers(const struct selector *selector, const struct resource *eve
     return event->kind == KIND_EVENT && scope_covers(selector->pattern, event->folded);
 }
 
-void selector_narrow(const struct selector *selector, const struct access_key *key, struct arena *a,
-                     struct span **out_parts, size_t *out_count)
+/* What is called as notices are, and is none, never will be an event resource. */
+static bool may_be_selected(const struct resources *resources, const struct selector *selector,
+                            struct span part)
+{
+    const struct resource *own;
+
+    if (!selector_is_notice(part))
+        return true;
+    if (selector_is_every(selector->pattern))
+        return false;
+    own = resource_named(resources, part);
+    return is_pattern(part) || (own != NULL && own->kind == KIND_EVENT);
+}
+
+void selector_narrow(const struct selector *selector, const struct resources *resources,
+                     const struct access_key *key, struct arena *a, struct span **out_parts,
+                     size_t *out_count)
 {
     size_t kept = 0;
 
     access_narrow(key, selector->pattern, a, out_parts, out_count);
-    if (!selector_is_every(selector->pattern))
-        return;
     for (size_t i = 0; i < *out_count; i++)
-        if (!selector_is_notice((*out_parts)[i]))
+        if (may_be_selected(resources, selector, (*out_parts)[i]))
             (*out_parts)[kept++] = (*out_parts)[i];
     *out_count = kept;
 }

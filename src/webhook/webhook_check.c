@@ -34,12 +34,16 @@ static struct err *invalid(const char *member, struct err *e)
 
 /* Headers. --------------------------------------------------------------------------------- */
 
-static struct err *check_own_headers(struct call *call, struct draft *draft)
+/* What an earlier version has let in does not keep a webhook from being paused. */
+static struct err *check_own_headers(struct call *call, struct draft *draft,
+                                     const struct entity *old)
 {
     struct span name = SPAN("Headers");
     struct json_value headers = draft_value(draft, name, call->arena);
     struct span json = SPAN("{}");
 
+    if (webhook_keeps(call, draft, old, name))
+        return NULL;
     if (json_exists(headers))
         TRY(webhook_check_headers(headers, call->arena, &json));
     draft_set(draft, name, json);
@@ -309,7 +313,7 @@ struct err *webhook_check(const struct egress_rules *egress, const struct webhoo
 {
     struct webhook_selection selection;
 
-    TRY(invalid("Headers", check_own_headers(call, draft)));
+    TRY(invalid("Headers", check_own_headers(call, draft, old)));
     TRY(check_selectors(call, draft, old, &selection));
     TRY(invalid("Headers", check_content_type(call, draft, &selection)));
     TRY(invalid("Format", check_format(call, draft, &selection)));

@@ -39,6 +39,10 @@ struct err *webhook_check_local(struct call *call, struct span target, enum meth
 
     TRY(webhook_find_target(rest->resources, target, method, call->key,
                             (size_t)rest->limits->conditions, call->arena, &uri, &resource));
+    if (resource->ops->is_for_clients)
+        return ERR(ERR_INVALID_ENTITY,
+                   "'%.*s' is sent to clients only, over HTTP, and not to the service itself",
+                   SPAN_FMT(resource->name));
     TRY(resource_parse_query(resource, &uri, call->arena, &query));
     query_done(&query);
     TRY(check_rights(call, headers, resource, method));

@@ -32,14 +32,14 @@ static struct webhook_owner old_owner(const struct call *call, const struct enti
 }
 
 /* May the key have what is selected? Of a pattern, anything. */
-static struct err *check_read(const struct selector *selector, const struct access_key *key,
-                              struct arena *a)
+static struct err *check_read(const struct call *call, const struct selector *selector,
+                              const struct access_key *key)
 {
     struct span *parts;
     size_t count = 1;
 
     if (selector->resource == NULL)
-        selector_narrow(selector, key, a, &parts, &count);
+        selector_narrow(selector, call->rest->resources, key, call->arena, &parts, &count);
     else if (!access_allows(key, selector->resource->name, METHOD_GET))
         return ERR(ERR_NOT_AUTHORIZED, "the API key may not GET '%.*s'",
                    SPAN_FMT(selector->resource->name));
@@ -65,7 +65,7 @@ static bool is_answered_for(const struct call *call, const struct draft *draft,
     owner.tenant = webhook_draft_string(draft, SPAN("Tenant"), call->arena);
     e = webhook_owner_key(&owner, access, &key);
     for (size_t i = 0; i < selection->count && e == NULL; i++)
-        e = check_read(&selection->items[i], key, call->arena);
+        e = check_read(call, &selection->items[i], key);
     if (e == NULL)
         return true;
     err_free(e);
@@ -114,7 +114,7 @@ struct err *webhook_check_owner(struct call *call, struct draft *draft, const st
         return NULL;
     }
     for (size_t i = 0; i < selection->count; i++) {
-        struct err *e = check_read(&selection->items[i], call->key, call->arena);
+        struct err *e = check_read(call, &selection->items[i], call->key);
 
         if (e != NULL)
             return err_prefix(e, "%.*s: ", SPAN_FMT(selection->member));

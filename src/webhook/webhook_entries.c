@@ -93,7 +93,7 @@ static struct err *plan_pattern(struct webhook_plan *plan, const struct selector
     if (plan->webhook->is_paused)
         return NULL;
     TRY(webhook_owner_key(owner, plan->rest->access, &key));
-    selector_narrow(selector, key, plan->arena, &parts, &count);
+    selector_narrow(selector, plan->rest->resources, key, plan->arena, &parts, &count);
     if (count == 0)
         return ERR(ERR_NOT_AUTHORIZED, "Owner: the API key '%.*s' may GET nothing of '%.*s'",
                    SPAN_FMT(owner->name), SPAN_FMT(selector->normal));

@@ -4,14 +4,24 @@
 #include "base/text.h"
 #include "protocol/negotiate.h"
 
-/* What frames a request, says whose it is, or is ours to say. */
+/* What frames a request, says whose it is, or is ours to say: bodies are not encoded, so that a
+ * receiver who is told that they are could not read them. */
 static bool is_reserved_header(struct span name)
 {
     static const struct span names[] = {
-        SPAN_INIT("Host"),       SPAN_INIT("Content-Length"),   SPAN_INIT("Transfer-Encoding"),
-        SPAN_INIT("Connection"), SPAN_INIT("Proxy-Connection"), SPAN_INIT("Upgrade"),
-        SPAN_INIT("TE"),         SPAN_INIT("Trailer"),          SPAN_INIT("Expect"),
-        SPAN_INIT("Forwarded"),  SPAN_INIT("HTTP2-Settings"),   SPAN_INIT("X-Real-IP"),
+        SPAN_INIT("Host"),
+        SPAN_INIT("Content-Length"),
+        SPAN_INIT("Transfer-Encoding"),
+        SPAN_INIT("Connection"),
+        SPAN_INIT("Proxy-Connection"),
+        SPAN_INIT("Upgrade"),
+        SPAN_INIT("TE"),
+        SPAN_INIT("Trailer"),
+        SPAN_INIT("Expect"),
+        SPAN_INIT("Forwarded"),
+        SPAN_INIT("HTTP2-Settings"),
+        SPAN_INIT("X-Real-IP"),
+        SPAN_INIT("Content-Encoding"),
     };
     static const struct span prefixes[] = {
         SPAN_INIT("X-Forwarded-"),

@@ -67,9 +67,9 @@ static const struct property signing_properties[] = {
     PROPERTY("Rotate", TYPE_BOOLEAN, "Makes a new secret, of the kind of the newest; not kept",
              .default_json = TEXT("false")),
     PROPERTY("KeepSeconds", TYPE_NUMBER,
-             "Beside Rotate: seconds for which the others still sign, up to 31536000; not "
-             "kept",
-             .default_json = TEXT("86400"), .least = 0, .most = 31536000),
+             "Beside Rotate alone: seconds for which the others still sign, up to 31536000; "
+             "null: 86400; not kept",
+             .least = 0, .most = 31536000),
     PROPERTY("Expires", TYPE_ARRAY,
              "Of each secret the time after which it does not sign, or null; the server's"),
 };

@@ -23,7 +23,7 @@
 #include "json/json.h"
 #include "json/member.h"
 
-enum { SECRETS_MOST = 10 };
+enum { SECRETS_MOST = 10, KEPT_SECONDS = 86400 };
 
 /* Reading. --------------------------------------------------------------------------------- */
 
@@ -136,6 +136,20 @@ static struct err *make_one(struct signing *s)
     return NULL;
 }
 
+/* For how long the others sign: nothing to say where there is nothing new. */
+static struct err *read_kept(struct json_value given, bool rotates, double *out_seconds)
+{
+    struct json_value kept = json_member(given, SPAN("KeepSeconds"));
+
+    *out_seconds = KEPT_SECONDS;
+    if (json_type(kept) == JSON_NULL)
+        return NULL;
+    if (!rotates)
+        return ERR(ERR_INVALID_ENTITY, "KeepSeconds is there without Rotate, and keeps nothing");
+    *out_seconds = decimal_to_double(json_text(kept));
+    return NULL;
+}
+
 static struct err *rotate(struct signing *s, double keep_seconds, int64_t now_unix_ns)
 {
     int64_t until_unix_ns = now_unix_ns + (int64_t)(keep_seconds * 1e9);
@@ -184,19 +198,21 @@ static struct span signing_json(const struct signing *s)
 struct err *webhook_check_signing(struct call *call, struct draft *draft, const struct entity *old)
 {
     struct json_value given = draft_value(draft, SPAN("Signing"), call->arena);
+    bool rotates = json_is_true(json_member(given, SPAN("Rotate")));
     struct signing s = {.call = call};
     int64_t now_unix_ns = clock_unix_ns();
+    double keep_seconds;
 
     if (!json_exists(given))
         return NULL;
+    TRY(read_kept(given, rotates, &keep_seconds));
     TRY(take_written(&s, json_member(given, SPAN("Secrets"))));
     take_times(&s, draft, old);
     drop_expired(&s, now_unix_ns);
     if (s.count == 0)
         TRY(make_one(&s));
-    else if (json_is_true(json_member(given, SPAN("Rotate"))))
-        TRY(rotate(&s, decimal_to_double(json_text(json_member(given, SPAN("KeepSeconds")))),
-                   now_unix_ns));
+    else if (rotates)
+        TRY(rotate(&s, keep_seconds, now_unix_ns));
     draft_set(draft, SPAN("Signing"), signing_json(&s));
     return NULL;
 }

@@ -287,11 +287,12 @@ class Refused(Backup):
         self.assertEqual(self.post("/Svc.Aggregator", {"Copy": f"GET {TARGET}"}).status, 400)
 
     def test_the_service_does_not_send_it_to_itself(self):
-        self.webhook(Destination=TARGET, Method="GET", EventSelector="/PersonCreated")
-        self.created("/Shop.Person", {"Name": "Ada", "Email": "ada@example.com"})
-        log = harness.wait_until(lambda: self.get("/Svc.Admin.WebhookLog").body, "an attempt is made")
-        self.assertEqual(json.loads(log)[0]["StatusCode"], 403)
-        self.assertIn("over HTTP", json.loads(log)[0]["ResponseBody"])
+        for member, asks in {"Destination": {"Destination": TARGET, "Method": "GET"},
+                             "CustomPayloadRequest": {"CustomPayloadRequest": {"URI": TARGET}}}.items():
+            answer = self.post("/Svc.Admin.Webhook", {"Destination": "http://127.0.0.1:1/",
+                                                      "EventSelector": "/PersonCreated", **asks})
+            self.assertEqual(answer.status, 400, answer)
+            self.assertIn(f"{member}: 'Svc.Admin.Backup' is sent to clients only, over HTTP", answer.json()["detail"])
 
 
 class Rights(Backup):

@@ -127,6 +127,19 @@ class Rights(SelectorsCase):
         self.assertTrue(stored["IsPaused"])
         self.assertIn("may GET nothing of '/Zoo.*'", stored["ErrorMessage"])
 
+    def test_notices_that_may_not_be_read(self):
+        """Whatever else of the server's own may be."""
+        for selector in {"EventSelector": "/Svc.*"}, {"EventSelectors": ["/Zoo.*", "/Svc.*"]}:
+            answer = self.ask("POST", "/Svc.Admin.Webhook", {"Destination": "http://127.0.0.1:1/", **selector},
+                              self.make_key(f"k{len(selector)}{len(str(selector))}", "Zoo.*", "Svc.Event", "Svc.Metrics"))
+            self.assertEqual(answer.status, 403, answer.body)
+            self.assertIn("may GET nothing of '/Svc.*'", answer.json()["detail"])
+        webhook = self.make_webhook(self.make_key("told", "Svc.Event", "Svc.DeliveryDead"), EventSelector="/Svc.*")
+        self.allow("told", "Svc.Event")
+        stored = self.ask("GET", f"/Svc.Admin.Webhook/Id={webhook['Id']}").json()[0]
+        self.assertTrue(stored["IsPaused"])
+        self.assertIn("may GET nothing of '/Svc.*'", stored["ErrorMessage"])
+
     def test_a_key_with_very_many_rights(self):
         """It is asked for its right with each event, instead of waiting for each resource."""
         many = [f"Other.R{no}" for no in range(40)]

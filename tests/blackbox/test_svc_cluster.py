@@ -261,6 +261,20 @@ class Restore(ClusterCase):
         self.assertEqual(self.svc("cluster", "status")[1], "")
 
     @until_a_lease_is_over
+    def test_a_lease_has_not_ended(self):
+        """As in a snapshot of etcd: somebody leads who is not there."""
+        self.lose()
+        lease = self.cluster.member.ask("/v3/lease/grant", {"TTL": 2 * cluster.SHORT_LEASE_S})["ID"]
+        self.cluster.member.ask("/v3/kv/put", {"key": cluster.machines.encode(b"/svcd/prod/leader"),
+                                               "value": cluster.machines.encode(b"z"), "lease": lease})
+        said = self.svc_json("cluster", "restore", "--yes", *self.others())
+        self.assertEqual(said[0]["Role"], "Leader")
+        for node in self.nodes.values():
+            harness.wait_until(node.is_ready, f"node {node.name} takes part")
+            self.assertEqual(self.people(node), ["Ada", "Grace"])
+        self.nodes["a"].wait_for_line("the log is not begun anew")
+
+    @until_a_lease_is_over
     def test_another_is_further(self):
         self.nodes["b"].kill()
         self.lose_but("b")

@@ -10,7 +10,11 @@
 
 void own(struct service *s, struct arena *a, const struct uuid *id, const char *owner)
 {
-    struct span text = arena_printf(a, "{\"Owner\":\"%s\"}", owner);
+    lay_over(s, a, id, arena_printf(a, "{\"Owner\":\"%s\"}", owner));
+}
+
+void lay_over(struct service *s, struct arena *a, const struct uuid *id, struct span text)
+{
     struct json_doc patch;
     struct change change;
     struct entity *entity;

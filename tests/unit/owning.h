@@ -4,9 +4,12 @@
 
 #include "admin/service.h"
 #include "base/arena.h"
+#include "base/span.h"
 #include "base/uuid.h"
 
 /* The webhook of this id has this owner from now on. */
 void own(struct service *s, struct arena *a, const struct uuid *id, const char *owner);
+/* Its members are these from now on, whatever is checked of who writes them. */
+void lay_over(struct service *s, struct arena *a, const struct uuid *id, struct span members);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/digest.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "journal/backup_file.h"
+#include "journal/backup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,6 +3,7 @@
 
 #include "admin/builtin.h"
 #include "resource/resource.h"
+#include "rest/request.h"
 
 static const struct resource_definition *const definitions[] = {
 #define BUILTIN_AS_POINTER(definition) &definition,
@@ -32,6 +33,22 @@ START_TEST(their_ops_find_service_and_hooks)
 }
 END_TEST
 
+/* Webhooks that an earlier version has stored may still ask for it. */
+START_TEST(a_backup_is_not_for_the_service_itself)
+{
+    static const struct span methods[] = {SPAN_INIT("GET"), SPAN_INIT("HEAD")};
+
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+        const struct request request = {
+            .method = methods[i], .target = SPAN("/Svc.Admin.Backup"), .is_local = true};
+
+        ask_request(&request);
+        ck_status(403);
+        ck_assert_ptr_null(asking.answer.download);
+    }
+}
+END_TEST
+
 static void set_up(void)
 {
     asking_open(NULL);
@@ -47,4 +64,5 @@ void testing_cases(TCase *tc)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_loop_test(tc, each_is_in_the_registry, 0, ARRAY_LEN(definitions));
     tcase_add_loop_test(tc, their_ops_find_service_and_hooks, 0, ARRAY_LEN(definitions));
+    tcase_add_test(tc, a_backup_is_not_for_the_service_itself);
 }

@@ -213,7 +213,7 @@ static const struct {
     {"_", "{\"State\":\"Pending\"}", ERR_CONFLICT, "is in flight"},
     {"State=Pending", "{\"State\":\"Pending\"}", ERR_UNKNOWN_ENTITY, "matches"},
     {"State=Dead", "{\"State\":\"Dead\"}", ERR_INVALID_ENTITY, "State can only be written as"},
-    {"State=Dead", "{}", ERR_INVALID_ENTITY, "State can only be written as"},
+    {"State=Dead", "{\"State\":null}", ERR_INVALID_ENTITY, "State can only be written as"},
     {"State=Dead", "[]", ERR_DATA_SOURCE_FORMAT, ""},
     {"State=Dead", "{\"State\":\"Pendig\"}", ERR_INVALID_ENUM_VALUE, "State"},
 };
@@ -236,6 +236,28 @@ START_TEST(a_delivery_is_sent_again_with_a_fresh_schedule)
     ck_member_eq("0.NextAttemptTime", "null");
     settle();
     ck_assert_uint_gt(starts, before);
+}
+END_TEST
+
+/* Also of those that are in flight. */
+START_TEST(a_patch_that_changes_nothing_is_none)
+{
+    size_t before = starts;
+    uint64_t serial = asking_serial();
+    struct span shown, tag;
+
+    ck_asks(200, "GET", "/Svc.Admin.Delivery/State=Dead", NULL);
+    shown = arena_copy(&asking.arena, answered_body());
+    tag = arena_copy(&asking.arena, answered_header("ETag"));
+    ck_asks(200, "PATCH", "/Svc.Admin.Delivery/State=Dead", "{}");
+    ck_span_is(answered_body(), shown);
+    ck_span_is(answered_header("ETag"), tag);
+    ck_asks(200, "PATCH", "/Svc.Admin.Delivery/_/unsafe=true", "{\"Attempts\":7}");
+    ck_header_eq("Svc-info", "9 entities updated in 'Svc.Admin.Delivery'");
+    settle();
+    ck_assert_uint_eq(asking_serial(), serial);
+    ck_assert_uint_eq(starts, before);
+    ck_refuses(ERR_AMBIGUOUS_MATCH, "9 entities", "PATCH", "/Svc.Admin.Delivery", "{}");
 }
 END_TEST
 
@@ -277,6 +299,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, each_is_found_by_its_id);
     tcase_add_test(tc, those_of_a_deleted_webhook_are_gone);
     tcase_add_loop_test(tc, a_delivery_is_sent_again_with_a_fresh_schedule, 0, ARRAY_LEN(resent));
+    tcase_add_test(tc, a_patch_that_changes_nothing_is_none);
     tcase_add_test(tc, several_need_to_be_meant);
     tcase_add_test(tc, what_has_ended_counts_again);
 }

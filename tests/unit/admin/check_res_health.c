@@ -2,7 +2,7 @@
 #include "asking.h"
 
 #include "base/clock.h"
-#include "base/fault.h"
+#include "io/fault.h"
 #include "rest/cluster_view.h"
 
 static void begin(void)

@@ -2,9 +2,9 @@
  * looks like. */
 #include "asking.h"
 
-#include "base/fault.h"
 #include "base/limits.h"
 #include "dispatch/dispatch.h"
+#include "io/fault.h"
 #include "rest/metrics.h"
 #include "store/turn.h"
 

@@ -2,6 +2,7 @@
 #include "testing.h"
 
 #include "hooks/notice.h"
+#include "resource/resource.h"
 #include "webhook/selector.h"
 
 START_TEST(a_hand_is_full_at_first_and_fills_again)
@@ -52,8 +53,10 @@ END_TEST
 
 START_TEST(names)
 {
-    ck_assert(selector_is_notice(notice_paused_name) && selector_is_notice(notice_recovered_name));
-    ck_assert(selector_is_notice(notice_dead_name) && selector_is_notice(SPAN("svc.deliverydead")));
+    ck_assert(selector_is_notice(res_webhook_paused.name) &&
+              selector_is_notice(res_webhook_recovered.name));
+    ck_assert(selector_is_notice(res_delivery_dead.name) &&
+              selector_is_notice(SPAN("svc.deliverydead")));
     ck_assert(!selector_is_notice(SPAN("Shop.Svc.Order")) &&
               !selector_is_notice(SPAN("Svcs.Order")));
 }

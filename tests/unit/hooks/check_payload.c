@@ -5,11 +5,11 @@
 #include "asking.h"
 
 #include "base/blob.h"
-#include "base/fault.h"
 #include "hooks/delivery.h"
 #include "hooks/event.h"
 #include "hooks/hooks.h"
 #include "hooks/payload.h"
+#include "io/fault.h"
 #include "store/change.h"
 #include "store/store.h"
 #include "store/turn.h"

@@ -1,9 +1,9 @@
 #include "testing.h"
 
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "io/disk.h"
+#include "io/fault.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 
 #include "testing.h"
 
-#include "base/fault.h"
+#include "io/fault.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/digest.h"
-#include "base/fault.h"
+#include "io/fault.h"
 #include "journal/segment.h"
 
 #include <fcntl.h>

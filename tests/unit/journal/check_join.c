@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/digest.h"
-#include "base/fault.h"
-#include "journal/backup_file.h"
+#include "io/fault.h"
+#include "journal/backup.h"
 #include "journal/cluster_file.h"
 #include "journal/journal_copy.h"
 #include "journal/replica.h"

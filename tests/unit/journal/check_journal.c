@@ -3,10 +3,10 @@
 #include "testing.h"
 
 #include "base/clock.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/metric.h"
 #include "base/rng.h"
+#include "io/fault.h"
 #include "journal/segment.h"
 
 #include <errno.h>

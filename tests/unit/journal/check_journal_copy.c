@@ -3,10 +3,10 @@
 #include "testing.h"
 
 #include "base/digest.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "journal/backup_file.h"
+#include "io/fault.h"
+#include "journal/backup.h"
 #include "journal/journal_copy.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* A table of a few named faults, each with a countdown; code passes a fault's place by fault_hit,
  * which says whether it fails this time. Only builds with `-Dfaults=true` have it: elsewhere
  * fault_hit is a constant, and the compiler drops the branch. */
-#include "base/fault.h"
+#include "io/fault.h"
 
 #ifdef SVCD_FAULTS
 

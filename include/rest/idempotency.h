@@ -2,8 +2,8 @@
  * "Svc.Event"; docs/design/decisions.md, "Repeated events"): by its ClientId, or by the request's
  * Idempotency-Key and its place in the request. Either is kept, together with what was sent, as
  * digests: store/once.h. */
-#ifndef HOOKS_IDEMPOTENCY_H
-#define HOOKS_IDEMPOTENCY_H
+#ifndef REST_IDEMPOTENCY_H
+#define REST_IDEMPOTENCY_H
 
 #include "base/map.h"
 #include "store/record.h"

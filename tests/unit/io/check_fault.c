@@ -1,6 +1,6 @@
 #include "testing.h"
 
-#include "base/fault.h"
+#include "io/fault.h"
 
 #ifdef SVCD_FAULTS
 
@@ -71,6 +71,7 @@ START_TEST(malformed_lists_change_nothing)
         ck_assert_msg(!fault_set(lists[i]), "%s", lists[i]);
         ck_assert(fault_hit("kept"));
     }
+    ck_assert(fault_set(NULL));
 }
 END_TEST
 

@@ -1,8 +1,8 @@
 /* Faults for tests, by name and countdown: `journal.sync:3` makes the third pass through that
  * place fail. Set from the SVCD_FAULT environment variable in builds with -Dfaults=true only; in
  * others there is none to be set, and fault_hit is a constant false. */
-#ifndef BASE_FAULT_H
-#define BASE_FAULT_H
+#ifndef IO_FAULT_H
+#define IO_FAULT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "hooks/idempotency.h"
+#include "rest/idempotency.h"
 
 #include "access/access.h"
 #include "base/digest.h"
