@@ -69,6 +69,22 @@ static void sift_down(struct heap *h, size_t place, struct heap_node *node)
     put(h, place, node);
 }
 
+/* `place` is free; so is a place without children afterwards, to which it has sunk. What is looked
+ * at two steps later is fetched ahead: in a large heap its memory is waited for. */
+static size_t sink(struct heap *h, size_t place)
+{
+    while (2 * place <= h->count) {
+        size_t child, end = MIN(4 * place + 4, h->count + 1);
+
+        for (size_t below = 4 * place; below < end; below++)
+            __builtin_prefetch(node_at(h, below));
+        child = lesser_child(h, place);
+        put(h, place, node_at(h, child));
+        place = child;
+    }
+    return place;
+}
+
 /* The node moves up or down; the other way does nothing. */
 static void sift(struct heap *h, size_t place, struct heap_node *node)
 {
@@ -99,8 +115,8 @@ void heap_remove(struct heap *h, struct heap_node *node)
     last = node_at(h, h->count);
     h->count--;
     node->place = 0;
-    if (last != node)
-        sift(h, place, last);
+    if (last != node) /* it comes from the bottom, and mostly belongs there */
+        sift_up(h, sink(h, place), last);
     if (h->size > LEAST_SIZE && h->count < h->size / 4)
         set_size(h, h->size / 2);
 }
