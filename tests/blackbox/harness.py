@@ -407,9 +407,13 @@ class ServerCase(unittest.TestCase):
         self.server.start()
         if self.shares_server:
             type(self).last = self
+        self.populate()
 
     def prepare(self):
         """What a test does before its server is started for the first time."""
+
+    def populate(self):
+        """What a server that has just been started for the first time is given, by the first of those that share it."""
 
     def make_config(self):
         return self.config
