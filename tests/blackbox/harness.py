@@ -137,6 +137,8 @@ class Server:
         self.listen = ["127.0.0.1:0"]
         self.wrapper = []  # a command that becomes the server
         self.env = dict(os.environ, **(env or {}))
+        self.keeps_connections = False
+        self.kept = threading.local()
         self.process = None
         self.reader = None
         self.port = None
@@ -230,11 +232,12 @@ class Server:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def request(self, method, target, body=None, headers=None, raw=False):
-        """One request on a connection of its own. A body that is not bytes is sent as JSON."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
+        """One request on a connection of its own, or on that of the thread when the server keeps them. A body that is not
+        bytes is sent as JSON."""
         data = body
         if body is not None and not isinstance(body, bytes):
             data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        connection = self.connection()
         try:
             connection.putrequest(method, target, skip_accept_encoding=True)
             for name, value in (headers or {}).items():
@@ -244,8 +247,22 @@ class Server:
             connection.endheaders(data)
             response = connection.getresponse()
             return Answer(response.status, response.headers, response.read())
+        except BaseException:
+            connection.close()  # nobody knows what comes on it next
+            raise
         finally:
-            connection.close()
+            if not self.keeps_connections:
+                connection.close()
+
+    def connection(self):
+        """A new one, or the thread's own to this process."""
+        kept = getattr(self.kept, "connection", None)
+        if kept and kept.port == self.port:
+            return kept
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
+        if self.keeps_connections:
+            self.kept.connection = connection
+        return connection
 
     def raw(self, data, half_close=False, seconds=DEADLINE_S):
         """Sends bytes as they are and returns all that comes back until the server closes."""
@@ -387,7 +404,9 @@ class ServerCase(unittest.TestCase):
     env = None
     wrapper = []
     compares_digest = True
+    keeps_connections = False  # for tests of very many requests: to connect takes most of a small one's time
     shares_server = False
+    leaves_webhooks = False  # with a shared server: those of one test are paused when the next one comes
     last = None  # of those that share, the test that ran last, with their server
 
     def __init__(self, name="runTest"):
@@ -399,10 +418,13 @@ class ServerCase(unittest.TestCase):
         last = self.shares_server and vars(type(self)).get("last")
         if last:
             self.server, type(self).last = last.server, self
+            if self.leaves_webhooks:
+                self.server.request("PATCH", "/Svc.Admin.Webhook/_/unsafe=true", {"IsPaused": True})
             return
         self.server = Server(self.make_config(), self.env)
         self.addCleanup(self.leave)
         self.server.wrapper = self.wrapper
+        self.server.keeps_connections = self.keeps_connections
         self.prepare()
         self.server.start()
         if self.shares_server:

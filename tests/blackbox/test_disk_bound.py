@@ -9,6 +9,7 @@ SEGMENT = 65536
 
 
 class DiskBound(harness.ServerCase):
+    keeps_connections = True
     entities = 0  # of about a kilobyte each
     kept = 0
 

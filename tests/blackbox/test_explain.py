@@ -81,6 +81,7 @@ class WithKeys(ExplainCase):
 
 class Rights(WithKeys):
     """Nothing is told that the key could not read elsewhere."""
+    shares_server = True
 
     def test_what_may_not_be_read_is_not_there(self):
         answers = {}
@@ -106,6 +107,7 @@ class Rights(WithKeys):
 
 class Reasons(WithKeys):
     """Of a webhook that selects an event and is not given it all the same."""
+    shares_server = True
 
     def make_config(self):
         config = super().make_config()
@@ -147,6 +149,7 @@ class Reasons(WithKeys):
 
 class AtRandom(ExplainCase):
     """As many webhooks get an event as Svc.Explain says."""
+    keeps_connections = True
     KEYS = ["a", "b", "a.b", "l.*", "l.*.n", "l.Length", "l.0", "t.Year", "'a.b'", "missing"]
     LITERALS = ["1", "2.0", "'1'", "x", "null", "true", "2026-11-01", "''", "1e0", "-3"]
     VALUES = [1, 2, -3, "1", "x", "", None, True, "2026-11-01", [], [1, 2], [{"n": 1}, {"n": "x"}], {"b": 1}, {"b": None}]
