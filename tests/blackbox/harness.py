@@ -8,6 +8,7 @@ import json
 import os
 import queue
 import re
+import select
 import shutil
 import signal
 import socket
@@ -75,6 +76,13 @@ def end(sock):
     except OSError:
         pass  # it is not connected, or was closed before
     sock.close()
+
+
+def is_readable(sock):
+    """Is there something, or the end?"""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def state_of(pid):
@@ -255,9 +263,9 @@ class Server:
                 connection.close()
 
     def connection(self):
-        """A new one, or the thread's own to this process."""
+        """A new one, or the thread's own to this process, unless the server has closed that since."""
         kept = getattr(self.kept, "connection", None)
-        if kept and kept.port == self.port:
+        if kept and kept.port == self.port and not (kept.sock and is_readable(kept.sock)):
             return kept
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
         if self.keeps_connections:
@@ -404,7 +412,7 @@ class ServerCase(unittest.TestCase):
     env = None
     wrapper = []
     compares_digest = True
-    keeps_connections = False  # for tests of very many requests: to connect takes most of a small one's time
+    keeps_connections = True  # to connect takes most of a small request's time; False where connections are looked at
     shares_server = False
     leaves_webhooks = False  # with a shared server: those of one test are paused when the next one comes
     last = None  # of those that share, the test that ran last, with their server

@@ -9,7 +9,6 @@ SEGMENT = 65536
 
 
 class DiskBound(harness.ServerCase):
-    keeps_connections = True
     entities = 0  # of about a kilobyte each
     kept = 0
 

@@ -149,7 +149,6 @@ class Reasons(WithKeys):
 
 class AtRandom(ExplainCase):
     """As many webhooks get an event as Svc.Explain says."""
-    keeps_connections = True
     KEYS = ["a", "b", "a.b", "l.*", "l.*.n", "l.Length", "l.0", "t.Year", "'a.b'", "missing"]
     LITERALS = ["1", "2.0", "'1'", "x", "null", "true", "2026-11-01", "''", "1e0", "-3"]
     VALUES = [1, 2, -3, "1", "x", "", None, True, "2026-11-01", [], [1, 2], [{"n": 1}, {"n": "x"}], {"b": 1}, {"b": None}]

@@ -16,7 +16,6 @@ def try_mount(directory, size):
 
 
 class SmallDisk(harness.ServerCase):
-    keeps_connections = True
     disk = 64 * MIB
     segment = None
     note = "x" * 20000

@@ -140,7 +140,6 @@ class Asking(harness.ServerCase):
 
 class Forms(harness.ServerCase):
     """Whatever is asked, the query form and the path form are answered alike."""
-    keeps_connections = True
 
     VALUES = ["1", "2.5", "-3", "null", "true", "x", "a/b", "c&d", "e=f", "g h", "i+j", "100%", "'q'", "<k>", "\u00e4", "l!=m", ""]
     CONDITIONS = ["No", "Text", "Deep.A", "Deep.'p.q'", "List.*", "List.0", "Text.Length", "Missing", "ObjectNo"]

@@ -37,8 +37,6 @@ def methods_of(methods):
 
 
 class Everywhere(harness.KeyedCase):
-    keeps_connections = True
-
     def make_config(self):
         self.seed = int(os.environ.get("SVCD_SEED", random.randrange(1 << 32)))
         print(f"test_rights_everywhere: seed {self.seed}", flush=True)

@@ -16,6 +16,7 @@ HEAD = b"%s %s HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class ScanCase(harness.ServerCase):
+    keeps_connections = False
     entities = ENTITIES
     scan_entities = 20
     shutdown_seconds = 20

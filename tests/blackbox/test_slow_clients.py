@@ -17,6 +17,7 @@ HEAD = b"POST /Shop.Message HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
 
 class SlowCase(harness.ServerCase):
+    keeps_connections = False
     metrics_read = 0
     closed_before = 0
 

@@ -157,7 +157,6 @@ class Collections(TurnsCase):
 
 class TooCostly(TurnsCase):
     """No machine changes so many within that time, and each inserts a few."""
-    keeps_connections = True
     many = 10000 if harness.is_sanitized() else 30000
     limits = {"RequestCpuMs": 25 if harness.is_sanitized() else 4}
 
