@@ -8,6 +8,7 @@ import json
 import os
 import queue
 import re
+import select
 import shutil
 import signal
 import socket
@@ -77,6 +78,13 @@ def end(sock):
     sock.close()
 
 
+def is_readable(sock):
+    """Is there something, or the end?"""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 def state_of(pid):
     """The letter that ps shows."""
     with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
@@ -137,6 +145,8 @@ class Server:
         self.listen = ["127.0.0.1:0"]
         self.wrapper = []  # a command that becomes the server
         self.env = dict(os.environ, **(env or {}))
+        self.keeps_connections = False
+        self.kept = threading.local()
         self.process = None
         self.reader = None
         self.port = None
@@ -230,11 +240,12 @@ class Server:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def request(self, method, target, body=None, headers=None, raw=False):
-        """One request on a connection of its own. A body that is not bytes is sent as JSON."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
+        """One request on a connection of its own, or on that of the thread when the server keeps them. A body that is not
+        bytes is sent as JSON."""
         data = body
         if body is not None and not isinstance(body, bytes):
             data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        connection = self.connection()
         try:
             connection.putrequest(method, target, skip_accept_encoding=True)
             for name, value in (headers or {}).items():
@@ -244,8 +255,22 @@ class Server:
             connection.endheaders(data)
             response = connection.getresponse()
             return Answer(response.status, response.headers, response.read())
+        except BaseException:
+            connection.close()  # nobody knows what comes on it next
+            raise
         finally:
-            connection.close()
+            if not self.keeps_connections:
+                connection.close()
+
+    def connection(self):
+        """A new one, or the thread's own to this process, unless the server has closed that since."""
+        kept = getattr(self.kept, "connection", None)
+        if kept and kept.port == self.port and not (kept.sock and is_readable(kept.sock)):
+            return kept
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
+        if self.keeps_connections:
+            self.kept.connection = connection
+        return connection
 
     def raw(self, data, half_close=False, seconds=DEADLINE_S):
         """Sends bytes as they are and returns all that comes back until the server closes."""
@@ -387,7 +412,9 @@ class ServerCase(unittest.TestCase):
     env = None
     wrapper = []
     compares_digest = True
+    keeps_connections = True  # to connect takes most of a small request's time; False where connections are looked at
     shares_server = False
+    leaves_webhooks = False  # with a shared server: those of one test are paused when the next one comes
     last = None  # of those that share, the test that ran last, with their server
 
     def __init__(self, name="runTest"):
@@ -399,17 +426,24 @@ class ServerCase(unittest.TestCase):
         last = self.shares_server and vars(type(self)).get("last")
         if last:
             self.server, type(self).last = last.server, self
+            if self.leaves_webhooks:
+                self.server.request("PATCH", "/Svc.Admin.Webhook/_/unsafe=true", {"IsPaused": True})
             return
         self.server = Server(self.make_config(), self.env)
         self.addCleanup(self.leave)
         self.server.wrapper = self.wrapper
+        self.server.keeps_connections = self.keeps_connections
         self.prepare()
         self.server.start()
         if self.shares_server:
             type(self).last = self
+        self.populate()
 
     def prepare(self):
         """What a test does before its server is started for the first time."""
+
+    def populate(self):
+        """What a server that has just been started for the first time is given, by the first of those that share it."""
 
     def make_config(self):
         return self.config

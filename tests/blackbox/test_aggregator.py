@@ -18,9 +18,15 @@ class AggregatorCase(harness.ServerCase):
 
 
 class Templates(AggregatorCase):
+    shares_server = True
+
+    def populate(self):
+        for name in ("Ada", "Grace", "Ida"):
+            self.created("/Shop.Person", {"Name": name})
+
     def setUp(self):
         super().setUp()
-        self.people = [self.created("/Shop.Person", {"Name": name}) for name in ("Ada", "Grace", "Ida")]
+        self.people = self.get("/Shop.Person").json()
 
     def test_results(self):
         template = {"All": "GET /Shop.Person", "Count": "REPORT /Shop.Person",

@@ -354,7 +354,7 @@ class Slow(Backup):
         self.take()
 
     def test_one_that_goes_makes_room(self):
-        self.large(40)
+        self.large(32)
         clients = [self.slow_client(), self.slow_client()]
         self.wait_for_backups(2)
         clients[0].close()
@@ -365,7 +365,7 @@ class Slow(Backup):
         self.server.stop()
         self.server.config["Limits"].update(BackupBytesPerSecond=1 << 30, BackupPaceSeconds=1)
         self.server.start()
-        self.large(40)
+        self.large(32)
         began = time.monotonic()
         client = self.slow_client()
         self.wait_for_backups(1)
@@ -387,7 +387,7 @@ class Slow(Backup):
         self.server.stop()
         self.server.config["Limits"]["ShutdownSeconds"] = 1
         self.server.start()
-        self.large(40)
+        self.large(32)
         self.slow_client()
         self.wait_for_backups(1)
         self.assertEqual(self.server.stop(), 0)

@@ -178,7 +178,7 @@ class Hashes(BudgetCase):
 
 
 class WideEntities(BudgetCase):
-    entities = 8
+    entities = 4 if harness.is_sanitized() else 8
     limits = {"RequestCpuMs": 60000}
 
     def setUp(self):
@@ -202,12 +202,12 @@ class WideEntities(BudgetCase):
 
 
 class LongAnswers(BudgetCase):
-    many = 20000 if harness.is_sanitized() else 40000
+    many, length = (10000, 200) if harness.is_sanitized() else (40000, 60)
     limits = {"RequestCpuMs": 60000}
 
     def test_any_format_gives_way(self):
         for first in range(0, self.many, 5000):
-            answer = self.post(NOTE, [{"N": n, "Text": "x" * 60} for n in range(first, first + 5000)],
+            answer = self.post(NOTE, [{"N": n, "Text": "x" * self.length} for n in range(first, first + 5000)],
                                {"Prefer": "return=minimal"})
             self.assertEqual(answer.status, 201, answer)
         for accept in ("application/json;indent=2", "text/csv", "application/x-ndjson",
@@ -221,7 +221,7 @@ class LongAnswers(BudgetCase):
 class OneState(BudgetCase):
     """Beside writers who change all pairs of entities together, a list shows no half of a change."""
     limits = {"RequestCpuMs": 60000, "ScanEntities": 100}
-    pairs = 3000
+    pairs = 1500 if harness.is_sanitized() else 3000
 
     def write(self):
         n = 0

@@ -41,7 +41,7 @@ class Little(DiskBound):
     entities = 10
 
     def test_it(self):
-        self.rewrite(600)
+        self.rewrite(400)
 
 
 class HalfASegment(DiskBound):
@@ -53,10 +53,10 @@ class HalfASegment(DiskBound):
 
 
 class Several(DiskBound):
-    entities = 260
+    entities = 160
 
     def test_it(self):
-        self.rewrite(900)
+        self.rewrite(650)
 
 
 if __name__ == "__main__":

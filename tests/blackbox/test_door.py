@@ -176,6 +176,7 @@ class Sites(harness.ServerCase):
 
 class Files(harness.ServerCase):
     """Whoever may write them is the server's master."""
+    shares_server = True
 
     def refusal(self, *arguments):
         done = subprocess.run([harness.SVCD, *arguments], stderr=subprocess.PIPE, timeout=harness.DEADLINE_S,

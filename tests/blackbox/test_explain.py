@@ -81,6 +81,7 @@ class WithKeys(ExplainCase):
 
 class Rights(WithKeys):
     """Nothing is told that the key could not read elsewhere."""
+    shares_server = True
 
     def test_what_may_not_be_read_is_not_there(self):
         answers = {}
@@ -106,6 +107,7 @@ class Rights(WithKeys):
 
 class Reasons(WithKeys):
     """Of a webhook that selects an event and is not given it all the same."""
+    shares_server = True
 
     def make_config(self):
         config = super().make_config()

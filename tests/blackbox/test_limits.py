@@ -7,6 +7,8 @@ import harness
 
 
 class Limits(harness.ServerCase):
+    keeps_connections = False
+
     def make_config(self):
         config = harness.load_config(harness.SHOP)
         config["Limits"] = {"BodyBytes": 1000, "UriBytes": 200, "HeaderBytes": 1000, "JsonDepth": 5,

@@ -16,6 +16,7 @@ def post(client=None, body=b'{"a":1}'):
 
 
 class ClientsCase(harness.ServerCase):
+    keeps_connections = False
     limits = {}
     members = {}
 

@@ -67,6 +67,8 @@ def parse(text):
 
 
 class Watched(harness.ServerCase):
+    keeps_connections = False
+
     def scrape(self, headers=None):
         answer = self.get("/Svc.Metrics", headers)
         self.assertEqual(answer.status, 200, answer)

@@ -27,6 +27,8 @@ def spin():
 
 class Kept(Hostility):
     """One connection to each receiver, as long as it is good."""
+    shares_server = True
+    leaves_webhooks = True
 
     def make_config(self):
         return dict(super().make_config(), Delivery={"MaxInFlight": 128, "MaxConnectionsPerHost": 1})
@@ -184,6 +186,7 @@ class Kept(Hostility):
                 self.expect_first_attempts(webhook, count)
                 self.expect_none_lost(receivers[what], answered[what], count)
 
+    @harness.apart
     def test_lost_again_and_again(self):
         """Several connections to one receiver, each of which ends in another way."""
         count, answered = 200, []

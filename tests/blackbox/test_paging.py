@@ -63,7 +63,8 @@ class Paging(harness.ServerCase):
         self.created("/Svc.Admin.Resource", {"Name": "Shop.OrderShipped", "Kind": "EventResource"})
         self.post("/Svc.Event", [{"Resource": "Shop.OrderPlaced", "Payload": {"No": n}, "Tenant": "acme" if n % 2 else None}
                                  for n in range(20)])
-        for first in range(0, 30000, 1000):
+        count = 10000 if harness.is_sanitized() else 30000
+        for first in range(0, count, 1000):
             self.post("/Svc.Event", [{"Resource": "Shop.OrderShipped", "Payload": {"No": n}}
                                      for n in range(first, first + 1000)])
 
@@ -72,13 +73,13 @@ class Paging(harness.ServerCase):
                     if line.startswith("svc_requests_given_way_total ")]
         before, last = given_way(), self.get("/Svc.Event/_/offset=-1").json()[0]["ObjectNo"]
         for target, numbers in (
-                ("/_/offset=-3", [29997, 29998, 29999]), ("/_/offset=-3&limit=1", [29997]),
-                ("/Payload.0.No!=29999/offset=-2", [29997, 29998])):
+                ("/_/offset=-3", [count - 3, count - 2, count - 1]), ("/_/offset=-3&limit=1", [count - 3]),
+                (f"/Payload.0.No!={count - 1}/offset=-2", [count - 3, count - 2])):
             found = self.get("/Svc.Event" + target).json()
             self.assertEqual([e["Payload"][0]["No"] for e in found], numbers, target)
         self.assertEqual(given_way(), before)
         for target, numbers in (
-                (f"/ObjectNo>{last - 2}/offset=-9", [29998, 29999]),
+                (f"/ObjectNo>{last - 2}/offset=-9", [count - 2, count - 1]),
                 ("/Resource=Shop.OrderPlaced/offset=-2", [18, 19]), ("/Tenant=acme/offset=-2", [17, 19]),
                 ("/Tenant=acme&Payload.0.No<9/offset=-1", [7]), ("/Resource=Shop.OrderPlaced/limit=2", [0, 1])):
             found = self.get("/Svc.Event" + target).json()
@@ -107,13 +108,14 @@ class Paging(harness.ServerCase):
         self.assertIsNone(self.get("/Shop.Message/_/limit=1").headers["Svc-total"])
 
     def test_a_total_of_very_many_gives_way_to_others(self):
-        for first in range(0, 30000, 5000):
+        count = 10000 if harness.is_sanitized() else 30000
+        for first in range(0, count, 5000):
             self.post("/Shop.Message", [{"No": number} for number in range(first, first + 5000)], {"Prefer": "return=minimal"})
         answer = self.get("/Shop.Message/No>=10/limit=2&offset=1", {"Prefer": "count=exact"})
-        self.assertEqual((answer.headers["Svc-total"], [entity["No"] for entity in answer.json()]), ("29990", [11, 12]))
-        answer = self.get("/Shop.Message/No>=29000/limit=2&select=No")
+        self.assertEqual((answer.headers["Svc-total"], [entity["No"] for entity in answer.json()]), (str(count - 10), [11, 12]))
+        answer = self.get(f"/Shop.Message/No>={count - 1000}/limit=2&select=No")
         last = self.get(answer.headers["Svc-pager"])
-        self.assertEqual([entity["No"] for entity in last.json()], [29002, 29003])
+        self.assertEqual([entity["No"] for entity in last.json()], [count - 998, count - 997])
 
     def test_no_pager_on_the_last_page(self):
         self.post("/Shop.Message", [{"No": 1}, {"No": 2}])

@@ -145,9 +145,10 @@ class Starts(unittest.TestCase):
         return {"user": NOBODY.pw_uid, "group": NOBODY.pw_gid, "extra_groups": []}
 
     def reachable(self, command):
-        """The same with a copy of the program, as the user may not reach the original."""
-        copy = shutil.copy(harness.SVCD, self.directory)
-        return [copy, *command[1:]]
+        """The same with a copy of the program, as the user may not reach the original. Were it this process that writes it,
+        what another thread starts meanwhile would have it open for writing too, and nobody could run it."""
+        subprocess.run(["cp", harness.SVCD, self.directory], check=True)
+        return [os.path.join(self.directory, os.path.basename(harness.SVCD)), *command[1:]]
 
 
 @needs_root

@@ -16,6 +16,7 @@ HEAD = b"%s %s HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class ScanCase(harness.ServerCase):
+    keeps_connections = False
     entities = ENTITIES
     scan_entities = 20
     shutdown_seconds = 20
@@ -27,8 +28,7 @@ class ScanCase(harness.ServerCase):
                             "IdleSeconds": 1, "HeaderSeconds": 1}
         return config
 
-    def setUp(self):
-        super().setUp()
+    def populate(self):
         for first in range(0, self.entities, 5000):
             answer = self.post(MESSAGE, [{"N": n, "Mark": n % 7} for n in range(first, min(first + 5000, self.entities))],
                                {"Prefer": "return=minimal"})
@@ -118,6 +118,8 @@ class BesideWriters(ScanCase):
 
 
 class Answers(ScanCase):
+    shares_server = True
+
     def test_what_no_one_changes_is_exact(self):
         entities = self.get(MESSAGE).json()
 

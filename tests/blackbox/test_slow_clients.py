@@ -17,7 +17,9 @@ HEAD = b"POST /Shop.Message HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
 
 class SlowCase(harness.ServerCase):
+    keeps_connections = False
     metrics_read = 0
+    closed_before = 0
 
     def make_config(self):
         config = harness.load_config(harness.SHOP)
@@ -43,8 +45,10 @@ class SlowCase(harness.ServerCase):
         return 0
 
     def wait_closed(self, reason, count=1):
-        harness.wait_until(lambda: self.metric("svc_connections_closed_total", reason=reason) == count,
-                           f"{count} closed: {reason}")
+        harness.wait_until(lambda: self.closed(reason) == self.closed_before + count, f"{count} closed: {reason}")
+
+    def closed(self, reason):
+        return self.metric("svc_connections_closed_total", reason=reason)
 
     def read_all(self, connection):
         """All that comes until the server closes."""
@@ -158,8 +162,7 @@ class LargeAnswer(SlowCase):
     """A list of 16 MB, more than the kernel holds for a client with a small buffer."""
     size = 16000000
 
-    def setUp(self):
-        super().setUp()
+    def populate(self):
         for _ in range(16):
             body = {"Text": "x" * (self.size // 16)}
             self.assertEqual(self.post("/Shop.Message", body).status, 201)
@@ -180,6 +183,11 @@ class LargeAnswer(SlowCase):
 
 class NotReading(LargeAnswer):
     limits = {"IdleSeconds": 3, "ConnectionUnreadBytes": 65536, "ShutdownSeconds": 1}
+    shares_server = True
+
+    def setUp(self):
+        super().setUp()
+        self.closed_before = self.closed("client does not read its answers")
 
     def test_one_that_keeps_its_connection(self):
         self.connect().sendall(GET)
@@ -199,6 +207,7 @@ class NotReading(LargeAnswer):
         self.connect().sendall(GET + b"nonsense\r\n\r\n")
         self.wait_closed("client does not read its answers")
 
+    @harness.apart
     def test_no_more_is_held_for_it(self):
         """Of many requests in one piece, no more are evaluated than there is room for answers."""
         before = self.metric("svc_heap_bytes")
@@ -211,6 +220,7 @@ class NotReading(LargeAnswer):
         self.wait_closed("client does not read its answers", 3)
         self.assertLess(self.metric("svc_heap_bytes") - before, self.size, "it is freed")
 
+    @harness.apart
     def test_a_server_that_stops_does_not_wait_for_it(self):
         self.connect().sendall(CLOSING)
         harness.wait_until(lambda: self.metric("svc_connections_open") == 2, "it is connected")

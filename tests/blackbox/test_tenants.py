@@ -393,6 +393,7 @@ class Apart(unittest.TestCase):
         self.addCleanup(self.receiver.close)
         for name in ("both", *TENANTS):
             self.servers[name] = harness.Server(configuration())
+            self.servers[name].keeps_connections = True
             self.addCleanup(self.servers[name].remove)
             self.servers[name].start()
             answer = self.servers[name].request(

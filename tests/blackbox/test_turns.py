@@ -18,7 +18,7 @@ AGAIN = {"State": "Pending"}
 
 
 class TurnsCase(BudgetCase):
-    many = 10000 if harness.is_sanitized() else 30000  # either takes several turns
+    many = 5000 if harness.is_sanitized() else 30000  # either takes several turns
     limits = {"RequestCpuMs": 60000, "AccountWebhooks": 100000}
 
     def insert(self, count, at_a_time=5000):
@@ -157,7 +157,7 @@ class Collections(TurnsCase):
 
 class TooCostly(TurnsCase):
     """No machine changes so many within that time, and each inserts a few."""
-    many = 30000
+    many = 10000 if harness.is_sanitized() else 30000
     limits = {"RequestCpuMs": 25 if harness.is_sanitized() else 4}
 
     def test_nothing_has_changed(self):
@@ -174,7 +174,7 @@ class TooCostly(TurnsCase):
 
 
 class Deliveries(TurnsCase):
-    webhooks = 4000 if harness.is_sanitized() else 10000
+    webhooks = 2000 if harness.is_sanitized() else 10000
 
     def hold_all(self):
         """Webhooks that all match, and of which nothing ends: where they send to, nobody answers."""
@@ -212,7 +212,7 @@ class Deliveries(TurnsCase):
 
 class Streams(TurnsCase):
     """They are told of all events of a change, once, in their order."""
-    events = 12000
+    events = 6000 if harness.is_sanitized() else 12000
 
     def test_many_events_of_one_request(self):
         stream = test_streams.Stream(self.server.port)
@@ -227,7 +227,7 @@ class Streams(TurnsCase):
 
 class Queue(TurnsCase):
     """One webhook with a long queue."""
-    events = 8000 if harness.is_sanitized() else 20000
+    events = 4000 if harness.is_sanitized() else 20000
 
     def test_its_list_and_its_order(self):
         receiver = self.receiver()
@@ -260,8 +260,8 @@ class Index(TurnsCase):
 
     def test_they_give_way(self):
         for page in ("a", "b"):
-            for first in range(0, self.many, 10000):
-                answer = self.post("/Shop.Visit", [{"Page": page, "N": n} for n in range(first, first + 10000)],
+            for first in range(0, self.many, 5000):
+                answer = self.post("/Shop.Visit", [{"Page": page, "N": n} for n in range(first, first + 5000)],
                                    MINIMAL)
                 self.assertEqual(answer.status, 201, answer)
         found = self.beside(self.echo, "GET", "/Shop.Visit/Page=a&N>=0/order_desc=N&limit=3").json()

@@ -75,9 +75,12 @@ class OverTls:
 
     latest = None  # version
 
+    @functools.cached_property
+    def context(self):
+        return make_context(ours()[1], self.latest)
+
     def make_config(self):
-        authority, certificate = ours()
-        self.context = make_context(certificate, self.latest)
+        authority, _ = ours()
         config = super().make_config() or harness.load_config(harness.SHOP)
         return dict(config, Delivery=dict(config.get("Delivery", {}), CaFile=authority))
 
