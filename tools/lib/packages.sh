@@ -9,7 +9,7 @@ libseccomp2 mold spin etcd-server etcd-client python3-venv util-linux ccache'
 # For tools/package, and for what the tests of package and deploy/ need besides.
 packages_package='dpkg-dev'
 packages_deploy='lintian shellcheck mmdebstrap buildah prometheus'
-packages_fuzz='clang libclang-rt-14-dev'
+packages_fuzz='clang libclang-rt-14-dev mold'
 # For tests/browser and tools/screenshots; what comes from npm besides is installed into build/browser.
 packages_browser='chromium-headless-shell'
 command -v npm >/dev/null || packages_browser+=' nodejs npm'
