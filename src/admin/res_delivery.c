@@ -293,7 +293,7 @@ static struct err *patch(struct call *call)
     struct query_result found;
     struct json_value input;
     struct span *texts;
-    uint64_t version = 0;
+    uint64_t latest = 0;
     bool resends;
 
     TRY(crud_select(call, true, &found));
@@ -301,9 +301,9 @@ static struct err *patch(struct call *call)
     TRY(check_state(input, call->arena, &resends));
     TRY(crud_check_found(call, found.count));
     texts = ARENA_ARRAY(call->arena, struct span, found.count);
-    TRY(patch_all(call, &found, resends, texts, &version));
+    TRY(patch_all(call, &found, resends, texts, &latest));
     if (found.count == 1)
-        crud_add_text_tag(call, texts[0], version);
+        crud_add_text_tag(call, texts[0], latest);
     crud_answer_changed(call, 200, "updated in", texts, found.count);
     return crud_apply(call);
 }
