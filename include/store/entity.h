@@ -23,8 +23,6 @@ struct entity {
 };
 
 struct span entity_json(const struct entity *e);
-/* In memory, without its places in indexes. */
-size_t entity_bytes(const struct entity *e);
 /* Parses a text that is stored, or made from what is: it was checked before, so it cannot fail. */
 struct json_value entity_parse(struct span json, struct arena *a);
 /* The same as far as these members need, see json_parse_front. */

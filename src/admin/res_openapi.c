@@ -5,7 +5,6 @@
 #include "openapi/openapi.h"
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
-#include "resource/declaration.h"
 #include "rest/crud.h"
 #include "rest/response.h"
 #include "rest/rest.h"
@@ -45,7 +44,7 @@ static struct err *get(struct call *call)
 {
     struct response *response = call->response;
 
-    crud_shows(call, collection_version(store_collection(call->rest->store, declaration_resource)));
+    crud_shows(call, collection_version(store_collection(call->rest->store, res_resource.name)));
     openapi_write(call, &response->body);
     response->status = 200;
     response->content_type = SPAN("application/json");

@@ -94,7 +94,7 @@ static uint64_t stream_number(const void *object)
 
 static size_t stream_bytes(const void *object)
 {
-    return entity_bytes(object);
+    return collection_entity_bytes(object);
 }
 
 static uint64_t stream_last(const struct call *call)

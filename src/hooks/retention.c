@@ -86,7 +86,7 @@ static void forget_entity(const void *object, struct change *change)
 
 static size_t entity_size(const void *object)
 {
-    return entity_bytes(object);
+    return collection_entity_bytes(object);
 }
 
 static uint64_t bytes_of_errors(const struct hooks *hooks)

@@ -137,7 +137,7 @@ static void drop_indexes(struct collection *c)
 /* It is in nothing any more. */
 static void let_go(struct collection *c, struct entity *e)
 {
-    c->bytes -= entity_bytes(e);
+    c->bytes -= collection_entity_bytes(e);
     unindex_entity(c, e);
     store_forget(c->store, &e->stored);
     ladder_removing(&c->ladder, &c->entities, &e->order);
@@ -277,14 +277,14 @@ void collection_put(struct collection *c, const struct record_entity *record,
         e = insert(c, record);
         is_inserted = true;
     } else {
-        c->bytes -= entity_bytes(e);
+        c->bytes -= collection_entity_bytes(e);
         snapshots_save(store_snapshots(c->store), e);
         old_json = TAKE(e->json);
     }
     c->version = MAX(c->version, record->version);
     e->version = record->version;
     e->json = blob_new(record->json);
-    c->bytes += entity_bytes(e);
+    c->bytes += collection_entity_bytes(e);
     store_track(c->store, &e->stored, RECORD_ENTITY, origin);
     if (c->is_loaded && c->index_count > 0) {
         unindex_entity(c, e);
@@ -391,6 +391,11 @@ size_t collection_count(const struct collection *c)
 uint64_t collection_bytes(const struct collection *c)
 {
     return c->bytes;
+}
+
+size_t collection_entity_bytes(const struct entity *e)
+{
+    return sizeof(*e) + sizeof(*e->json) + e->json->n;
 }
 
 uint64_t collection_version(const struct collection *c)

@@ -12,11 +12,6 @@ struct span entity_json(const struct entity *e)
     return blob_span(e->json);
 }
 
-size_t entity_bytes(const struct entity *e)
-{
-    return sizeof(*e) + sizeof(*e->json) + e->json->n;
-}
-
 /* As deep and wide as any limit that a request may be read with. */
 static const struct json_limits no_limits = {JSON_DEPTH_MOST, 1u << 28};
 

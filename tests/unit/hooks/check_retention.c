@@ -139,7 +139,7 @@ static uint64_t sum_of(const struct collection *c)
     uint64_t sum = 0;
 
     for (const struct entity *e = collection_first(c); e != NULL; e = collection_next(c, e))
-        sum += entity_bytes(e);
+        sum += collection_entity_bytes(e);
     return sum;
 }
 
