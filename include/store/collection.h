@@ -33,9 +33,10 @@ struct err *collection_set_indexes(struct collection *c, const struct shape *sha
 
 size_t collection_count(const struct collection *c);
 struct entity *collection_last(const struct collection *c); /* NULL: it is empty */
-/* What its entities take in memory: their texts, and the object of each; no places in indexes. */
+/* Bytes of memory that its entities take: their texts, and the object of each; not their places in
+ * indexes. */
 uint64_t collection_bytes(const struct collection *c);
-/* What one of them takes. */
+/* The bytes of one of them. */
 size_t collection_entity_bytes(const struct entity *e);
 /* Serial of the last change to any of its entities: what a list waits for. */
 uint64_t collection_version(const struct collection *c);
