@@ -1,5 +1,6 @@
 """What the black-box tests share: the real server as a process, a plain HTTP client, a receiver for
 its deliveries, and a base class whose every test ends with digest, restart, compare."""
+import fcntl
 import functools
 import glob
 import hashlib
@@ -29,6 +30,25 @@ SMALL_QUARANTINE = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quara
 GO = ["flock", os.path.dirname(SHOP), "go"]
 GO_ENV = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": ""}
 FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+# What tests fetch, for all checkouts: as in tools/lib/packages.sh.
+FETCHED = os.environ.get("SVCD_FETCHED") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "svcd-tests")
+
+
+def fetched(name, versions, install):
+    """A directory, where install(directory) was run once for these versions (a text): by whoever comes first."""
+    directory = os.path.join(FETCHED, f"{name}-{hashlib.sha256(versions.encode()).hexdigest()[:12]}")
+    mark = os.path.join(directory, "installed")
+    os.makedirs(FETCHED, exist_ok=True)
+    with open(directory + ".lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(mark):
+            shutil.rmtree(directory, ignore_errors=True)
+            os.makedirs(directory)
+            install(directory)
+            with open(mark, "w", encoding="ascii"):
+                pass
+    return directory
 
 
 @functools.cache

@@ -12,7 +12,8 @@ import { fileURLToPath } from "node:url";
 
 export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 /* Where tools/lib/packages.sh puts what comes from npm; NODE_PATH may name another place. */
-export const require = createRequire(path.join(root, "build/browser/packages.cjs"));
+const fetched = process.env.SVCD_FETCHED || path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "svcd-tests");
+export const require = createRequire(path.join(fetched, "browser/packages.cjs"));
 export const hostile = `<img src=x onerror="document.title='owned'">'"&</b>\u202e`;
 export const admin = "admin-key-of-the-test";
 const sha = (text) => createHash("sha256").update(text).digest("hex");

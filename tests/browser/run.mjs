@@ -1,7 +1,7 @@
 /* Drives the console in a real Chromium: `SVCD=build/dev/svcd node tests/browser/run.mjs [part of a name]…`. Each file of
  * pages/ has a server and a receiver of its own (`start` makes another kind of one), and its cases run one after the
  * other. Needs the program chromium-headless-shell (or CHROMIUM names another Chromium) and what
- * `npm install --prefix build/browser playwright-core axe-core` brings. The last line counts; exit status 1 when a case fails. */
+ * `npm install --prefix ~/.cache/svcd-tests/browser playwright-core axe-core` brings. The last line counts; exit status 1 when a case fails. */
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { launch, pages, receiver, service } from "./harness.mjs";

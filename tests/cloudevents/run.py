@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CloudEvents between this server and the public SDKs for JavaScript, Python and Go: what they send is taken, what is
 sent to them they read, in binary and structured mode; and what is sent is valid by the specification's JSON schema.
-SVCD names the binary, beside which the packages are installed, once. The last line counts what ran."""
+SVCD names the binary; the packages are installed once. The last line counts what ran."""
 import json
 import os
 import shutil
@@ -39,20 +39,12 @@ def build_go(folder):
 
 
 def install(directory):
-    """What is there already is left as it is."""
-    npm, venv = os.path.join(directory, "cloudevents-npm"), os.path.join(directory, "cloudevents-python")
-    go = os.path.join(directory, "cloudevents-go")
-    wanted = json.dumps([NPM, PIP, GO])
-    mark = os.path.join(directory, "cloudevents-installed")
-    if not os.path.exists(mark) or open(mark, encoding="ascii").read() != wanted:
-        run(["npm", "install", "--prefix", npm, "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts",
-             "--loglevel=error", *(f"{name}@{version}" for name, version in NPM.items())])
-        run(["python3", "-m", "venv", "--without-pip", venv])
-        run(["python3", "-m", "pip", "--python", os.path.join(venv, "bin", "python"), "install", "--quiet",
-             "--disable-pip-version-check", "--no-compile", PIP])
-        with open(mark, "w", encoding="ascii") as file:
-            file.write(wanted)
-    return npm, venv, build_go(go)
+    run(["npm", "install", "--prefix", os.path.join(directory, "npm"), "--no-audit", "--no-fund", "--no-package-lock",
+         "--ignore-scripts", "--loglevel=error", *(f"{name}@{version}" for name, version in NPM.items())])
+    venv = os.path.join(directory, "python")
+    run(["python3", "-m", "venv", "--without-pip", venv])
+    run(["python3", "-m", "pip", "--python", os.path.join(venv, "bin", "python"), "install", "--quiet",
+         "--disable-pip-version-check", "--no-compile", PIP])
 
 
 class Sdk:
@@ -170,9 +162,11 @@ def json_time(message, mode):
 
 
 def main():
-    npm, venv, go = install(os.path.dirname(os.path.abspath(harness.SVCD)))
-    node = Sdk("JavaScript", ["node", os.path.join(HERE, "sdk.js"), npm])
-    sdks = [node, Sdk("Python", [os.path.join(venv, "bin", "python"), os.path.join(HERE, "sdk.py")]), Sdk("Go", [go])]
+    packages = harness.fetched("cloudevents", json.dumps([NPM, PIP]), install)
+    go = build_go(os.path.join(os.path.dirname(os.path.abspath(harness.SVCD)), "cloudevents-go"))
+    node = Sdk("JavaScript", ["node", os.path.join(HERE, "sdk.js"), os.path.join(packages, "npm")])
+    python = Sdk("Python", [os.path.join(packages, "python", "bin", "python"), os.path.join(HERE, "sdk.py")])
+    sdks = [node, python, Sdk("Go", [go])]
     talk, passed, failed = Talk(), 0, 0
     try:
         for name, *case in cases(talk, sdks, node):

@@ -29,7 +29,6 @@ import tls  # noqa: E402
 
 DEPLOY = os.path.join(ROOT, "deploy")
 VALIDATOR = "kubernetes-validate==1.34.1"  # with the schemas of Kubernetes 1.34 inside
-MODULES = os.path.join(ROOT, "build", "python", VALIDATOR.replace("==", "-"))
 NAME = "svcd.example"
 CLIENT, OTHER = "127.0.0.2", "127.0.0.3"
 # Of Prometheus itself.
@@ -461,13 +460,10 @@ class Metrics(unittest.TestCase):
             self.assertTrue(panel["type"] == "row" or panel["targets"], panel["title"])
 
 
-def modules():
-    """Where the validator is, with a reader of YAML; installed when it is missing."""
-    if not os.path.isdir(MODULES):
-        run(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-            "--root-user-action=ignore", "--target", MODULES + ".new", VALIDATOR)
-        os.rename(MODULES + ".new", MODULES)
-    return MODULES
+def install_validator(directory):
+    """With a reader of YAML."""
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore",
+        "--target", directory, VALIDATOR)
 
 
 class Kubernetes(unittest.TestCase):
@@ -475,7 +471,8 @@ class Kubernetes(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        sys.path.insert(0, modules())
+        cls.modules = harness.fetched("kubernetes", VALIDATOR, install_validator)
+        sys.path.insert(0, cls.modules)
         import yaml  # pylint: disable=import-outside-toplevel
         cls.documents = list(yaml.safe_load_all(read("deploy", "kubernetes.yaml")))
         cls.set = next(one for one in cls.documents if one["kind"] == "StatefulSet")
@@ -483,9 +480,9 @@ class Kubernetes(unittest.TestCase):
         cls.container = cls.pod["containers"][0]
 
     def test_schema(self):
-        validator = os.path.join(MODULES, "bin", "kubernetes-validate")
+        validator = os.path.join(self.modules, "bin", "kubernetes-validate")
         said = subprocess.run([sys.executable, validator, "--strict", self.file], capture_output=True, text=True,
-                              env=dict(os.environ, PYTHONPATH=MODULES), timeout=harness.DEADLINE_S, check=False)
+                              env=dict(os.environ, PYTHONPATH=self.modules), timeout=harness.DEADLINE_S, check=False)
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
         self.assertEqual((said.stdout + said.stderr).count("passed for resource"), len(self.documents))
 

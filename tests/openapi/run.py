@@ -5,14 +5,13 @@ describe.
 
     run.py [--long] [--paths REGEX] [NAME-PART...]
 
-The tools come from npm and PyPI, by name and version (package.json, requirements.txt), into build/openapi, where they
-stay for the next run. Then it goes on in a network of its own, where there is nothing but loopback: what Schemathesis
+The tools come from npm and PyPI, by name and version (package.json, requirements.txt), and stay for the next
+run, also of another checkout. Then it goes on in a network of its own, where there is nothing but loopback: what Schemathesis
 invents as a webhook's destination reaches nobody. --long: more examples, and all operations in every phase; --paths: of
 these paths alone. SVCD names the binary. The last line counts what ran."""
 import argparse
 import fcntl
 import glob
-import hashlib
 import json
 import os
 import re
@@ -27,7 +26,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-TOOLS = os.path.join(ROOT, "build", "openapi")
+TOOLS = os.environ.get("SVCD_TOOLS", "")
 NODE = os.path.join(TOOLS, "node_modules", ".bin")
 PYTHON = os.path.join(TOOLS, "venv", "bin")
 GUIDE = os.path.join(ROOT, "docs", "guide", "clients.md")
@@ -59,29 +58,20 @@ def read(*path):
         return file.read()
 
 
-def install():
-    """Anew when a version is another."""
-    wanted = hashlib.sha256((read(HERE, "package.json") + read(HERE, "requirements.txt")).encode()).hexdigest()
-    mark = os.path.join(TOOLS, "installed")
-    if os.path.exists(mark) and read(mark) == wanted:
-        return
-    shutil.rmtree(TOOLS, ignore_errors=True)
-    os.makedirs(TOOLS)
-    shutil.copy(os.path.join(HERE, "package.json"), TOOLS)
+def install(directory):
+    shutil.copy(os.path.join(HERE, "package.json"), directory)
     for command in (["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"],
                     [sys.executable, "-m", "venv", "--without-pip", "venv"],
                     # What is run is compiled then, which is little of it.
                     [sys.executable, "-m", "pip", "--python", "venv/bin/python", "install", "-q", "--no-compile", "-r",
                      os.path.join(HERE, "requirements.txt")]):
-        subprocess.run(command, cwd=TOOLS, check=True)
-    with open(mark, "w", encoding="utf-8") as file:
-        file.write(wanted)
+        subprocess.run(command, cwd=directory, check=True)
 
 
 def leave_network():
-    """This program once more, where there is no network."""
+    """This program once more, where there is no network, and the tools are."""
     as_root = [] if os.geteuid() == 0 else ["--map-root-user"]
-    os.environ["SVCD_ALONE"] = "1"
+    os.environ["SVCD_TOOLS"] = harness.fetched("openapi", read(HERE, "package.json") + read(HERE, "requirements.txt"), install)
     os.execvp("unshare", ["unshare", "--net", *as_root, sys.executable, *sys.argv])
 
 
@@ -265,8 +255,7 @@ def main():
     parser.add_argument("--paths", metavar="REGEX")
     parser.add_argument("parts", nargs="*")
     options = parser.parse_args()
-    if "SVCD_ALONE" not in os.environ:
-        install()
+    if not TOOLS:
         leave_network()
     be_alone()
     IS_LONG, PATHS = options.long, options.paths

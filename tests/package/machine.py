@@ -1,5 +1,5 @@
-"""A bare Debian 12 in a directory: mmdebstrap makes it once from the sources of packages that this machine has, and
-keeps it below build/. Over it are laid machines in which packages are installed and the server runs. Each command runs
+"""A bare Debian 12 in a directory: mmdebstrap makes it once from the sources of packages that this machine has, for
+all checkouts. Over it are laid machines in which packages are installed and the server runs. Each command runs
 in name spaces of its own, for processes and mounts: when it ends, so has everything that it began."""
 import fcntl
 import glob
@@ -18,7 +18,7 @@ ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
 sys.path.insert(0, os.path.join(HERE, "..", "blackbox"))
 import harness  # noqa: E402
 
-PLACE = os.path.join(ROOT, "build", "machine")
+PLACE = os.path.join(harness.FETCHED, "machine")
 SUITE = "bookworm"
 OLDEST_S = 5 * 86400  # then its lists of packages are too old
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
@@ -67,22 +67,29 @@ def make_base(path):
         pass
 
 
+def is_good(path):
+    try:
+        return time.time() - os.path.getmtime(path + ".made") < OLDEST_S
+    except FileNotFoundError:
+        return False
+
+
 def base():
     """The directory of the bare machine, made when there is none."""
     if os.getuid() != 0:
         raise Unavailable("only root may use chroot")
     os.makedirs(PLACE, exist_ok=True)
     path = os.path.join(PLACE, "base")
-    with open(os.path.join(PLACE, "lock"), "w", encoding="utf-8") as lock:
+    # Shared until this program ends: nobody makes it anew while it is in use.
+    lock = os.open(os.path.join(PLACE, "lock"), os.O_CREAT | os.O_RDWR, 0o644)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    if not is_good(path):
         fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            is_good = time.time() - os.path.getmtime(path + ".made") < OLDEST_S
-        except FileNotFoundError:
-            is_good = False
-        if not is_good:
+        if not is_good(path):
             for name in glob.glob(path + ".made"):
                 os.remove(name)
             make_base(path)
+        fcntl.flock(lock, fcntl.LOCK_SH)
     return path
 
 

@@ -10,7 +10,7 @@ libseccomp2 mold spin etcd-server etcd-client python3-venv util-linux ccache'
 packages_package='dpkg-dev'
 packages_deploy='lintian shellcheck mmdebstrap buildah prometheus'
 packages_fuzz='clang libclang-rt-14-dev mold'
-# For tests/browser and tools/screenshots; what comes from npm besides is installed into build/browser.
+# For tests/browser and tools/screenshots, beside what comes from npm.
 packages_browser='chromium-headless-shell'
 command -v npm >/dev/null || packages_browser+=' nodejs npm'
 packages_analyze='clang clang-tidy cppcheck'
@@ -36,11 +36,15 @@ install_missing() {
         "${missing[@]}" >/dev/null
 }
 
+# Where tests keep what they fetch, for all checkouts. It may be deleted at any time.
+export SVCD_FETCHED=${SVCD_FETCHED:-${XDG_CACHE_HOME:-~/.cache}/svcd-tests}
+
 # The packages that drive a browser, from the npm registry.
 install_browser_packages() {
-    mkdir -p build/browser
-    if [ ! -d build/browser/node_modules/playwright-core ] || [ ! -d build/browser/node_modules/axe-core ]; then
-        npm install --silent --no-audit --no-fund --no-save --prefix build/browser playwright-core axe-core
+    mkdir -p "$SVCD_FETCHED/browser"
+    if [ ! -d "$SVCD_FETCHED/browser/node_modules/playwright-core" ] ||
+        [ ! -d "$SVCD_FETCHED/browser/node_modules/axe-core" ]; then
+        npm install --silent --no-audit --no-fund --no-save --prefix "$SVCD_FETCHED/browser" playwright-core axe-core
     fi
 }
 
