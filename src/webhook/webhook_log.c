@@ -1,5 +1,6 @@
 /* An entry of the log a finished attempt: the table of its properties, and its text. What is
- * indexed stands in front: of a new entry no more is read. */
+ * indexed stands in front: of an entry that is indexed anew no more is read, and of a new one
+ * nothing. */
 #include "webhook/webhook_log.h"
 
 #include "protocol/method.h"
@@ -75,17 +76,37 @@ static void add_sent(struct buf *b, const struct webhook_log_entry *entry)
     buf_add(b, SPAN("\\n\""));
 }
 
+static void add_noted_id(struct buf *b, struct span name, const struct uuid *id,
+                         struct member_notes *notes)
+{
+    size_t from = b->n;
+
+    member_add_uuid(b, name, id);
+    member_note(notes, b, from);
+}
+
+/* Those that are indexed. */
+static void add_noted(struct buf *b, const struct webhook_log_entry *entry,
+                      struct member_notes *notes)
+{
+    size_t from;
+
+    add_noted_id(b, SPAN("WebhookId"), &entry->webhook, notes);
+    add_noted_id(b, SPAN("DeliveryId"), &entry->delivery, notes);
+    add_noted_id(b, SPAN("EventId"), &entry->event, notes);
+    from = b->n;
+    member_add_text_or_null(b, SPAN("Tenant"), entry->tenant);
+    member_note(notes, b, from);
+}
+
 static void add_json(struct buf *b, const struct webhook_log_entry *entry, const struct uuid *id,
-                     uint64_t object_no)
+                     uint64_t object_no, struct member_notes *notes)
 {
     const char *reason = entry->status == 0 ? NULL : status_reason(entry->status);
 
     buf_add_char(b, '{');
     member_add_uuid(b, SPAN("Id"), id);
-    member_add_uuid(b, SPAN("WebhookId"), &entry->webhook);
-    member_add_uuid(b, SPAN("DeliveryId"), &entry->delivery);
-    member_add_uuid(b, SPAN("EventId"), &entry->event);
-    member_add_text_or_null(b, SPAN("Tenant"), entry->tenant);
+    add_noted(b, entry, notes);
     member_add_u64(b, SPAN("Attempt"), entry->attempt);
     member_add_text(b, SPAN("Method"), entry->method);
     member_add_text(b, SPAN("Destination"), entry->destination);
@@ -111,10 +132,13 @@ void webhook_log_add(struct change *change, const struct webhook_log_entry *entr
 {
     struct uuid id = uuid_new();
     uint64_t object_no = change_next_serial(change);
+    struct member_notes *notes = ARENA_NEW(change->arena, struct member_notes);
     struct buf json;
 
     buf_init_arena(&json, change->arena);
     buf_reserve(&json, USUAL_BYTES);
-    add_json(&json, entry, &id, object_no);
+    member_notes_init(notes);
+    add_json(&json, entry, &id, object_no, notes);
     change_put_entity(change, webhook_log_resource, &id, object_no, buf_span(&json));
+    change_entity_read(change, member_noted(notes, &json));
 }
