@@ -124,7 +124,7 @@ struct etcd_call {
     uint64_t sent_ns;
     struct blob *body;
     struct fetch fetch;
-    struct fetch_header headers[2];
+    struct header_field headers[2];
     struct timer pause;
     char url[ETCD_URL_BYTES];
 };
@@ -196,7 +196,7 @@ struct etcd_watch {
     struct buf key, range_end, lines;
     struct blob *body;
     struct fetch fetch;
-    struct fetch_header headers[3];
+    struct header_field headers[3];
     struct loop_task read;
     struct timer pause, denial;
     char url[ETCD_URL_BYTES];

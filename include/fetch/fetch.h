@@ -21,8 +21,8 @@
 #define FETCH_FETCH_H
 
 #include "base/err.h"
+#include "base/header_field.h"
 #include "base/list.h"
-#include "fetch/fetch_header.h"
 
 #include <netinet/in.h>
 
@@ -87,7 +87,7 @@ struct fetch {
     struct fetch_origin *origin; /* of the URL; the fetch takes a reference of its own */
     struct span method;
     struct span url; /* absolute, http or https, normalised, without userinfo */
-    const struct fetch_header *headers;
+    const struct header_field *headers;
     size_t header_count;
     struct blob *body; /* NULL: none; the fetch takes a reference of its own. HEAD sends none */
     unsigned

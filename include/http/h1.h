@@ -17,7 +17,7 @@ struct h1_request {
     struct span method; /* as received: `GET` */
     struct span target; /* origin-form, or `*`; of an absolute-form the path and on */
     struct span host;   /* an absolute-form target's authority, else Host; absent in HTTP/1.0 */
-    const struct request_header *headers; /* bytes as received, values trimmed */
+    const struct header_field *headers; /* bytes as received, values trimmed */
     size_t header_count;
     struct span body;
     bool has_body;   /* framed with Content-Length or chunked, though it may be empty */

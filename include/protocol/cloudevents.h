@@ -5,6 +5,7 @@
 #ifndef PROTOCOL_CLOUDEVENTS_H
 #define PROTOCOL_CLOUDEVENTS_H
 
+#include "base/header_field.h"
 #include "json/json.h"
 
 struct limits;
@@ -25,12 +26,7 @@ extern const struct span cloudevents_structured_type, cloudevents_batch_type;
 /* Is a media type JSON: its subtype `json`, or one that ends in `+json`? The absent span is. */
 bool cloudevents_is_json(struct span media_type);
 
-/* A header field that begins with `ce-`: its name without that, in any case; its value as it came.
- */
-struct cloudevents_field {
-    struct span name, value;
-};
-/* Does a field's name begin so? */
+/* Does the name of a header field begin with `ce-`? */
 static inline bool cloudevents_is_field(struct span name)
 {
     return name.n > 3 && (name.p[0] | 0x20) == 'c' && (name.p[1] | 0x20) == 'e' && name.p[2] == '-';
@@ -46,10 +42,11 @@ struct cloudevent {
     struct span bytes;      /* of data_base64; absent: none */
 };
 
-/* An event in binary mode, but for its data, which is the body. `content_type` may be absent.
+/* An event in binary mode, but for its data, which is the body. Of fields that begin with `ce-` the
+ * names are without that, in any case. `content_type` may be absent.
  * ERR_INVALID_ENTITY names the field, and what is wrong, or the limit that is passed:
  * CloudEventAttributes or CloudEventAttributeBytes. */
-struct err *cloudevent_from_fields(const struct cloudevents_field *fields, size_t count,
+struct err *cloudevent_from_fields(const struct header_field *fields, size_t count,
                                    struct span content_type, const struct limits *limits,
                                    struct arena *a, struct cloudevent *out_event) MUST_USE;
 /* An event as an object of JSON, whose members have been found to be unique. Errors in the same

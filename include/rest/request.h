@@ -3,21 +3,18 @@
 #define REST_REQUEST_H
 
 #include "base/err.h"
+#include "base/header_field.h"
 
 struct arena;
 struct event_chain; /* hooks/event.h */
 struct in6_addr;
 struct passed_on; /* protocol/node_headers.h */
 
-struct request_header {
-    struct span name, value;
-};
-
 struct request {
     struct span method; /* as received */
     struct span target;
     struct span host; /* `example.com:8080`; absent: the client did not say */
-    const struct request_header *headers;
+    const struct header_field *headers;
     size_t header_count;
     struct span body;
     const struct in6_addr *client; /* whom limits per address count it for; NULL: nobody */
@@ -29,14 +26,10 @@ struct request {
     const struct passed_on *from;  /* a node passed it on, for whom this says; NULL: see node.h */
 };
 
-/* First header of that name, the absent span when there is none. Inline, for most requests have
- * none of those that are asked for, and where the name is known its length tells. */
+/* First header of that name, the absent span when there is none. */
 static inline struct span request_header(const struct request *r, struct span name)
 {
-    for (size_t i = 0; i < r->header_count; i++)
-        if (span_ieq(r->headers[i].name, name))
-            return r->headers[i].value;
-    return (struct span){NULL, 0};
+    return header_field_value(r->headers, r->header_count, name);
 }
 
 /* Values of all headers of that name joined by ", ", or the absent span. */

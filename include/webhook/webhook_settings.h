@@ -8,7 +8,7 @@
 struct arena;
 struct enumeration;
 struct err;
-struct fetch_header;
+struct header_field;
 struct json_value;
 struct webhook;
 
@@ -37,12 +37,12 @@ struct webhook_settings {
     struct span method;
     struct span destination; /* absolute URL, or a local target that begins with '/' */
     bool is_local;
-    struct fetch_header *headers;
+    struct header_field *headers;
     size_t header_count;
     struct span content_type; /* of Headers; absent: JSON */
     bool has_custom;
     struct span custom_uri;
-    struct fetch_header *custom_headers;
+    struct header_field *custom_headers;
     size_t custom_header_count;
     struct span custom_body; /* JSON text or absent */
     bool break_on_error, break_on_no_content;

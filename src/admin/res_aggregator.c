@@ -82,8 +82,8 @@ static struct err *check_kind(const struct call *call, struct span target)
 static struct err *run(struct aggregation *g, const struct local_request *local)
 {
     const struct request *outer = g->call->request;
-    const struct request_header key = {SPAN("Authorization"),
-                                       request_header(outer, SPAN("Authorization"))};
+    const struct header_field key = {SPAN("Authorization"),
+                                     request_header(outer, SPAN("Authorization"))};
     const struct request request = {
         .method = local->method,
         .target = local->target,

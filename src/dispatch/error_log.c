@@ -189,7 +189,7 @@ static void write_headers(struct texts *t, const struct call *call)
     struct buf *all = begin(t, TEXT_HEADERS);
 
     for (size_t i = 0; i < r->header_count; i++) {
-        const struct request_header *h = &r->headers[i];
+        const struct header_field *h = &r->headers[i];
 
         if (i > 0)
             buf_add_str(all, " | ");

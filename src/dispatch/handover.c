@@ -41,7 +41,7 @@ struct handover {
     struct fetcher *fetcher;
     struct fetch_origin *origin;
     struct fetch fetch;
-    struct fetch_header header;
+    struct header_field header;
 };
 
 /* ---- the follower's side ---- */
@@ -139,7 +139,7 @@ static void say_whose(struct handover *h, struct span target, struct span body)
 
     buf_init_arena(&b, &h->arena);
     passed_on_add(&b, view->secret, &who, &request);
-    h->header = (struct fetch_header){node_headers_passed_on, buf_span(&b)};
+    h->header = (struct header_field){node_headers_passed_on, buf_span(&b)};
 }
 
 static void send_batch(struct handover *h)

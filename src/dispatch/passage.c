@@ -217,7 +217,7 @@ static struct span client_of(struct passage *p)
 }
 
 /* The key does not travel: it shows as it does in records of errors. */
-static struct span value_of(struct passage *p, const struct request_header *h)
+static struct span value_of(struct passage *p, const struct header_field *h)
 {
     static const struct span authorization = SPAN_INIT("Authorization");
 
@@ -248,17 +248,17 @@ static void add_fields(struct passage *p)
 {
     const struct request *r = p->request;
     struct span connection = request_header_all(r, SPAN("Connection"), &p->arena);
-    struct fetch_header *fields = ARENA_ARRAY(&p->arena, struct fetch_header, r->header_count + 2);
+    struct header_field *fields = ARENA_ARRAY(&p->arena, struct header_field, r->header_count + 2);
     size_t count = 0;
 
-    fields[count++] = (struct fetch_header){node_headers_passed_on, say_whose(p)};
+    fields[count++] = (struct header_field){node_headers_passed_on, say_whose(p)};
     if (r->host.p != NULL)
-        fields[count++] = (struct fetch_header){SPAN("Host"), r->host};
+        fields[count++] = (struct header_field){SPAN("Host"), r->host};
     for (size_t i = 0; i < r->header_count; i++) {
-        const struct request_header *h = &r->headers[i];
+        const struct header_field *h = &r->headers[i];
 
         if (!is_among(h->name, own_fields, ARRAY_LEN(own_fields)) && !is_named(connection, h->name))
-            fields[count++] = (struct fetch_header){h->name, value_of(p, h)};
+            fields[count++] = (struct header_field){h->name, value_of(p, h)};
     }
     p->fetch.headers = fields;
     p->fetch.header_count = count;

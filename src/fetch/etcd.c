@@ -76,15 +76,15 @@ uint64_t etcd_pause_ms(const struct etcd *e, unsigned failures)
 }
 
 void etcd_fill_fetch(struct etcd *e, enum etcd_call_kind kind, size_t endpoint, struct fetch *fetch,
-                     char *url, struct fetch_header *headers)
+                     char *url, struct header_field *headers)
 {
     size_t count = 0;
 
-    headers[count++] = (struct fetch_header){SPAN("Content-Type"), SPAN("application/json")};
+    headers[count++] = (struct header_field){SPAN("Content-Type"), SPAN("application/json")};
     if (kind != ETCD_CALL_SIGN_IN && e->token != NULL)
-        headers[count++] = (struct fetch_header){SPAN("Authorization"), span_str(e->token)};
+        headers[count++] = (struct header_field){SPAN("Authorization"), span_str(e->token)};
     if (kind == ETCD_CALL_WATCH)
-        headers[count++] = (struct fetch_header){SPAN("Grpc-Metadata-hasleader"), SPAN("true")};
+        headers[count++] = (struct header_field){SPAN("Grpc-Metadata-hasleader"), SPAN("true")};
     snprintf(url, ETCD_URL_BYTES, "%s%s", e->urls[endpoint], etcd_wire_path(kind));
     fetch->origin = e->origins[endpoint];
     fetch->method = SPAN("POST");

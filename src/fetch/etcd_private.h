@@ -45,7 +45,7 @@ bool etcd_needs_token(struct etcd *e);
 void etcd_drop_token(struct etcd *e, unsigned number);
 /* Fills url, origin, method and headers, for which there is room for 3. */
 void etcd_fill_fetch(struct etcd *e, enum etcd_call_kind kind, size_t endpoint, struct fetch *fetch,
-                     char *url, struct fetch_header *headers);
+                     char *url, struct header_field *headers);
 
 /* Is it another cluster's than is kept to? *out_why says so then. */
 bool etcd_is_other(const struct etcd *e, uint64_t cluster_id, char out_why[ETCD_WHY_BYTES]);

@@ -20,9 +20,9 @@
 #include "base/mem.h"
 #include "base/must.h"
 #include "base/sm.h"
+#include "base/text.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -404,18 +404,15 @@ static struct fetcher *fetcher_make(struct loop *loop, struct resolver *resolver
  * to the proxy itself; with tunnels libcurl does it. */
 static void add_proxy_authorization(struct fetcher *f, CURLU *url)
 {
-    char *user = NULL, *password = NULL, *text;
+    char *user = NULL, *password = NULL;
     struct buf pair;
-    int n;
 
     if (curl_url_get(url, CURLUPART_USER, &user, CURLU_URLDECODE) == CURLUE_OK) {
         curl_url_get(url, CURLUPART_PASSWORD, &password, CURLU_URLDECODE);
         buf_init(&pair, BUF_NO_CAP);
         buf_printf(&pair, "%s:%s", user, password != NULL ? password : "");
         buf_add(&f->proxy_authorization, SPAN("Basic "));
-        text = buf_reserve(&f->proxy_authorization, pair.n / 3 * 4 + 5);
-        n = EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)pair.p, (int)pair.n);
-        buf_commit(&f->proxy_authorization, (size_t)n);
+        text_add_base64(&f->proxy_authorization, buf_span(&pair));
         buf_done(&pair);
     }
     curl_free(user);

@@ -10,7 +10,10 @@
  * leaves the handle for the next. It stays watched for reading from its beginning to its end, so
  * that a request on a kept one needs no call but those that send and receive. What comes on one
  * that is idle closes it, unless it is TLS's own; and since the loop may not have looked yet, it is
- * looked for before the connection is used again.
+ * looked for before the connection is used again. Not so in the turn in which the answer was read
+ * to where there was no more: to look once more would cost each request of a busy receiver a call.
+ * What comes in that moment is as what comes while the request is on its way; a receiver that is
+ * known to end connections without a word is asked each time.
  *
  * Which are this process's own is known by their ends: one that a webhook leads to this server
  * itself comes from loopback, as a proxy's does, but says what the webhook's maker wants.
@@ -140,7 +143,8 @@ void fetch_conn_made(struct fetch_conn *c, struct fetch_socket *socket)
     c->socket = socket;
     c->text[0] = '\0';
     fetch_sockets_forget(c, socket);
-    fetch_socket_watch(socket, UV_READABLE);
+    c->is_drained = c->has_hung_up = false;
+    fetch_socket_watch(socket, UV_READABLE | UV_DISCONNECT);
     if (ip_ends_of(fetch_socket_fd(socket), &c->ends) &&
         map_find(&c->fetcher->own, ends_key(c)) == NULL)
         map_add(&c->fetcher->own, c);
@@ -189,10 +193,17 @@ void fetch_conn_keep(struct fetch_conn *c)
 
     c->was_used = true;
     c->idle_since_turn = f->loop->turns;
+    c->idle_since_wait = f->loop->waits;
     fetch_channel_settle(c);
     move(c, FETCH_CONN_IDLE);
     if (!timer_running(&f->sweep))
         timer_start(f->loop, &f->sweep, SWEEP_MS);
+}
+
+static bool was_just_read(const struct fetch_conn *c)
+{
+    return c->is_drained && !c->has_hung_up && !c->origin->hangs_up &&
+           c->fetcher->loop->waits == c->idle_since_wait;
 }
 
 /* When the loop has looked since the last answer, it would have closed one that is not. */
@@ -212,7 +223,7 @@ struct fetch_conn *fetch_conn_take(struct fetch_transfer *t)
         struct fetch_conn *c = CONTAINER_OF(first, struct fetch_conn, kept);
 
         c->messages = 0;
-        if (is_too_old(c, now_ms) || !is_quiet(c)) {
+        if (is_too_old(c, now_ms) || !((was_just_read(c) && !t->fetch->is_once) || is_quiet(c))) {
             fetch_conn_close(c);
             continue;
         }
@@ -227,6 +238,7 @@ struct fetch_conn *fetch_conn_take(struct fetch_transfer *t)
 void fetch_conn_on_event(struct fetch_conn *c, int status, int events)
 {
     c->messages = 0;
+    c->has_hung_up = (events & UV_DISCONNECT) != 0;
     if (c->state == FETCH_CONN_BUSY)
         fetch_exchange_on_event(c, status, events);
     else if (status != 0 || !fetch_channel_is_quiet(c))

@@ -27,20 +27,6 @@ enum {
     US_PER_MS = 1000,
 };
 
-static const struct {
-    CURLoption option;
-    long value;
-} constants[] = {
-    {CURLOPT_NOSIGNAL, 1},
-    {CURLOPT_CONNECT_ONLY, 1},
-    {CURLOPT_FRESH_CONNECT, 1},
-    {CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1},
-    {CURLOPT_SUPPRESS_CONNECT_HEADERS, 1},
-    {CURLOPT_BUFFERSIZE, READ_BUFFER},
-    {CURLOPT_MAXAGE_CONN, A_DAY_S}, /* ours to end, see fetch_conn.c */
-    {CURLOPT_DNS_CACHE_TIMEOUT, NEVER},
-};
-
 /* libcurl asks for literal addresses too, and then needs nobody. */
 static int on_resolver_start(void *state, void *reserved, void *data)
 {
@@ -52,70 +38,46 @@ static int on_resolver_start(void *state, void *reserved, void *data)
     return f->options.proxy != NULL ? !f->proxy_target.literal : !c->origin->target.literal;
 }
 
-struct setting {
-    CURLoption option;
-    const void *value;
-};
-
-static CURLcode set(CURL *easy, const struct setting *settings, size_t count)
-{
-    CURLcode code = CURLE_OK;
-
-    for (size_t i = 0; code == CURLE_OK && i < count; i++)
-        code = curl_easy_setopt(easy, settings[i].option, settings[i].value);
-    return code;
-}
-
-static CURLcode set_numbers(CURL *easy, const struct fetcher *f)
-{
-    CURLcode code =
-        curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)f->options.connect_timeout_ms);
-
-    for (size_t i = 0; code == CURLE_OK && i < ARRAY_LEN(constants); i++)
-        code = curl_easy_setopt(easy, constants[i].option, constants[i].value);
-    return code;
-}
-
-/* Texts are copied by libcurl. Without a proxy and a CA directory given, it would look into the
- * environment for the one, and with the other read all certificates again at each new connection
- * instead of keeping them. Without a CA file it knows the system's. */
-static CURLcode set_pointers(struct fetch_conn *c)
+/* What no connection changes. Texts are copied by libcurl. Without a proxy and a CA directory
+ * given, it would look into the environment for the one, and with the other read all certificates
+ * again at each new connection instead of keeping them. Without a CA file it knows the system's. */
+static CURLcode configure(struct fetch_conn *c)
 {
     const struct fetch_options *options = &c->fetcher->options;
-    const struct setting pointers[] = {
-        {CURLOPT_PROTOCOLS_STR, "http,https"},
-        {CURLOPT_USERAGENT, FETCH_USER_AGENT},
-        {CURLOPT_PROXY, options->proxy != NULL ? options->proxy : ""},
-        {CURLOPT_NOPROXY, ""},
-        {CURLOPT_CAPATH, NULL},
-        {CURLOPT_PROXY_CAPATH, NULL},
-        {CURLOPT_SSLCERT, options->cert_file},
-        {CURLOPT_SSLKEY, options->key_file},
-        {CURLOPT_PRIVATE, c},
-        {CURLOPT_OPENSOCKETDATA, c},
-        {CURLOPT_CLOSESOCKETDATA, c->fetcher},
-        {CURLOPT_ERRORBUFFER, c->text},
-        {CURLOPT_RESOLVER_START_DATA, c},
-        {CURLOPT_SSL_CTX_DATA, c},
-    };
-    const struct setting authorities[] = {{CURLOPT_CAINFO, options->ca_file},
-                                          {CURLOPT_PROXY_CAINFO, options->ca_file}};
-    CURLcode code = set(c->easy, pointers, ARRAY_LEN(pointers));
+    CURLcode code = CURLE_OK;
 
-    if (code == CURLE_OK && options->ca_file != NULL)
-        code = set(c->easy, authorities, ARRAY_LEN(authorities));
-    return code;
-}
-
-/* They fail for no reason but an unknown option, or another library for TLS than OpenSSL. */
-static CURLcode set_functions(CURL *easy)
-{
-    CURLcode code = curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolver_start);
-
-    if (code == CURLE_OK)
-        code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, fetch_tls_on_context);
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, fetch_socket_on_open);
-    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, fetch_socket_on_close);
+#define SET(option, value) code = code == CURLE_OK ? curl_easy_setopt(c->easy, option, value) : code
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_CONNECT_ONLY, 1L);
+    SET(CURLOPT_FRESH_CONNECT, 1L);
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    SET(CURLOPT_BUFFERSIZE, (long)READ_BUFFER);
+    SET(CURLOPT_MAXAGE_CONN, (long)A_DAY_S); /* ours to end, see fetch_conn.c */
+    SET(CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_timeout_ms);
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_USERAGENT, FETCH_USER_AGENT);
+    SET(CURLOPT_PROXY, options->proxy != NULL ? options->proxy : "");
+    SET(CURLOPT_NOPROXY, "");
+    SET(CURLOPT_CAPATH, NULL);
+    SET(CURLOPT_PROXY_CAPATH, NULL);
+    if (options->ca_file != NULL) {
+        SET(CURLOPT_CAINFO, options->ca_file);
+        SET(CURLOPT_PROXY_CAINFO, options->ca_file);
+    }
+    SET(CURLOPT_SSLCERT, options->cert_file);
+    SET(CURLOPT_SSLKEY, options->key_file);
+    SET(CURLOPT_PRIVATE, c);
+    SET(CURLOPT_ERRORBUFFER, c->text);
+    SET(CURLOPT_OPENSOCKETDATA, c);
+    SET(CURLOPT_OPENSOCKETFUNCTION, fetch_socket_on_open);
+    SET(CURLOPT_CLOSESOCKETDATA, c->fetcher);
+    SET(CURLOPT_CLOSESOCKETFUNCTION, fetch_socket_on_close);
+    SET(CURLOPT_RESOLVER_START_DATA, c);
+    SET(CURLOPT_RESOLVER_START_FUNCTION, on_resolver_start);
+    SET(CURLOPT_SSL_CTX_DATA, c);
+    SET(CURLOPT_SSL_CTX_FUNCTION, fetch_tls_on_context); /* OpenSSL's alone */
+#undef SET
     return code;
 }
 
@@ -126,11 +88,7 @@ struct err *fetch_connect_open(struct fetch_conn *c)
     c->easy = curl_easy_init();
     if (c->easy == NULL)
         return ERR(ERR_UNKNOWN, "libcurl is out of memory");
-    code = set_numbers(c->easy, c->fetcher);
-    if (code == CURLE_OK)
-        code = set_pointers(c);
-    if (code == CURLE_OK)
-        code = set_functions(c->easy);
+    code = configure(c);
     if (code == CURLE_OK)
         return NULL;
     fetch_connect_close(c);
@@ -173,9 +131,7 @@ static void set_pruning(struct fetch_conn *c)
 
     if (prunes)
         f->prune_at_ms = now_ms + PRUNE_EVERY_MS;
-    if (prunes != c->prunes)
-        curl_easy_setopt(c->easy, CURLOPT_DNS_CACHE_TIMEOUT, prunes ? PIN_AGE_S : (long)NEVER);
-    c->prunes = prunes;
+    curl_easy_setopt(c->easy, CURLOPT_DNS_CACHE_TIMEOUT, prunes ? PIN_AGE_S : (long)NEVER);
 }
 
 CURLSH *fetch_connect_share(void)

@@ -61,6 +61,7 @@ static void lose(struct fetch_conn *c, ssize_t error)
     char why[CURL_ERROR_SIZE];
 
     if (c->was_used && !t->answer.has_bytes && !(t->fetch->is_once && t->result.was_sent)) {
+        c->origin->hangs_up = true;
         let_go(c, false);
         fetch_try_again(t);
         return;
@@ -116,8 +117,8 @@ static bool read_answer(struct fetch_conn *c, bool is_last)
 
     for (int reads = 0; reads < READS_MOST || is_last; reads++) {
         ssize_t n = fetch_channel_read(c, scratch, LOOP_SCRATCH_BYTES);
-        bool is_all = c->is_direct && c->ssl == NULL && n < (ssize_t)LOOP_SCRATCH_BYTES;
 
+        c->is_drained = c->is_direct && c->ssl == NULL && n < (ssize_t)LOOP_SCRATCH_BYTES;
         if (n == -EAGAIN && !is_last)
             return true;
         if (n < 0) {
@@ -132,7 +133,7 @@ static bool read_answer(struct fetch_conn *c, bool is_last)
             return false;
         if (c->transfer->is_paused)
             return true;
-        if (is_all && !is_last)
+        if (c->is_drained && !is_last)
             return true;
     }
     loop_post(c->fetcher->loop, &c->again); /* of TLS no event tells what has been read already */
@@ -144,7 +145,8 @@ static int wanted_events(const struct fetch_conn *c)
 {
     const struct fetch_transfer *t = c->transfer;
 
-    return (t->is_paused ? 0 : UV_READABLE) | (t->sent < request_bytes(t) ? UV_WRITABLE : 0);
+    return (t->is_paused ? 0 : UV_READABLE | UV_DISCONNECT) |
+           (t->sent < request_bytes(t) ? UV_WRITABLE : 0);
 }
 
 /* Sends what has not been sent of the request. False: the connection is not the request's any more.

@@ -56,6 +56,7 @@ struct fetch_origin {
     bool is_tls;
     struct fetch_target target;
     bool has_address;
+    bool hangs_up; /* it has ended a kept connection, which showed when that was used */
     struct in6_addr address;
     struct list kept; /* struct fetch_conn, idle, the one used last first */
     CURLSH *share;    /* its TLS sessions; NULL: none was needed */
@@ -116,7 +117,9 @@ struct fetch_conn {
     bool was_used;  /* has brought an answer */
     bool has_early; /* `early` came before anything was asked */
     char early;
-    uint64_t opened_ms, idle_since_turn;
+    bool is_drained;  /* when its answer was read nothing more was there */
+    bool has_hung_up; /* its end was seen before that was read */
+    uint64_t opened_ms, idle_since_turn, idle_since_wait;
     struct ip_ends ends;    /* of the socket, while it is there */
     unsigned messages;      /* of TLS, since the loop last called */
     struct loop_task again; /* more may be there to be read */
@@ -125,7 +128,6 @@ struct fetch_conn {
     struct list sockets;      /* struct fetch_socket, opened for it and not closed */
     struct list_link stalled; /* in the fetcher's list */
     bool is_noisy;            /* was ended for what it sent */
-    bool prunes;              /* see fetch_connect_launch */
     struct curl_slist pin;    /* for libcurl to know the target's addresses by */
     struct buf pin_text;
     unsigned allowed_addresses;     /* sockets opened */
@@ -230,7 +232,7 @@ curl_socket_t fetch_socket_fd(const struct fetch_socket *s);
 void fetch_sockets_forget(struct fetch_conn *c, const struct fetch_socket *but);
 /* Far more has come for the connection than it can have asked for: its sockets end. */
 void fetch_sockets_end_noise(struct fetch_conn *c);
-/* UV_READABLE, UV_WRITABLE. */
+/* UV_READABLE, UV_DISCONNECT, UV_WRITABLE. */
 void fetch_socket_watch(struct fetch_socket *s, int events);
 /* Lets libcurl do what is due, for a bounded time, and finishes what it has completed. */
 void fetch_sockets_run(struct fetcher *f);

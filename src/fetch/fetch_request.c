@@ -27,10 +27,7 @@ static bool means_a_body(struct span method)
 
 static bool has_header(const struct fetch *fetch, struct span name)
 {
-    for (size_t i = 0; i < fetch->header_count; i++)
-        if (span_ieq(fetch->headers[i].name, name))
-            return true;
-    return false;
+    return header_field_value(fetch->headers, fetch->header_count, name).p != NULL;
 }
 
 static void add_header(struct buf *b, struct span name, struct span value)
@@ -42,7 +39,7 @@ static void add_header(struct buf *b, struct span name, struct span value)
 }
 
 /* False when its name or its value would be more than a line. */
-static bool add_given_header(struct buf *b, const struct fetch_header *h)
+static bool add_given_header(struct buf *b, const struct header_field *h)
 {
     size_t from = b->n;
 

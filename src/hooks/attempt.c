@@ -20,8 +20,6 @@
 #include "io/timer.h"
 #include "store/turn.h"
 
-#include <string.h>
-
 enum {
     IDLE_ATTEMPTS = 256,
     AGAIN_MS = 1000 /* when an outcome finds no room on the disk */
@@ -180,17 +178,18 @@ static void send_remote(struct attempt *attempt)
 {
     struct fetch *fetch = &sending_of(attempt)->fetch;
 
-    memset(fetch, 0, sizeof(*fetch));
-    fetch->origin = attempt->origin->fetch;
-    fetch->method = attempt->settings->webhook.method;
-    fetch->url = attempt->settings->webhook.destination;
-    fetch->headers = attempt->headers;
-    fetch->header_count = attempt->header_count;
-    fetch->body = attempt->body;
-    fetch->timeout_ms = attempt->settings->webhook.timeout_ms;
-    fetch->keep_bytes = WEBHOOK_LOG_BODY_BYTES + 1; /* which tells where a character ends */
-    fetch->on_connected = on_connected;
-    fetch->on_done = on_fetched;
+    *fetch = (struct fetch){
+        .origin = attempt->origin->fetch,
+        .method = attempt->settings->webhook.method,
+        .url = attempt->settings->webhook.destination,
+        .headers = attempt->headers,
+        .header_count = attempt->header_count,
+        .body = attempt->body,
+        .timeout_ms = attempt->settings->webhook.timeout_ms,
+        .keep_bytes = WEBHOOK_LOG_BODY_BYTES + 1, /* which tells where a character ends */
+        .on_connected = on_connected,
+        .on_done = on_fetched,
+    };
     fetch_start(attempt->deliveries->hooks->fetcher, fetch);
 }
 

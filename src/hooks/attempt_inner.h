@@ -4,8 +4,8 @@
 #define HOOKS_ATTEMPT_INNER_H
 
 #include "base/arena.h"
+#include "base/header_field.h"
 #include "base/list.h"
-#include "fetch/fetch_header.h"
 #include "webhook/retry.h"
 #include "webhook/webhook_log.h"
 
@@ -29,8 +29,8 @@ struct attempt {
     struct delivery *delivery;
     struct lane_settings *settings;
     struct lane_origin *origin; /* has a place for it; NULL: the destination is local */
-    struct fetch_header few_headers[ATTEMPT_FEW_HEADERS];
-    struct fetch_header *headers; /* these, or when they are more, in the arena */
+    struct header_field few_headers[ATTEMPT_FEW_HEADERS];
+    struct header_field *headers; /* these, or when they are more, in the arena */
     size_t header_size;           /* places there */
     size_t header_count;          /* 0: nothing is sent */
     size_t
@@ -95,7 +95,7 @@ static inline void attempt_add_header(struct attempt *attempt, struct span name,
 {
     if (attempt->header_count == attempt->header_size)
         attempt_make_room_for_headers(attempt);
-    attempt->headers[attempt->header_count++] = (struct fetch_header){name, value};
+    attempt->headers[attempt->header_count++] = (struct header_field){name, value};
 }
 
 /* attempt_outcome.c */

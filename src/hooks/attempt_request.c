@@ -75,29 +75,27 @@ void attempt_forget_request(struct attempt *attempt)
     evaluation_free(TAKE(attempt->evaluation));
 }
 
-/* The webhook's Content-Type says in which format the local request is to answer. */
-static void add_accept(struct attempt *attempt, struct request_header *headers, size_t *count)
-{
-    if (attempt->settings->webhook.content_type.p != NULL)
-        headers[(*count)++] =
-            (struct request_header){SPAN("Accept"), attempt->settings->webhook.content_type};
-}
-
 /* Evaluates a request to ourselves, and calls `answered` once: at once, unless it gives way to
- * others. */
+ * others. The webhook's Content-Type says in which format it is to answer. */
 static void run_local(struct attempt *attempt, struct span method, struct span target,
-                      const struct fetch_header *headers, size_t count, struct span body,
+                      const struct header_field *headers, size_t count, struct span body,
                       attempt_answered_fn *answered)
 {
     struct request *request = ARENA_NEW(&attempt->arena, struct request);
-    struct request_header *copies = ARENA_ARRAY(&attempt->arena, struct request_header, count + 2);
+    struct header_field *fields = ARENA_ARRAY(&attempt->arena, struct header_field, count + 1);
+    const struct header_field accept = {SPAN("Accept"), attempt->settings->webhook.content_type};
+    bool has_accept = header_field_value(headers, count, accept.name).p != NULL;
 
+    for (size_t i = 0; i < count; i++)
+        fields[i] = headers[i];
+    if (span_eq(method, SPAN("GET")) && accept.value.p != NULL && !has_accept)
+        fields[count++] = accept;
     event_chain_unref(attempt->chain);
     attempt->chain = event_chain(attempt->delivery->event);
     *request = (struct request){
         .method = method,
         .target = target,
-        .headers = copies,
+        .headers = fields,
         .header_count = count,
         .body = body,
         .is_local = true,
@@ -105,11 +103,6 @@ static void run_local(struct attempt *attempt, struct span method, struct span t
         .depth = (uint8_t)(attempt->delivery->event->depth + 1),
         .chain = attempt->chain,
     };
-
-    for (size_t i = 0; i < count; i++)
-        copies[i] = (struct request_header){headers[i].name, headers[i].value};
-    if (span_eq(method, SPAN("GET")) && request_header(request, SPAN("Accept")).p == NULL)
-        add_accept(attempt, copies, &request->header_count);
     evaluate(attempt, request, answered);
 }
 
@@ -201,8 +194,8 @@ void attempt_take_custom_payload(struct attempt *attempt, struct response *respo
 /* A CloudEvent may have very many attributes, and a webhook many fields of its own. */
 void attempt_make_room_for_headers(struct attempt *attempt)
 {
-    struct fetch_header *larger =
-        ARENA_ARRAY(&attempt->arena, struct fetch_header, attempt->header_size * 2);
+    struct header_field *larger =
+        ARENA_ARRAY(&attempt->arena, struct header_field, attempt->header_size * 2);
 
     memcpy(larger, attempt->headers, attempt->header_size * sizeof(*larger));
     attempt->headers = larger;

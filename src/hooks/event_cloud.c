@@ -221,8 +221,8 @@ static struct err *post_binary(struct posting *p)
 {
     struct call *call = p->call;
     const struct request *request = call->request;
-    struct cloudevents_field *fields =
-        ARENA_ARRAY(call->arena, struct cloudevents_field, request->header_count);
+    struct header_field *fields =
+        ARENA_ARRAY(call->arena, struct header_field, request->header_count);
     struct cloud_data data = {.bytes = request->body};
     struct cloudevent event;
     size_t count = 0;
@@ -232,7 +232,7 @@ static struct err *post_binary(struct posting *p)
 
         if (cloudevents_is_field(name))
             fields[count++] =
-                (struct cloudevents_field){span_sub(name, 3, name.n), request->headers[i].value};
+                (struct header_field){span_sub(name, 3, name.n), request->headers[i].value};
     }
     TRY(cloudevent_from_fields(fields, count, request_header(request, SPAN("Content-Type")),
                                call->rest->limits, call->arena, &event));

@@ -58,7 +58,7 @@ struct consent_ask {
     struct lane_origin *origin;
     struct share *share; /* whose slot it has, as a lane of this pace */
     enum pace pace;
-    struct fetch_header headers[2];
+    struct header_field headers[2];
     char rate[SPAN_U64_BYTES];
     struct record_lane given; /* what was asked, then what was agreed to */
     struct timer again;       /* the answer could not be recorded yet */
@@ -216,9 +216,9 @@ static void start(struct consent_ask *ask)
     size_t count = 0;
 
     ask->headers[count++] =
-        (struct fetch_header){SPAN("WebHook-Request-Origin"), hooks->cloudevents_origin};
+        (struct header_field){SPAN("WebHook-Request-Origin"), hooks->cloudevents_origin};
     if (settings->rate_per_second > 0)
-        ask->headers[count++] = (struct fetch_header){SPAN("WebHook-Request-Rate"),
+        ask->headers[count++] = (struct header_field){SPAN("WebHook-Request-Rate"),
                                                       span_u64(rate_of(settings), ask->rate)};
     fetch->origin = ask->origin->fetch;
     fetch->method = SPAN("OPTIONS");

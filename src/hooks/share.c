@@ -148,18 +148,13 @@ void share_take_slots(struct share *share, enum pace pace, int more)
 
 /* Turns. ----------------------------------------------------------------------------------- */
 
-static struct list_link *first_in(const struct share *share, enum share_line line)
-{
-    return list_first(&share->line[line]);
-}
-
 static struct list_link *first_of(const struct share *share, enum pace pace)
 {
     if (pace == PACE_PROMPT && list_empty(&share->line[LINE_SATED]))
-        return first_in(share, LINE_READY); /* as nearly always */
+        return list_first(&share->line[LINE_READY]); /* as nearly always */
     if (share_admits(share, pace))
-        return first_in(share, pace == PACE_PROMPT ? LINE_SATED : (enum share_line)pace);
-    return pace == PACE_PROMPT ? first_in(share, LINE_READY) : NULL;
+        return list_first(&share->line[pace == PACE_PROMPT ? LINE_SATED : (enum share_line)pace]);
+    return pace == PACE_PROMPT ? list_first(&share->line[LINE_READY]) : NULL;
 }
 
 struct list_link *share_next(const struct shares *s, enum pace pace)

@@ -23,7 +23,7 @@ static const struct span usual_type = SPAN_INIT("application/json");
 /* ---- keeping ---- */
 
 /* Of Authorization not even the scheme: stored errors show `apikey`, whatever it was. */
-static struct span shown_value(const struct mask *m, const struct fetch_header *header,
+static struct span shown_value(const struct mask *m, const struct header_field *header,
                                struct arena *a)
 {
     if (mask_is_secret_header(m, header->name))
@@ -32,7 +32,7 @@ static struct span shown_value(const struct mask *m, const struct fetch_header *
 }
 
 /* A line, with what is secret in it masked. */
-static void add_line(struct buf *b, const struct mask *m, const struct fetch_header *header,
+static void add_line(struct buf *b, const struct mask *m, const struct header_field *header,
                      struct arena *a)
 {
     buf_add(b, header->name);
@@ -41,19 +41,11 @@ static void add_line(struct buf *b, const struct mask *m, const struct fetch_hea
     buf_add_char(b, '\n');
 }
 
-static bool has_own(const struct webhook_settings *settings, struct span name)
-{
-    for (size_t i = 0; i < settings->header_count; i++)
-        if (span_ieq(settings->headers[i].name, name))
-            return true;
-    return false;
-}
-
 /* Those of the webhook, and those that every request has. Its Content-Type is that of the body. */
 static void add_constant(struct buf *b, const struct mask *m,
                          const struct webhook_settings *settings, struct arena *a)
 {
-    static const struct fetch_header every[] = {
+    static const struct header_field every[] = {
         {SPAN_INIT("User-Agent"), SPAN_INIT("svcd/" SVCD_VERSION)},
         {SPAN_INIT("Accept"), SPAN_INIT("*/*")},
     };
@@ -62,7 +54,7 @@ static void add_constant(struct buf *b, const struct mask *m,
         if (!span_ieq(settings->headers[i].name, SPAN("Content-Type")))
             add_line(b, m, &settings->headers[i], a);
     for (size_t i = 0; i < ARRAY_LEN(every) && !settings->is_local; i++)
-        if (!has_own(settings, every[i].name))
+        if (header_field_value(settings->headers, settings->header_count, every[i].name).p == NULL)
             add_line(b, m, &every[i], a);
 }
 
@@ -101,7 +93,7 @@ static struct span shown_body(const struct mask *m, struct span body, struct are
 /* One that has something of its own. */
 static struct span special(const struct attempt *attempt, const struct mask *m, struct arena *a)
 {
-    const struct fetch_header type = {SPAN_INIT("Content-Type"), attempt->content_type};
+    const struct header_field type = {SPAN_INIT("Content-Type"), attempt->content_type};
     struct buf b;
 
     buf_init_arena(&b, a);

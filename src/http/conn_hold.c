@@ -25,11 +25,11 @@ struct held {
 
 static void copy_headers(struct request *r, struct arena *a)
 {
-    struct request_header *headers = ARENA_ARRAY(a, struct request_header, r->header_count);
+    struct header_field *headers = ARENA_ARRAY(a, struct header_field, r->header_count);
 
     for (size_t i = 0; i < r->header_count; i++)
-        headers[i] = (struct request_header){arena_copy(a, r->headers[i].name),
-                                             arena_copy(a, r->headers[i].value)};
+        headers[i] = (struct header_field){arena_copy(a, r->headers[i].name),
+                                           arena_copy(a, r->headers[i].value)};
     r->headers = headers;
 }
 

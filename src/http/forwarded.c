@@ -49,7 +49,7 @@ static enum finding search(struct span list, const struct ip_ranges *trusted, un
     return FOUND_NONE;
 }
 
-bool forwarded_client(const struct request_header *headers, size_t count,
+bool forwarded_client(const struct header_field *headers, size_t count,
                       const struct ip_ranges *trusted, struct in6_addr *out_ip)
 {
     enum finding found = FOUND_NONE;

@@ -227,7 +227,7 @@ static const struct special {
     {SPAN_INIT("expect"), 0, 0, H1_OK, read_expect},
 };
 
-static enum h1_fail read_field(struct h1 *p, const struct request_header *h)
+static enum h1_fail read_field(struct h1 *p, const struct header_field *h)
 {
     for (size_t i = 0; i < ARRAY_LEN(specials); i++) {
         const struct special *s = &specials[i];
@@ -256,7 +256,7 @@ static int on_name(llhttp_t *parser, const char *at, size_t n)
 
     if (p->request.header_count == p->field_room || !text_is_token(name))
         return stop_at(p, H1_BAD_FIELD);
-    p->fields[p->request.header_count++] = (struct request_header){name, span_of(at + n, 0)};
+    p->fields[p->request.header_count++] = (struct header_field){name, span_of(at + n, 0)};
     return 0;
 }
 

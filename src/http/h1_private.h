@@ -78,7 +78,7 @@ struct h1 {
     const struct limits *limits;
     struct buf head; /* of a request whose head did not come in one piece with its body */
     struct buf body; /* likewise */
-    struct request_header *fields;
+    struct header_field *fields;
     size_t field_room;
 
     /* Of one request, from here to the end: zero when it begins. */

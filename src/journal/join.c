@@ -56,7 +56,7 @@ struct join {
     uint8_t state;               /* enum join_state */
     struct copy_in *copy;
     struct fetch fetch;
-    struct fetch_header header;
+    struct header_field header;
     struct buf url, authorization, held;
     char source[REPLICA_NAME_BYTES + 1]; /* the node that is asked */
     bool has_ended;                      /* the answer */
@@ -316,7 +316,7 @@ static void set_request(struct join *j, const struct replica_node *node)
     buf_clear(&j->authorization);
     j->options.authorize(j->options.context, SPAN("GET"), buf_span(&target), &j->authorization);
     buf_done(&target);
-    j->header = (struct fetch_header){SPAN("Svc-cluster"), buf_span(&j->authorization)};
+    j->header = (struct header_field){SPAN("Svc-cluster"), buf_span(&j->authorization)};
     j->fetch = (struct fetch){
         .origin = fetch_origin_get(j->options.fetcher, buf_span(&j->url)),
         .method = SPAN("GET"),

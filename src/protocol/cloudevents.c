@@ -381,7 +381,7 @@ static bool is_noted(const struct reading *r, struct span name)
     return false;
 }
 
-static struct err *read_field(struct reading *r, const struct cloudevents_field *field)
+static struct err *read_field(struct reading *r, const struct header_field *field)
 {
     struct span name = text_fold(r->arena, field->name), value = span_trim(field->value);
 
@@ -397,7 +397,7 @@ static struct err *read_field(struct reading *r, const struct cloudevents_field 
     return note_text(r, name, value);
 }
 
-struct err *cloudevent_from_fields(const struct cloudevents_field *fields, size_t count,
+struct err *cloudevent_from_fields(const struct header_field *fields, size_t count,
                                    struct span content_type, const struct limits *limits,
                                    struct arena *a, struct cloudevent *out_event)
 {

@@ -38,16 +38,13 @@ void response_done(struct response *r)
 
 struct span response_header(const struct response *r, struct span name)
 {
-    for (size_t i = 0; i < r->header_count; i++)
-        if (span_ieq(r->headers[i].name, name))
-            return r->headers[i].value;
-    return (struct span){NULL, 0};
+    return header_field_value(r->headers, r->header_count, name);
 }
 
 void response_add_own_header(struct response *r, struct span name, struct span value)
 {
     MUST(r->header_count < RESPONSE_MAX_HEADERS);
-    r->headers[r->header_count++] = (struct request_header){name, value};
+    r->headers[r->header_count++] = (struct header_field){name, value};
 }
 
 /* Bytes beyond ASCII as `%C3%A4`: how a client reads others is anybody's guess (RFC 9110, section

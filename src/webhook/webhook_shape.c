@@ -5,7 +5,7 @@
 #include "webhook/webhook.h"
 #include "webhook/webhook_settings.h"
 
-#include "fetch/fetch_header.h"
+#include "base/header_field.h"
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"
 #include "query/shape.h"
@@ -144,15 +144,15 @@ const struct shape webhook_stored_shape = {.properties = properties,
 
 /* Settings. -------------------------------------------------------------------------------- */
 
-static void read_headers(struct json_value headers, struct arena *a, struct fetch_header **out,
+static void read_headers(struct json_value headers, struct arena *a, struct header_field **out,
                          size_t *out_count)
 {
-    struct fetch_header *list = ARENA_ARRAY(a, struct fetch_header, json_count(headers));
+    struct header_field *list = ARENA_ARRAY(a, struct header_field, json_count(headers));
     size_t count = 0;
 
     for (struct json_member m = json_first_member(headers); json_exists(m.name);
          m = json_next_member(headers, m))
-        list[count++] = (struct fetch_header){json_string(m.name, a), json_string(m.value, a)};
+        list[count++] = (struct header_field){json_string(m.name, a), json_string(m.value, a)};
     *out = list;
     *out_count = count;
 }

@@ -9,7 +9,7 @@ enum { FIELDS_MOST = 80 };
 static struct limits limits;
 
 struct fields {
-    struct cloudevents_field all[FIELDS_MOST];
+    struct header_field all[FIELDS_MOST];
     size_t count;
 };
 
@@ -19,7 +19,7 @@ static void add(void *context, struct span name, struct span value)
 
     MUST(fields->count < FIELDS_MOST && cloudevents_is_field(name));
     MUST(span_holds_only(value, '!', '~', '"'));
-    fields->all[fields->count++] = (struct cloudevents_field){span_sub(name, 3, name.n), value};
+    fields->all[fields->count++] = (struct header_field){span_sub(name, 3, name.n), value};
 }
 
 static struct json_value parsed(struct span json, struct arena *a)
@@ -72,7 +72,7 @@ static struct err *read_fields(struct input *in, struct arena *a, struct cloudev
     while (in->n > 0 && fields->count < FIELDS_MOST) {
         struct span value = input_line(in), name = span_split(&value, ':');
 
-        fields->all[fields->count++] = (struct cloudevents_field){name, value};
+        fields->all[fields->count++] = (struct header_field){name, value};
     }
     return cloudevent_from_fields(fields->all, fields->count, type.n == 0 ? span_of(NULL, 0) : type,
                                   &limits, a, out);

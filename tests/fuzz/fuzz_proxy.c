@@ -96,19 +96,19 @@ static void check_proxy(struct span bytes, unsigned choices, struct arena *a)
 
 /* ---- X-Forwarded-For ---- */
 
-static size_t one_each(struct span list, struct request_header *headers)
+static size_t one_each(struct span list, struct header_field *headers)
 {
     size_t count = 0;
 
     while (list.p != NULL && count < HEADERS_MOST)
-        headers[count++] = (struct request_header){SPAN("x-forwarded-for"), span_split(&list, ',')};
+        headers[count++] = (struct header_field){SPAN("x-forwarded-for"), span_split(&list, ',')};
     return list.p == NULL ? count : 0;
 }
 
 static void check_forwarded(struct span list)
 {
-    const struct request_header whole = {SPAN("X-Forwarded-For"), list};
-    struct request_header headers[HEADERS_MOST];
+    const struct header_field whole = {SPAN("X-Forwarded-For"), list};
+    struct header_field headers[HEADERS_MOST];
     struct ip_ranges trusted = {NULL, 0};
     struct in6_addr ip = {0}, other = {0};
     size_t count = one_each(list, headers);

@@ -448,7 +448,7 @@ static void turn_loop(void)
 
 /* ---- requests ---- */
 
-static size_t read_headers(struct span rest, struct request_header *headers)
+static size_t read_headers(struct span rest, struct header_field *headers)
 {
     size_t count = 0;
 
@@ -457,13 +457,13 @@ static size_t read_headers(struct span rest, struct request_header *headers)
         struct span name = span_split(&value, ':');
 
         if (name.n > 0)
-            headers[count++] = (struct request_header){name, span_trim(value)};
+            headers[count++] = (struct header_field){name, span_trim(value)};
     }
     return count;
 }
 
 /* False: h1 would not have let it through. */
-static bool read_request(struct input *in, struct request_header *headers, struct arena *a,
+static bool read_request(struct input *in, struct header_field *headers, struct arena *a,
                          struct request *out_request)
 {
     struct span line = input_line(in), body = input_line(in);
@@ -575,7 +575,7 @@ static void run_requests(struct service *s, struct input *in)
     response_init(&response, 1 << 20);
     arena_init(&a);
     for (size_t i = 0; i < REQUESTS_MOST && in->n > 0; i++) {
-        struct request_header headers[HEADERS_MOST];
+        struct header_field headers[HEADERS_MOST];
         struct request request;
 
         if (read_request(in, headers, &a, &request))

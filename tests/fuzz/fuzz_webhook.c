@@ -82,7 +82,7 @@ static struct err *write_webhook(struct json_value input, struct span old, enum 
 
 /* ---- what must hold of a stored one ---- */
 
-static void check_headers(const struct fetch_header *headers, size_t count)
+static void check_headers(const struct header_field *headers, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct span name = headers[i].name, value = headers[i].value;

@@ -26,7 +26,7 @@ const struct schedule schedules[] = {
 /* Requests. --------------------------------------------------------------------------------- */
 
 static void request_with(struct world *w, const char *method, const char *target, struct span body,
-                         const struct request_header *headers, size_t header_count)
+                         const struct header_field *headers, size_t header_count)
 {
     const struct request request = {
         .method = span_str(method),
@@ -42,7 +42,7 @@ static void request_with(struct world *w, const char *method, const char *target
 
 static void request(struct world *w, const char *method, const char *target, const struct buf *body)
 {
-    const struct request_header json = {SPAN("Content-Type"), SPAN("application/json")};
+    const struct header_field json = {SPAN("Content-Type"), SPAN("application/json")};
 
     request_with(w, method, target, body == NULL ? (struct span){NULL, 0} : buf_span(body), &json,
                  body != NULL);
@@ -237,8 +237,8 @@ static void end_change(struct world *w)
 
 static void start_change(struct world *w, bool deletes)
 {
-    static const struct request_header json = {SPAN_INIT("Content-Type"),
-                                               SPAN_INIT("application/json")};
+    static const struct header_field json = {SPAN_INIT("Content-Type"),
+                                             SPAN_INIT("application/json")};
     struct many *m = &w->many;
 
     m->next = (struct many_state){.exist = !deletes, .n = (int64_t)rng_below(1000000)};
@@ -273,7 +273,7 @@ void client_changes_many(struct world *w)
 /* The key is made of the event's number: the same again means the same event. */
 static void send_event(struct world *w, const struct raised *event)
 {
-    struct request_header headers[] = {
+    struct header_field headers[] = {
         {SPAN("Content-Type"), SPAN("application/json")},
         {SPAN("Idempotency-Key"), {NULL, 0}},
     };

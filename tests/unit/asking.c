@@ -194,7 +194,7 @@ void ask_request(const struct request *request)
 void ask_with(const char *headers, const char *method, const char *target, const char *body)
 {
     enum { MOST = 16 };
-    struct request_header list[MOST];
+    struct header_field list[MOST];
     struct span rest = span_str(headers);
     struct request request = {
         .method = span_str(method),
@@ -208,7 +208,7 @@ void ask_with(const char *headers, const char *method, const char *target, const
         struct span name = span_split(&value, ':');
 
         ck_assert_uint_lt(request.header_count, MOST);
-        list[request.header_count++] = (struct request_header){name, span_trim(value)};
+        list[request.header_count++] = (struct header_field){name, span_trim(value)};
     }
     ask_request(&request);
 }

@@ -177,7 +177,7 @@ static void send_to(const struct client *client, const char *method, const char 
 {
     struct client *c = NEW(struct client);
     char digits[SPAN_U64_BYTES];
-    const struct request_header headers[] = {
+    const struct header_field headers[] = {
         {SPAN("Content-Type"), SPAN("application/json")},
         {SPAN("Svc-min-serial"), span_u64(min_serial, digits)},
     };

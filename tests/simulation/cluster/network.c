@@ -57,7 +57,7 @@ struct message {
     int status;
     enum fetch_error error;
     bool was_sent, is_whole;
-    struct fetch_header *headers; /* HEAD, in the exchange's arena */
+    struct header_field *headers; /* HEAD, in the exchange's arena */
     size_t header_count;
 };
 
@@ -180,15 +180,15 @@ size_t network_on_way(const struct exchange *x)
 
 /* The other end. ---------------------------------------------------------------------------- */
 
-static void send_head(struct exchange *x, int status, const struct fetch_header *headers,
+static void send_head(struct exchange *x, int status, const struct header_field *headers,
                       size_t count, uint64_t later_ns)
 {
     struct message *m = new_message(x, HEAD);
 
     m->status = status;
-    m->headers = ARENA_ARRAY(&x->arena, struct fetch_header, count + 1);
+    m->headers = ARENA_ARRAY(&x->arena, struct header_field, count + 1);
     for (size_t i = 0; i < count; i++)
-        m->headers[i] = (struct fetch_header){arena_copy(&x->arena, headers[i].name),
+        m->headers[i] = (struct header_field){arena_copy(&x->arena, headers[i].name),
                                               arena_copy(&x->arena, headers[i].value)};
     m->header_count = count;
     post_back(m, later_ns);
@@ -221,7 +221,7 @@ void network_end_answer(struct exchange *x, bool is_whole)
     post_back(m, 0);
 }
 
-void network_answer(struct exchange *x, int status, const struct fetch_header *headers,
+void network_answer(struct exchange *x, int status, const struct header_field *headers,
                     size_t count, struct span body)
 {
     send_head(x, status, headers, count, 0);
@@ -525,11 +525,11 @@ static void find_server(struct exchange *x, struct span url)
 
 static void copy_request(struct exchange *x, const struct fetch *f)
 {
-    struct fetch_header *headers = ARENA_ARRAY(&x->arena, struct fetch_header, f->header_count + 1);
+    struct header_field *headers = ARENA_ARRAY(&x->arena, struct header_field, f->header_count + 1);
     struct span origin = fetch_url_origin(f->url);
 
     for (size_t i = 0; i < f->header_count; i++)
-        headers[i] = (struct fetch_header){arena_copy(&x->arena, f->headers[i].name),
+        headers[i] = (struct header_field){arena_copy(&x->arena, f->headers[i].name),
                                            arena_copy(&x->arena, f->headers[i].value)};
     x->headers = headers;
     x->header_count = f->header_count;

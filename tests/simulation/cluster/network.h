@@ -27,7 +27,7 @@ struct exchange {
     unsigned server; /* there */
     struct arena arena;
     struct span method, target, body;
-    const struct fetch_header *headers;
+    const struct header_field *headers;
     size_t header_count;
     struct timer timer;
     bool is_broken;        /* nothing comes back any more, and nobody says so */
@@ -45,7 +45,7 @@ void network_open(void);
 void network_close(void);
 
 /* The other end answers. Bytes are copied. */
-void network_answer(struct exchange *x, int status, const struct fetch_header *headers,
+void network_answer(struct exchange *x, int status, const struct header_field *headers,
                     size_t count, struct span body);
 /* The same, later by so much. */
 void network_answer_later(struct exchange *x, int status, struct span body, uint64_t later_ns);

@@ -78,8 +78,7 @@ static void on_done(void *context, const struct visit_answer *answer)
 static struct visit *visit_of(struct serving *s)
 {
     struct exchange *x = s->x;
-    struct request_header *headers =
-        ARENA_ARRAY(&x->arena, struct request_header, x->header_count + 1);
+    struct header_field *headers = ARENA_ARRAY(&x->arena, struct header_field, x->header_count + 1);
     struct request request = {
         .method = x->method,
         .target = x->target,
@@ -90,7 +89,7 @@ static struct visit *visit_of(struct serving *s)
     };
 
     for (size_t i = 0; i < x->header_count; i++)
-        headers[i] = (struct request_header){x->headers[i].name, x->headers[i].value};
+        headers[i] = (struct header_field){x->headers[i].name, x->headers[i].value};
     return visit_new(s->machine, &request, on_done, s);
 }
 

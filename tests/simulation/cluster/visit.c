@@ -91,14 +91,14 @@ static uint64_t serial_of(const struct response *r)
 
 static void keep(struct visit *v, struct response *r)
 {
-    struct fetch_header *headers = ARENA_ARRAY(&v->arena, struct fetch_header, r->header_count + 1);
+    struct header_field *headers = ARENA_ARRAY(&v->arena, struct header_field, r->header_count + 1);
     size_t count = 0;
 
     if (r->content_type.p != NULL)
         headers[count++] =
-            (struct fetch_header){SPAN("Content-Type"), arena_copy(&v->arena, r->content_type)};
+            (struct header_field){SPAN("Content-Type"), arena_copy(&v->arena, r->content_type)};
     for (size_t i = 0; i < r->header_count && count < r->header_count + 1; i++)
-        headers[count++] = (struct fetch_header){arena_copy(&v->arena, r->headers[i].name),
+        headers[count++] = (struct header_field){arena_copy(&v->arena, r->headers[i].name),
                                                  arena_copy(&v->arena, r->headers[i].value)};
     v->answer = (struct visit_answer){
         .status = r->status,
@@ -179,7 +179,7 @@ struct visit *visit_new(struct machine *m, const struct request *request, visit_
 {
     struct visit *v = NEW(struct visit);
     struct arena *a = &v->arena;
-    struct request_header *headers;
+    struct header_field *headers;
 
     arena_init(a);
     v->machine = m;
@@ -188,10 +188,10 @@ struct visit *visit_new(struct machine *m, const struct request *request, visit_
     v->began_ns = sim.now_ns;
     v->wait.on_committed = on_committed;
     v->wait.on_late = planted == PLANT_HANGS ? NULL : on_late;
-    headers = ARENA_ARRAY(a, struct request_header, request->header_count + 1);
+    headers = ARENA_ARRAY(a, struct header_field, request->header_count + 1);
     for (size_t i = 0; i < request->header_count; i++)
-        headers[i] = (struct request_header){arena_copy(a, request->headers[i].name),
-                                             arena_copy(a, request->headers[i].value)};
+        headers[i] = (struct header_field){arena_copy(a, request->headers[i].name),
+                                           arena_copy(a, request->headers[i].value)};
     v->request = (struct request){
         .method = arena_copy(a, request->method),
         .target = arena_copy(a, request->target),

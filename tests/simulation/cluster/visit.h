@@ -16,7 +16,7 @@ struct visit_answer {
     int status;
     uint64_t serial; /* what it has waited for, or what Svc-serial says */
     struct span body;
-    const struct fetch_header *headers;
+    const struct header_field *headers;
     size_t header_count;
     struct download
         *download; /* a body that comes in pieces; to be taken over, else it is closed */

@@ -113,7 +113,7 @@ END_TEST
 
 START_TEST(a_local_request_is_shown_no_key)
 {
-    struct request_header header = {SPAN("Authorization"), SPAN("apikey admin")};
+    struct header_field header = {SPAN("Authorization"), SPAN("apikey admin")};
     const struct request request = {.method = SPAN("POST"),
                                     .target = SPAN("/Svc.Admin.ApiKey"),
                                     .headers = &header,

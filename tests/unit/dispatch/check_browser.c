@@ -82,7 +82,7 @@ START_TEST(a_page_is_ours_or_not)
 {
     struct span line = span_str(sent[_i].headers);
     struct span name = line.p == NULL ? line : span_split(&line, ':');
-    const struct request_header header = {name, span_trim(line)};
+    const struct header_field header = {name, span_trim(line)};
     const struct request request = {
         .method = SPAN("POST"),
         .target = SPAN("/Person"),

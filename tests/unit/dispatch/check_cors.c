@@ -91,7 +91,7 @@ END_TEST
 
 START_TEST(local_requests_come_from_no_browser)
 {
-    const struct request_header header = {SPAN("Origin"), SPAN("https://app.example")};
+    const struct header_field header = {SPAN("Origin"), SPAN("https://app.example")};
     const struct request request = {
         .method = SPAN("GET"),
         .target = SPAN("/Person"),

@@ -110,7 +110,7 @@ static void hand(const char *client, const char *target, const char *body)
     const struct passed_request request = {SPAN("POST"), span_str(target), span_str(body)};
     const struct passed_on who = {
         .node = SPAN("c"), .client = span_str(client), .at_unix_ms = clock_unix_ns() / 1000000};
-    struct request_header header = {.name = node_headers_passed_on};
+    struct header_field header = {.name = node_headers_passed_on};
     struct request asked = {.method = SPAN("POST"),
                             .target = request.target,
                             .headers = &header,

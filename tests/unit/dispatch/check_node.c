@@ -166,7 +166,7 @@ static struct span claim(const char *key, const char *body)
 /* As a connection does it; false: it was not believed. */
 static bool ask_for(struct span value, const char *body)
 {
-    const struct request_header header = {node_headers_passed_on, value};
+    const struct header_field header = {node_headers_passed_on, value};
     struct request request = {
         .method = SPAN("POST"),
         .target = SPAN("/Shop.Person"),
@@ -256,7 +256,7 @@ static bool ask_as(const char *secret, struct span client, const char *method, c
     const struct passed_on who = {
         .node = SPAN("c"), .client = client, .at_unix_ms = clock_unix_ns() / 1000000};
     const struct passed_request passed = {span_str(method), span_str(claimed), SPAN("")};
-    struct request_header header = {.name = node_headers_passed_on};
+    struct header_field header = {.name = node_headers_passed_on};
     struct request request = {
         .method = span_str(method),
         .target = span_str(target),

@@ -587,6 +587,29 @@ START_TEST(again_from_its_completion)
 }
 END_TEST
 
+/* A receiver that ends each connection behind its answer without a word gets each request once,
+ * also those that are sent in the turn in which the answer before was read. */
+START_TEST(ended_with_its_answer)
+{
+    struct job job;
+
+    begin_fetching();
+    receiver.script.then = THEN_SHUT;
+    job_init(&job, "http://127.0.0.1:%u/");
+    job.then = start_again;
+    job_start(&job);
+    for (unsigned turn = 0; fetch_active(fetcher) > 0; turn++) {
+        ck_assert_uint_lt(turn, TURNS_MOST);
+        loop_run_once(&loop);
+    }
+    expect_ok(&job, 204);
+    ck_assert(!job.result.reused);
+    ck_assert_uint_eq(receiver.requests, 10);
+    ck_assert_uint_eq(receiver.connections, 10);
+    end_fetching();
+}
+END_TEST
+
 START_TEST(no_descriptors_left)
 {
     struct rlimit before, none;
@@ -755,6 +778,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, origins_are_forgotten);
     tcase_add_test(tc, chain);
     tcase_add_test(tc, again_from_its_completion);
+    tcase_add_test(tc, ended_with_its_answer);
     tcase_add_test(tc, no_descriptors_left);
     tcase_add_loop_test(tc, cancel, 0, STAGE_COUNT);
     tcase_add_test(tc, free_in_every_stage);

@@ -99,7 +99,7 @@ END_TEST
 
 START_TEST(headers)
 {
-    static const struct fetch_header list[] = {
+    static const struct header_field list[] = {
         {SPAN_INIT("X-One"), SPAN_INIT("1")},
         {SPAN_INIT("X-Empty"), SPAN_INIT("")},
         {SPAN_INIT("content-type"), SPAN_INIT("application/json")},
@@ -129,7 +129,7 @@ END_TEST
 
 START_TEST(headers_that_break_lines)
 {
-    static const struct fetch_header list[] = {
+    static const struct header_field list[] = {
         {SPAN_INIT("X"), SPAN_INIT("a\r\nY: b")},
         {SPAN_INIT("X"), SPAN_INIT("a\nb")},
         {SPAN_INIT("X"), SPAN_INIT("a\0b")},

@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <string.h>
+#include <sys/socket.h>
 
 static void receiver_on_conn_closed(uv_handle_t *handle)
 {
@@ -36,11 +37,16 @@ static void receiver_drop(struct receiver_conn *c, bool reset)
 static void receiver_go_on(struct receiver_conn *c)
 {
     const struct receiver_script *script = &c->receiver->script;
+    int fd;
 
     switch (script->then) {
     case THEN_CLOSE:
     case THEN_RESET:
         receiver_drop(c, script->then == THEN_RESET);
+        break;
+    case THEN_SHUT:
+        ck_assert_int_eq(uv_fileno((uv_handle_t *)&c->tcp, &fd), 0);
+        ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
         break;
     case THEN_REPEAT:
         receiver_write(c, span_str(script->again));

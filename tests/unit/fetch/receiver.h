@@ -8,8 +8,16 @@
 
 enum { RECEIVER_CONNS = 1200 };
 
-/* What follows the script's bytes. */
-enum receiver_then { THEN_KEEP, THEN_CLOSE, THEN_RESET, THEN_HANG, THEN_REPEAT, THEN_TRICKLE };
+/* What follows the script's bytes. SHUT: it sends no more, and still counts what it is sent. */
+enum receiver_then {
+    THEN_KEEP,
+    THEN_CLOSE,
+    THEN_SHUT,
+    THEN_RESET,
+    THEN_HANG,
+    THEN_REPEAT,
+    THEN_TRICKLE
+};
 
 struct receiver_script {
     const char *bytes;

@@ -237,7 +237,7 @@ static const struct {
 START_TEST(bytes_are_kept_with_their_type)
 {
     const char bytes[] = "\0{\"a\r\n\xff";
-    const struct request_header type = {SPAN("Content-Type"), span_str(types[_i].type)};
+    const struct header_field type = {SPAN("Content-Type"), span_str(types[_i].type)};
     struct request request = {
         .method = SPAN("POST"),
         .target = SPAN("/Svc.Event/Resource=Picture"),

@@ -57,7 +57,7 @@ static struct ip_ranges trusted_ranges(void)
     return trusted;
 }
 
-static void expect(const struct request_header *headers, size_t count, const char *client)
+static void expect(const struct header_field *headers, size_t count, const char *client)
 {
     struct ip_ranges trusted = trusted_ranges();
     char text[INET6_ADDRSTRLEN];
@@ -71,14 +71,14 @@ static void expect(const struct request_header *headers, size_t count, const cha
 
 START_TEST(the_rightmost_that_is_no_proxy)
 {
-    struct request_header headers[8] = {{SPAN_INIT("Host"), SPAN_INIT("192.0.2.77")}};
+    struct header_field headers[8] = {{SPAN_INIT("Host"), SPAN_INIT("192.0.2.77")}};
     struct span values = span_str(rows[_i].headers);
     size_t count = 1;
 
     while (values.p != NULL) {
         headers[count++] =
-            (struct request_header){SPAN("x-forwarded-FOR"), span_trim(span_split(&values, ';'))};
-        headers[count++] = (struct request_header){SPAN("Forwarded"), SPAN("for=192.0.2.66")};
+            (struct header_field){SPAN("x-forwarded-FOR"), span_trim(span_split(&values, ';'))};
+        headers[count++] = (struct header_field){SPAN("Forwarded"), SPAN("for=192.0.2.66")};
     }
     expect(headers, count, rows[_i].client);
 }
@@ -93,7 +93,7 @@ END_TEST
 START_TEST(proxies_in_a_row_are_bounded)
 {
     char value[1000] = "192.0.2.1";
-    struct request_header header = {SPAN_INIT("X-Forwarded-For"), {NULL, 0}};
+    struct header_field header = {SPAN_INIT("X-Forwarded-For"), {NULL, 0}};
 
     for (unsigned hops = 1; hops < 40; hops++) {
         header.value = span_str(value);

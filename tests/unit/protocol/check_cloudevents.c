@@ -129,7 +129,7 @@ START_TEST(header_fields_are_decoded)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        const struct cloudevents_field fields[] = {
+        const struct header_field fields[] = {
             {SPAN("SpecVersion"), SPAN("1.0")},
             {SPAN("id"), SPAN("1")},
             {SPAN("source"), SPAN("/x")},
@@ -207,7 +207,7 @@ END_TEST
 /* Ten attributes: `z` is null, and so is none, and `data` is none. */
 START_TEST(limits_are_those_of_the_configuration)
 {
-    static const struct cloudevents_field fields[] = {
+    static const struct header_field fields[] = {
         {SPAN_INIT("specversion"), SPAN_INIT("1.0")}, {SPAN_INIT("id"), SPAN_INIT("1")},
         {SPAN_INIT("source"), SPAN_INIT("/x")},       {SPAN_INIT("type"), SPAN_INIT("t")},
         {SPAN_INIT("ext"), SPAN_INIT("x")},

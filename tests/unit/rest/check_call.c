@@ -16,7 +16,7 @@ static void begin(void)
 
 static void ask_from(const struct in6_addr *client, const char *authorization)
 {
-    const struct request_header header = {SPAN("Authorization"), span_str(authorization)};
+    const struct header_field header = {SPAN("Authorization"), span_str(authorization)};
     const struct request request = {
         .method = SPAN("GET"),
         .target = SPAN("/Person"),

@@ -6,7 +6,7 @@
 /* Raises an event; returns the answer's body. */
 static struct span raise_event(const char *key, const char *body)
 {
-    const struct request_header header = {SPAN("Idempotency-Key"), span_str(key)};
+    const struct header_field header = {SPAN("Idempotency-Key"), span_str(key)};
     const struct request request = {
         .method = SPAN("POST"),
         .target = SPAN("/Svc.Event"),

@@ -17,7 +17,7 @@ static void end(void)
 
 START_TEST(headers_of_one_name_are_joined)
 {
-    const struct request_header headers[] = {
+    const struct header_field headers[] = {
         {SPAN("A"), SPAN("1")},  {SPAN("b"), SPAN("")},  {SPAN("a"), SPAN("2")},
         {SPAN("AB"), SPAN("x")}, {SPAN("A"), SPAN("3")},
     };
@@ -53,7 +53,7 @@ static const struct {
 
 START_TEST(how_deep_a_request_is)
 {
-    const struct request_header header = {SPAN("svc-Depth"), span_str(depths[_i].header)};
+    const struct header_field header = {SPAN("svc-Depth"), span_str(depths[_i].header)};
     const struct request request = {
         .headers = &header,
         .header_count = depths[_i].header != NULL,

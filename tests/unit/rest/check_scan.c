@@ -27,8 +27,7 @@ static void end(void)
     tear_down();
 }
 
-static const struct request_header json = {SPAN_INIT("Content-Type"),
-                                           SPAN_INIT("application/json")};
+static const struct header_field json = {SPAN_INIT("Content-Type"), SPAN_INIT("application/json")};
 
 static struct request request_of(const char *method, const char *target, const char *body)
 {
