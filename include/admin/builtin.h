@@ -18,9 +18,9 @@ struct service;
     X(res_echo)                                                                                    \
     X(res_explain)                                                                                 \
     X(res_event)                                                                                   \
-    X(res_webhook_paused)                                                                          \
-    X(res_webhook_recovered)                                                                       \
-    X(res_delivery_dead)                                                                           \
+    X(notice_webhook_paused)                                                                       \
+    X(notice_webhook_recovered)                                                                    \
+    X(notice_delivery_dead)                                                                        \
     X(res_error)                                                                                   \
     X(res_error_code)                                                                              \
     X(res_webhook)                                                                                 \

@@ -8,16 +8,15 @@ struct header_field {
     struct span name, value;
 };
 
-/* The value of the first of that name (ASCII case folded), the absent span when there is none.
- * Inline, for most have none of those that are asked for, and where the name is known its length
- * tells. */
-static inline struct span header_field_value(const struct header_field *fields, size_t count,
-                                             struct span name)
+/* The first of that name (ASCII case folded); NULL: there is none. Inline, for most have none of
+ * those that are asked for, and where the name is known its length tells. */
+static inline const struct header_field *header_field_find(const struct header_field *fields,
+                                                           size_t count, struct span name)
 {
     for (size_t i = 0; i < count; i++)
         if (span_ieq(fields[i].name, name))
-            return fields[i].value;
-    return (struct span){NULL, 0};
+            return &fields[i];
+    return NULL;
 }
 
 #endif

@@ -25,8 +25,8 @@ enum {
 };
 
 /* Their event resources. */
-extern const struct resource_definition res_webhook_paused, res_webhook_recovered,
-    res_delivery_dead;
+extern const struct resource_definition notice_webhook_paused, notice_webhook_recovered,
+    notice_delivery_dead;
 
 /* How many dead deliveries a webhook may tell of now: a new hand is full. Whether there is enough
  * is asked when a change is worked out, which may be in vain; each that is dead when a change is

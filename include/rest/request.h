@@ -29,7 +29,9 @@ struct request {
 /* First header of that name, the absent span when there is none. */
 static inline struct span request_header(const struct request *r, struct span name)
 {
-    return header_field_value(r->headers, r->header_count, name);
+    const struct header_field *header = header_field_find(r->headers, r->header_count, name);
+
+    return header != NULL ? header->value : (struct span){NULL, 0};
 }
 
 /* Values of all headers of that name joined by ", ", or the absent span. */

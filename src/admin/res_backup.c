@@ -191,8 +191,6 @@ static const struct download_ops download_ops = {
 
 static struct err *check_key(const struct call *call)
 {
-    if (call->request->is_local)
-        return ERR(ERR_NOT_AUTHORIZED, "a backup is sent to clients only, over HTTP");
     if (call->key == NULL || call->key->tenant.n == 0)
         return NULL;
     return ERR(ERR_NOT_AUTHORIZED,

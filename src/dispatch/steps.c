@@ -76,6 +76,15 @@ static struct err *check_rights(const struct call *call)
                SPAN_FMT(method_name(call->method)), SPAN_FMT(call->resource->name));
 }
 
+/* What the service asks of itself is an answer as a whole. */
+static struct err *check_client(const struct call *call)
+{
+    if (!call->request->is_local || !call->resource->ops->is_for_clients)
+        return NULL;
+    return ERR(ERR_NOT_AUTHORIZED, "'%.*s' is sent to clients only, over HTTP",
+               SPAN_FMT(call->resource->name));
+}
+
 /* Whoever asks for it may be asked by the service itself, which waits for an end. */
 static bool may_stream(const struct call *call)
 {
@@ -236,6 +245,7 @@ struct err *steps_take(struct call *call)
         return NULL;
     if (call->method != METHOD_OPTIONS && (call->resource->methods & METHOD_BIT(call->method)) == 0)
         return refuse_method(call);
+    TRY(check_client(call));
     if (call->key != NULL || call->is_node)
         TRY(check_rights(call));
     if (call->method == METHOD_OPTIONS)

@@ -27,7 +27,7 @@ static bool means_a_body(struct span method)
 
 static bool has_header(const struct fetch *fetch, struct span name)
 {
-    return header_field_value(fetch->headers, fetch->header_count, name).p != NULL;
+    return header_field_find(fetch->headers, fetch->header_count, name) != NULL;
 }
 
 static void add_header(struct buf *b, struct span name, struct span value)

@@ -84,7 +84,7 @@ static void run_local(struct attempt *attempt, struct span method, struct span t
     struct request *request = ARENA_NEW(&attempt->arena, struct request);
     struct header_field *fields = ARENA_ARRAY(&attempt->arena, struct header_field, count + 1);
     const struct header_field accept = {SPAN("Accept"), attempt->settings->webhook.content_type};
-    bool has_accept = header_field_value(headers, count, accept.name).p != NULL;
+    bool has_accept = header_field_find(headers, count, accept.name) != NULL;
 
     for (size_t i = 0; i < count; i++)
         fields[i] = headers[i];

@@ -117,7 +117,7 @@ static void tell(const struct matched *matched, struct change *change,
 {
     struct notice_delivery dead = {
         .event = raised->id, .resource = matched->draft->resource->name, .last_error = why};
-    const struct notice notice = {.of = &res_delivery_dead,
+    const struct notice notice = {.of = &notice_delivery_dead,
                                   .webhook = w,
                                   .why = SPAN("there is no room for another delivery"),
                                   .depth = matched->draft->depth + 1u,

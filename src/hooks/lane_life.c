@@ -300,7 +300,7 @@ static void webhook_freeing(void *context, struct webhook *w)
 static void webhook_paused(void *context, struct webhook *w, struct span why, struct change *change)
 {
     const struct deliveries *d = context;
-    const struct notice notice = {.of = &res_webhook_paused, .webhook = w, .why = why};
+    const struct notice notice = {.of = &notice_webhook_paused, .webhook = w, .why = why};
 
     if (change->notices < NOTICES_PER_CHANGE)
         lane_add_trouble(change, w);

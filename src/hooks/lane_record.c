@@ -164,7 +164,7 @@ static void tell_of_death(struct hooks *hooks, struct change *change, struct lan
     if (!lane_may_tell(lane->webhook, 1))
         return;
     delivery_id(o->delivery, &dead.id);
-    notice.of = &res_delivery_dead;
+    notice.of = &notice_delivery_dead;
     notice.dead = &dead;
     notice.why = o->decision.verdict == RETRY_GONE ? SPAN("the receiver answered 410 Gone")
                  : o->is_refused ? SPAN("the request to the server itself was refused")
@@ -182,11 +182,11 @@ static void tell(struct change *change, struct lane *lane, const struct lane_out
 
     if (is_dead(o))
         tell_of_death(hooks, change, lane, o, notice);
-    notice.of = &res_webhook_paused;
+    notice.of = &notice_webhook_paused;
     notice.why = why_paused;
     if (why_paused.p != NULL)
         notice_raise(hooks, &notice, change);
-    notice.of = &res_webhook_recovered;
+    notice.of = &notice_webhook_recovered;
     notice.why = SPAN("a delivery has succeeded again");
     if (is_recovered)
         notice_raise(hooks, &notice, change);

@@ -38,7 +38,7 @@ static const struct shape of_delivery = {.properties = properties, .count = ARRA
 
 static const struct resource_ops ops = {.open = NULL};
 
-const struct resource_definition res_webhook_paused = {
+const struct resource_definition notice_webhook_paused = {
     .name = SPAN_INIT("Svc.WebhookPaused"),
     .description = SPAN_INIT("The server has paused a webhook"),
     .kind = KIND_EVENT,
@@ -46,7 +46,7 @@ const struct resource_definition res_webhook_paused = {
     .ops = &ops,
 };
 
-const struct resource_definition res_webhook_recovered = {
+const struct resource_definition notice_webhook_recovered = {
     .name = SPAN_INIT("Svc.WebhookRecovered"),
     .description =
         SPAN_INIT("A webhook delivers again, after the server paused it or a delivery of "
@@ -56,7 +56,7 @@ const struct resource_definition res_webhook_recovered = {
     .ops = &ops,
 };
 
-const struct resource_definition res_delivery_dead = {
+const struct resource_definition notice_delivery_dead = {
     .name = SPAN_INIT("Svc.DeliveryDead"),
     .description = SPAN_INIT("A delivery is given up"),
     .kind = KIND_EVENT,
@@ -134,7 +134,7 @@ void notice_raise(struct hooks *hooks, const struct notice *notice, struct chang
         hooks->metrics->notices_left_out++;
         return;
     }
-    if (notice->of == &res_webhook_paused)
+    if (notice->of == &notice_webhook_paused)
         draft.except = notice->webhook;
     buf_init_arena(&b, change->arena);
     buf_add_str(&b, "[{");

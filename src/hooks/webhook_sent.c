@@ -54,7 +54,7 @@ static void add_constant(struct buf *b, const struct mask *m,
         if (!span_ieq(settings->headers[i].name, SPAN("Content-Type")))
             add_line(b, m, &settings->headers[i], a);
     for (size_t i = 0; i < ARRAY_LEN(every) && !settings->is_local; i++)
-        if (header_field_value(settings->headers, settings->header_count, every[i].name).p == NULL)
+        if (header_field_find(settings->headers, settings->header_count, every[i].name) == NULL)
             add_line(b, m, &every[i], a);
 }
 

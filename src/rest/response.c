@@ -38,7 +38,9 @@ void response_done(struct response *r)
 
 struct span response_header(const struct response *r, struct span name)
 {
-    return header_field_value(r->headers, r->header_count, name);
+    const struct header_field *header = header_field_find(r->headers, r->header_count, name);
+
+    return header != NULL ? header->value : (struct span){NULL, 0};
 }
 
 void response_add_own_header(struct response *r, struct span name, struct span value)

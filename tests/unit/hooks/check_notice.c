@@ -53,9 +53,9 @@ END_TEST
 
 START_TEST(names)
 {
-    ck_assert(selector_is_notice(res_webhook_paused.name) &&
-              selector_is_notice(res_webhook_recovered.name));
-    ck_assert(selector_is_notice(res_delivery_dead.name) &&
+    ck_assert(selector_is_notice(notice_webhook_paused.name) &&
+              selector_is_notice(notice_webhook_recovered.name));
+    ck_assert(selector_is_notice(notice_delivery_dead.name) &&
               selector_is_notice(SPAN("svc.deliverydead")));
     ck_assert(!selector_is_notice(SPAN("Shop.Svc.Order")) &&
               !selector_is_notice(SPAN("Svcs.Order")));
