@@ -59,8 +59,8 @@ static CURLcode configure(struct fetch_conn *c)
     SET(CURLOPT_USERAGENT, FETCH_USER_AGENT);
     SET(CURLOPT_PROXY, options->proxy != NULL ? options->proxy : "");
     SET(CURLOPT_NOPROXY, "");
-    SET(CURLOPT_CAPATH, NULL);
-    SET(CURLOPT_PROXY_CAPATH, NULL);
+    SET(CURLOPT_CAPATH, (const char *)NULL);
+    SET(CURLOPT_PROXY_CAPATH, (const char *)NULL);
     if (options->ca_file != NULL) {
         SET(CURLOPT_CAINFO, options->ca_file);
         SET(CURLOPT_PROXY_CAINFO, options->ca_file);
