@@ -25,11 +25,6 @@ static bool means_a_body(struct span method)
            span_eq(method, SPAN("PATCH"));
 }
 
-static bool has_header(const struct fetch *fetch, struct span name)
-{
-    return header_field_find(fetch->headers, fetch->header_count, name) != NULL;
-}
-
 static void add_header(struct buf *b, struct span name, struct span value)
 {
     buf_add(b, name);
@@ -71,13 +66,13 @@ static void add_own_headers(struct buf *b, const struct fetch_transfer *t, struc
 {
     const struct fetch *fetch = t->fetch;
     size_t scheme = t->origin->is_tls ? strlen("https://") : strlen("http://");
+    const struct header_field own[] = {{SPAN("Host"), span_sub(origin, scheme, origin.n)},
+                                       {SPAN("User-Agent"), SPAN(FETCH_USER_AGENT)},
+                                       {SPAN("Accept"), SPAN("*/*")}};
 
-    if (!has_header(fetch, SPAN("Host")))
-        add_header(b, SPAN("Host"), span_sub(origin, scheme, origin.n));
-    if (!has_header(fetch, SPAN("User-Agent")))
-        add_header(b, SPAN("User-Agent"), SPAN(FETCH_USER_AGENT));
-    if (!has_header(fetch, SPAN("Accept")))
-        add_header(b, SPAN("Accept"), SPAN("*/*"));
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (header_field_find(fetch->headers, fetch->header_count, own[i].name) == NULL)
+            add_header(b, own[i].name, own[i].value);
     if (asks_by_url(t) && t->fetcher->proxy_authorization.n > 0)
         add_header(b, SPAN("Proxy-Authorization"), buf_span(&t->fetcher->proxy_authorization));
 }

@@ -496,13 +496,6 @@ static void entry_wait(struct resolve_entry *e, struct resolve_query *query)
         ask(e);
 }
 
-static bool fail(struct resolve_result *out_result, const char *error)
-{
-    out_result->count = 0;
-    out_result->error = error;
-    return true;
-}
-
 bool resolve_is_localhost(struct span name)
 {
     size_t host_at = name.n - MIN(name.n, strlen("localhost"));
@@ -532,12 +525,10 @@ bool resolve_start(struct resolver *r, struct resolve_query *query, struct span 
     struct resolve_entry *e;
 
     query->entry = NULL;
-    out_result->error = NULL;
     out_result->count = ip_parse(name, &out_result->addresses[0]);
-    if (out_result->count > 0)
+    out_result->error = out_result->count > 0 || fold_name(name, folded) ? NULL : not_a_name;
+    if (out_result->count > 0 || out_result->error != NULL)
         return true;
-    if (!fold_name(name, folded))
-        return fail(out_result, not_a_name);
     key = span_str(folded);
     if (resolve_is_localhost(key)) {
         out_result->addresses[0] = ip_of_v4(&(struct in_addr){htonl(INADDR_LOOPBACK)});
@@ -548,8 +539,10 @@ bool resolve_start(struct resolver *r, struct resolve_query *query, struct span 
     e = map_find(&r->entries, key);
     if (e == NULL)
         e = entry_new(r, key);
-    if (e == NULL)
-        return fail(out_result, "too many names are being resolved");
+    if (e == NULL) {
+        out_result->error = "too many names are being resolved";
+        return true;
+    }
     if (!entry_fresh(e)) {
         entry_wait(e, query);
         return false;
