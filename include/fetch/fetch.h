@@ -13,7 +13,8 @@
  * sent again at once on a new connection, inside the same fetch. The receiver may then have seen it
  * twice: deliveries are at least once, and carry an id; what must not be done twice says so
  * (`is_once`). Bytes that come behind an answer are not taken for the next one: they end the
- * connection.
+ * connection, when they are there before the next request goes out, or in the turn of the answer,
+ * when that has been read.
  *
  * With a proxy the rules judge no address but literal ones in URLs (and localhost): the proxy is
  * the operator's choice, and names are resolved by it. */

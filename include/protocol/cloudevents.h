@@ -5,9 +5,9 @@
 #ifndef PROTOCOL_CLOUDEVENTS_H
 #define PROTOCOL_CLOUDEVENTS_H
 
-#include "base/header_field.h"
 #include "json/json.h"
 
+struct header_field;
 struct limits;
 
 /* Of `<source> <id>`. */

@@ -3,10 +3,10 @@
 #define REST_REQUEST_H
 
 #include "base/err.h"
-#include "base/header_field.h"
 
 struct arena;
 struct event_chain; /* hooks/event.h */
+struct header_field;
 struct in6_addr;
 struct passed_on; /* protocol/node_headers.h */
 
@@ -27,12 +27,7 @@ struct request {
 };
 
 /* First header of that name, the absent span when there is none. */
-static inline struct span request_header(const struct request *r, struct span name)
-{
-    const struct header_field *header = header_field_find(r->headers, r->header_count, name);
-
-    return header != NULL ? header->value : (struct span){NULL, 0};
-}
+struct span request_header(const struct request *r, struct span name);
 
 /* Values of all headers of that name joined by ", ", or the absent span. */
 struct span request_header_all(const struct request *r, struct span name, struct arena *a);

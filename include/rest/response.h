@@ -8,7 +8,7 @@
 
 struct response {
     int status;
-    struct header_field headers[RESPONSE_MAX_HEADERS]; /* spans in the arena or static */
+    struct header_field *headers; /* in the arena; their spans there too, or static */
     size_t header_count;
     struct span content_type;  /* absent: no body */
     struct buf body;           /* complete also for HEAD, which sends its length only */

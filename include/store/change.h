@@ -44,7 +44,8 @@ void change_end(struct change *c, unsigned kind, uint32_t serials);
 /* The two records of the store itself. `json` already holds Id and ObjectNo. */
 void change_put_entity(struct change *c, struct span resource, const struct uuid *id,
                        uint64_t object_no, struct span json);
-/* The text of the entity that was put last has been read: its indexes need not read it again. */
+/* The entity that was put last, as far as its text has been read: at least the members that are
+ * indexed, which are not read again. In place until the change is applied. */
 void change_entity_read(struct change *c, struct json_value read);
 void change_delete_entity(struct change *c, struct span resource, const struct uuid *id);
 

@@ -7,6 +7,7 @@
 #include "admin/builtin.h"
 #include "admin/service.h"
 #include "base/budget.h"
+#include "base/header_field.h"
 #include "dispatch/dispatch.h"
 #include "protocol/negotiate.h"
 #include "protocol/schema.h"

@@ -7,6 +7,7 @@
 #include "access/access.h"
 #include "access/mask.h"
 #include "base/clock.h"
+#include "base/header_field.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"

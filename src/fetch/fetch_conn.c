@@ -13,7 +13,8 @@
  * looked for before the connection is used again. Not so in the turn in which the answer was read
  * to where there was no more: to look once more would cost each request of a busy receiver a call.
  * What comes in that moment is as what comes while the request is on its way; a receiver that is
- * known to end connections without a word is asked each time.
+ * known to end connections without a word is asked each time, and so is each before what must not
+ * be done twice.
  *
  * Which are this process's own is known by their ends: one that a webhook leads to this server
  * itself comes from loopback, as a proxy's does, but says what the webhook's maker wants.

@@ -6,6 +6,7 @@
 #include "access/access.h"
 #include "base/blob.h"
 #include "base/budget.h"
+#include "base/header_field.h"
 #include "base/limits.h"
 #include "hooks/event.h"
 #include "hooks/event_post_inner.h"

@@ -19,7 +19,6 @@
 #include "store/change.h"
 #include "store/entity.h"
 #include "store/once.h"
-#include "webhook/pacing.h"
 #include "webhook/webhook.h"
 #include "webhook/webhook_lanes.h"
 #include "webhook/worst.h"

@@ -5,6 +5,7 @@
 #include "http/conn_inner.h"
 
 #include "access/clients.h"
+#include "base/header_field.h"
 #include "base/mem.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/passage.h"

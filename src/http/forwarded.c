@@ -1,6 +1,7 @@
 /* Several headers of that name are one list (RFC 9110, section 5.3). Some proxies append the port
  * as well. */
 #include "http/forwarded.h"
+#include "base/header_field.h"
 #include "io/ip.h"
 
 /* Of proxies in a row; a list of the client's making may hold thousands. */

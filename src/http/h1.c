@@ -32,6 +32,7 @@
  * Nothing here depends on LLHTTP_STRICT_MODE, which a packaged 8.1.0 may be built without. */
 #include "h1_private.h"
 
+#include "base/header_field.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"

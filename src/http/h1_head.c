@@ -10,6 +10,7 @@
  * llhttp's flags: llhttp's opinion of them counts only as a veto. */
 #include "h1_private.h"
 
+#include "base/header_field.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"

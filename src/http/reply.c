@@ -1,4 +1,5 @@
 #include "http/reply.h"
+#include "base/header_field.h"
 
 #include "base/datetime.h"
 #include "protocol/status.h"

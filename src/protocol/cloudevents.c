@@ -7,6 +7,7 @@
 #include "protocol/cloudevents.h"
 
 #include "base/datetime.h"
+#include "base/header_field.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "protocol/negotiate.h"

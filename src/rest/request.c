@@ -2,6 +2,14 @@
 #include "rest/request.h"
 
 #include "base/arena.h"
+#include "base/header_field.h"
+
+struct span request_header(const struct request *r, struct span name)
+{
+    const struct header_field *header = header_field_find(r->headers, r->header_count, name);
+
+    return header != NULL ? header->value : (struct span){NULL, 0};
+}
 
 struct span request_header_all(const struct request *r, struct span name, struct arena *a)
 {

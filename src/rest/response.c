@@ -1,5 +1,6 @@
 /* The answer object of request.h: headers, body, and the arena of one evaluation. */
 #include "rest/response.h"
+#include "base/header_field.h"
 #include "base/must.h"
 #include "protocol/method.h"
 #include "protocol/status.h"
@@ -46,6 +47,8 @@ struct span response_header(const struct response *r, struct span name)
 void response_add_own_header(struct response *r, struct span name, struct span value)
 {
     MUST(r->header_count < RESPONSE_MAX_HEADERS);
+    if (r->header_count == 0)
+        r->headers = ARENA_ARRAY(&r->arena, struct header_field, RESPONSE_MAX_HEADERS);
     r->headers[r->header_count++] = (struct header_field){name, value};
 }
 

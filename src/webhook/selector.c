@@ -9,7 +9,6 @@
 #include "protocol/schema.h"
 #include "query/condition.h"
 #include "query/conditions.h"
-#include "query/uri.h"
 #include "resource/resource.h"
 
 struct err *selector_say_how_to_declare(struct err *e, struct span name)

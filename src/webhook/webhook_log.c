@@ -9,6 +9,7 @@
 #include "store/change.h"
 #include "json/json.h"
 #include "json/member.h"
+#include "json/member_notes.h"
 
 const struct span webhook_log_resource = SPAN_INIT("Svc.Admin.WebhookLog");
 
@@ -82,7 +83,7 @@ static void add_noted_id(struct buf *b, struct span name, const struct uuid *id,
     size_t from = b->n;
 
     member_add_uuid(b, name, id);
-    member_note(notes, b, from);
+    member_notes_add(notes, b, from);
 }
 
 /* Those that are indexed. */
@@ -96,7 +97,7 @@ static void add_noted(struct buf *b, const struct webhook_log_entry *entry,
     add_noted_id(b, SPAN("EventId"), &entry->event, notes);
     from = b->n;
     member_add_text_or_null(b, SPAN("Tenant"), entry->tenant);
-    member_note(notes, b, from);
+    member_notes_add(notes, b, from);
 }
 
 static void add_json(struct buf *b, const struct webhook_log_entry *entry, const struct uuid *id,
@@ -140,5 +141,5 @@ void webhook_log_add(struct change *change, const struct webhook_log_entry *entr
     member_notes_init(notes);
     add_json(&json, entry, &id, object_no, notes);
     change_put_entity(change, webhook_log_resource, &id, object_no, buf_span(&json));
-    change_entity_read(change, member_noted(notes, &json));
+    change_entity_read(change, member_notes_end(notes, &json));
 }

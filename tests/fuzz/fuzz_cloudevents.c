@@ -1,5 +1,6 @@
 /* CloudEvents out of hostile bytes: an even first byte begins header fields, a line each, an odd
  * one JSON. What is understood goes out in both modes, and is understood again as the same. */
+#include "base/header_field.h"
 #include "base/limits.h"
 #include "fuzzing.h"
 #include "protocol/cloudevents.h"

@@ -9,6 +9,7 @@
 #include "access/access_keys.h"
 #include "access/clients.h"
 #include "base/clock.h"
+#include "base/header_field.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"

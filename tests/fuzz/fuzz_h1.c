@@ -2,6 +2,7 @@
  * pieces. Whatever they are: in pieces they mean the same as whole, and what comes out is fit to be
  * handed on. */
 #include "base/buf.h"
+#include "base/header_field.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"

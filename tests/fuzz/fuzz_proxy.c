@@ -2,6 +2,7 @@
  * pieces; they are a PROXY header and what follows it, and the value of X-Forwarded-For. In pieces
  * a header means and takes the same as whole, and names the address that a naive reading of it
  * finds. A list means the same in one header as in several, and never a proxy that is trusted. */
+#include "base/header_field.h"
 #include "fuzzing.h"
 #include "http/forwarded.h"
 #include "http/proxy_protocol.h"

@@ -1,5 +1,6 @@
 /* Svc.Admin.ApiKey: what a request with one key may make of others. */
 #include "asking.h"
+#include "base/header_field.h"
 
 #include "access/access.h"
 #include "base/clock.h"

@@ -1,4 +1,5 @@
 #include "asking.h"
+#include "base/header_field.h"
 
 #include "dispatch/browser.h"
 #include "rest/rest.h"

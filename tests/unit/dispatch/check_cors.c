@@ -1,6 +1,7 @@
 /* What a browser is told: by the request's Origin, the origins that are configured, and who asks.
  */
 #include "asking.h"
+#include "base/header_field.h"
 
 static const char resources[] =
     "[{\"Name\":\"Shop.Person\",\"Kind\":\"EntityResource\"},"

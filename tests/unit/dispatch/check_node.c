@@ -1,6 +1,7 @@
 /* What a request meets on a node of a cluster, without sockets: a view that tests make. Requests
  * that wait, or go to the leader: check_passage.c, and ../http/check_conn_hold.c. */
 #include "asking.h"
+#include "base/header_field.h"
 
 #include "access/access.h"
 #include "base/clock.h"

@@ -1,6 +1,7 @@
 /* POST on Svc.Event: the forms that an event comes in, what is refused, and that what is refused
  * raises nothing. */
 #include "asking.h"
+#include "base/header_field.h"
 
 #include "hooks/delivery.h"
 #include "hooks/event.h"

@@ -9,6 +9,7 @@
 #include "testing.h"
 
 #include "base/buf.h"
+#include "base/header_field.h"
 #include "base/limits.h"
 #include "base/rng.h"
 #include "http/h1.h"

@@ -1,5 +1,6 @@
 #include "testing.h"
 
+#include "base/header_field.h"
 #include "base/limits.h"
 #include "protocol/cloudevents.h"
 #include "json/json.h"

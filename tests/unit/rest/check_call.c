@@ -2,6 +2,7 @@
 #include "asking.h"
 
 #include "base/clock.h"
+#include "base/header_field.h"
 #include "base/limits.h"
 #include "protocol/method.h"
 #include "rest/call.h"

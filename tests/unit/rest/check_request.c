@@ -1,3 +1,4 @@
+#include "base/header_field.h"
 #include "testing.h"
 
 #include "base/arena.h"

@@ -116,14 +116,16 @@ START_TEST(entries_are_found_by_what_they_are_of)
         {"WebhookId=" WEBHOOK, "2"}, {"DeliveryId=" DELIVERY, "1"},
         {"EventId=" EVENT, "1"},     {"WebhookId=" WEBHOOK "&EventId=" EVENT, "0"},
         {"StatusCode>=500", "1"},    {"IsSuccess=false", "3"},
-        {"StatusCode=null", "2"},
+        {"StatusCode=null", "2"},    {"Tenant=acme", "1"},
+        {"Tenant=null", "2"},
     };
     struct webhook_log_entry entry = {.webhook = uuid_of(WEBHOOK)};
 
     add(&entry);
     entry.delivery = uuid_of(DELIVERY);
     add(&entry);
-    entry = (struct webhook_log_entry){.event = uuid_of(EVENT), .status = 502};
+    entry =
+        (struct webhook_log_entry){.event = uuid_of(EVENT), .status = 502, .tenant = SPAN("acme")};
     add(&entry);
     for (int again = 0; again < 2; again++) {
         for (size_t i = 0; i < ARRAY_LEN(reads); i++) {
