@@ -68,7 +68,9 @@ def run_group(tests):
         test.run(result)
     outcomes = {name: ([], [], seconds) for seconds, name in result.took}
     for test, text in result.failures + result.errors:
-        outcomes[getattr(test, "test_case", test).id()][0].append(text)  # a part of a test, or all of it
+        whole = getattr(test, "test_case", test)  # of a part of a test, what `test` is
+        part = test.id().removeprefix(whole.id()).strip()
+        outcomes[whole.id()][0].append(f"{part}\n{text}" if part else text)
     for test, why in result.skipped:
         outcomes[getattr(test, "test_case", test).id()][1].append(why)
     try:

@@ -110,9 +110,12 @@ export const keys = (...more) => ({
     ...more.map(([name, access, tenant]) => ({ Name: name, KeySha256: sha(name), AllowAccess: access, ...(tenant ? { Tenant: tenant } : {}) }))],
 });
 
+/* What the browser's own processes say to each other takes a tenth of the time of all cases. */
+const few_processes = ["--in-process-gpu", "--enable-features=NetworkServiceInProcess2"];
+
 export function launch() {
   const { chromium } = require("playwright-core");
-  return chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium-headless-shell", args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+  return chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium-headless-shell", args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", ...few_processes] });
 }
 
 /* Pages of one browser onto one server. `complaints` collects what a page says that nobody should have to read. */

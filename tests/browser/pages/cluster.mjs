@@ -29,10 +29,14 @@ const settings = (name, etcd) => (port) => ({
   Cluster: { Name: "prod", Node: name, Url: `http://127.0.0.1:${port}`, Etcd: [etcd], LeaseSeconds: 20 },
 });
 
-/* The one that is looked at is `a`, which began alone, and leads. */
+/* The one that is looked at is `a`, which leads before the others begin. */
 export async function start() {
   const etcd = await member(), nodes = [];
-  for (const name of names) nodes.push(await service(settings(name, etcd.url)));
+  for (const name of names) {
+    const node = await service(settings(name, etcd.url));
+    await until("that one leads", () => node.api("GET", "/Svc.Admin.Node/Role=Leader").then((found) => found.length === 1, () => false));
+    nodes.push(node);
+  }
   const stop = async () => {
     for (const node of nodes.reverse()) await node.stop();
     await etcd.stop();
