@@ -19,6 +19,11 @@ export const admin = "admin-key-of-the-test";
 const sha = (text) => createHash("sha256").update(text).digest("hex");
 const patience_ms = 60000;
 
+/* Programs that do not outlive this one. */
+const children = [];
+export const end_with_us = (child) => children.push(child);
+process.on("exit", () => children.forEach((child) => child.kill("SIGKILL")));
+
 /* Asks again until it is so. */
 export async function until(what, is_so, most_ms = patience_ms) {
   const end = Date.now() + most_ms;
@@ -83,7 +88,7 @@ export async function service(settings = {}) {
   const program = process.env.SVCD || path.join(root, "build/dev/svcd");
   const child = spawn(program, ["--config", file, "--data", path.join(dir, "data"), "--listen", `127.0.0.1:${port}`], { stdio: ["ignore", log, log] });
   const ended = new Promise((done) => child.on("exit", done));
-  process.on("exit", () => child.kill("SIGKILL"));
+  end_with_us(child);
   await until("that the server answers", async () => {
     assert.equal(child.exitCode, null, fs.readFileSync(path.join(dir, "log"), "utf8"));
     return fetch(`${base}/readyz`).then((r) => r.ok, () => false);

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import harness  # noqa: E402
 
 CONNECTIONS = 32
-ROUNDS = 60
+ROUNDS = 20
 PIPELINED = 16
 WEBHOOKS = 100  # with selectors of their own; one matches an event
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { free_port, heading, keys, service, until } from "../harness.mjs";
+import { end_with_us, free_port, heading, keys, service, until } from "../harness.mjs";
 
 const names = ["a", "b", "c"], watcher = "watcher-key-of-the-test";
 
@@ -14,7 +14,7 @@ async function member() {
   const child = spawn("etcd", ["--name", "m", "--data-dir", path.join(dir, "data"), "--listen-client-urls", clients, "--advertise-client-urls", clients,
     "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", `m=${peers}`], { stdio: ["ignore", log, log] });
   const ended = new Promise((done) => child.on("exit", done));
-  process.on("exit", () => child.kill("SIGKILL"));
+  end_with_us(child);
   await until("that etcd answers", () => fetch(`${clients}/v3/maintenance/status`, { method: "POST", body: "{}" }).then((r) => r.ok, () => false));
   const stop = async () => {
     child.kill("SIGTERM");

@@ -140,7 +140,7 @@ export const cases = {
   },
   async has_nothing_serious_for_axe_and_enough_contrast_in_the_dark(t) {
     const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"];
-    await at_each(t, { bypassCSP: true }, async (page, route) => {
+    await at_each(t, { bypassCSP: true, reducedMotion: "reduce" }, async (page, route) => {
       await page.emulateMedia({ colorScheme: "light" });
       assert.deepEqual(await serious(page, rules), [], route);
       await page.emulateMedia({ colorScheme: "dark" });
