@@ -20,12 +20,12 @@ class ScanCase(harness.ServerCase):
     entities = ENTITIES
     scan_entities = 20
     shutdown_seconds = 20
+    client_seconds = 1  # a scan may take longer than a client may: that is not the client's time
 
     def make_config(self):
         config = harness.load_config(harness.SHOP)
-        # A scan may take longer than a client may: that is not the client's time.
         config["Limits"] = {"ScanEntities": self.scan_entities, "ShutdownSeconds": self.shutdown_seconds,
-                            "IdleSeconds": 1, "HeaderSeconds": 1}
+                            "IdleSeconds": self.client_seconds, "HeaderSeconds": self.client_seconds}
         return config
 
     def populate(self):
@@ -215,6 +215,7 @@ class Drained(ScanCase):
     entities = 1000
     scan_entities = 1
     shutdown_seconds = 600  # all of the scans, on a slow machine
+    client_seconds = 600  # all connections, until the last one's request
 
     def test_a_drain_answers_what_is_under_way(self):
         """What a server finds when it goes on is first the requests, then the signal."""
