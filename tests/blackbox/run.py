@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs the black-box tests: `run.py [-v] [-j N] [-s SEED] [-x NAME-PART]... [NAME-PART...]`. SVCD names the
-binary; where that is a script that becomes it, SVCD_PROGRAM does. Most tests wait for something most of the time, so
+binary; where that is a program that becomes it, SVCD_PROGRAM does. Most tests wait for something most of the time, so
 that there are four at a time for each processor; those of a class that share a server run one after another. With -v
 each is told with the seconds it took, with -s they run in another order, which must make no difference. Before the last
 line, which counts what ran, the slowest are told, and the processor time of what runs the tests and of what they
