@@ -10,10 +10,12 @@ int main(int argc, char **argv)
 {
     static struct sock_filter rules[BPF_MAXINSNS];
     struct sock_fprog program = {.filter = rules};
-    FILE *file = argc > 0 ? fopen(FILTER, "rb") : NULL;
+    FILE *file = fopen(FILTER, "rb");
 
-    if (file == NULL)
+    if (file == NULL || argc == 0) {
+        perror(FILTER);
         return 2;
+    }
     program.len = (unsigned short)fread(rules, sizeof(rules[0]), BPF_MAXINSNS, file);
     fclose(file);
     argv[0] = PROGRAM;
