@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -36,7 +37,9 @@ FETCHED = os.environ.get("SVCD_FETCHED") or os.path.join(
 
 
 def fetched(name, versions, install):
-    """A directory, where install(directory) was run once for these versions (a text): by whoever comes first."""
+    """A directory, where install(directory) was run once for these versions (a text) and this Python: by whoever comes
+    first."""
+    versions += sys.executable + sys.version
     directory = os.path.join(FETCHED, f"{name}-{hashlib.sha256(versions.encode()).hexdigest()[:12]}")
     mark = os.path.join(directory, "installed")
     os.makedirs(FETCHED, exist_ok=True)

@@ -1,6 +1,10 @@
 # shellcheck shell=bash disable=SC2034
 # Sourced by tools that need them: installs the Debian packages that are missing, saying which.
 
+# What these packages bring comes before what somebody has put elsewhere: another Python, say, which may be built to be
+# half as fast.
+export PATH=/usr/bin:$PATH
+
 packages_build='build-essential meson ninja-build pkgconf libuv1-dev libcurl4-openssl-dev
 libcjson-dev libc-ares-dev libpcre2-dev libssl-dev libzstd-dev node-llhttp check
 ca-certificates'
