@@ -47,24 +47,29 @@ class Node(harness.Server):
 
 
 class Cluster:
-    """Node `a` leads, as it is the first one, and all know of each other. `nodes` by their names."""
+    """Node `a` leads, as it is the first one, and all know of each other. `nodes` by their names. What is to be done at
+    its end is given to `at_end`, a test's addCleanup or that of its class."""
 
-    def __init__(self, case, names="abc", **cluster):
+    def __init__(self, at_end, names="abc", **cluster):
         self.directory = tempfile.mkdtemp(prefix="svcd-cluster-")
-        case.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        at_end(shutil.rmtree, self.directory, ignore_errors=True)
         client, peer, *ports = machines.free_ports(2 + len(names))
         self.member = machines.Member(0, self.directory, client, [peer], None)
         self.nodes = {name: Node(name, self.member, port, **cluster) for name, port in zip(names, ports)}
         for node in self.nodes.values():
-            case.addCleanup(node.remove)
-        case.addCleanup(self.end_etcd)
+            at_end(node.remove)
+        at_end(self.end_etcd)
         self.start_etcd()
         for node in self.nodes.values():
             node.start()
             harness.wait_until(node.leads if node.name == names[0] else node.is_ready, f"node {node.name} is ready")
+        self.wait_until_known()
+
+    def wait_until_known(self):
+        """Who leads, and that all others follow, to each node."""
+        roles = ["Follower"] * (len(self.nodes) - 1) + ["Leader"]
         for node in self.nodes.values():
-            harness.wait_until(lambda node=node: self.roles(node) == ["Follower"] * (len(names) - 1) + ["Leader"],
-                               f"node {node.name} knows of all")
+            harness.wait_until(lambda node=node: self.roles(node) == roles, f"node {node.name} knows of all")
 
     def start_etcd(self):
         self.member.start()

@@ -19,19 +19,47 @@ ROW = re.compile(r"(\*?) +(\S+) +(\S+) +(\d+) +(\d+) +(\d+[smhd] ago) +(\S+) +(\
 
 
 def until_a_lease_is_over(test):
-    """Marks a test that waits for that."""
+    """Marks a test that waits for that, in a cluster of its own."""
     test.lease_s = cluster.SHORT_LEASE_S
-    return test
+    return harness.apart(test)
 
 
-class ClusterCase(svc.CommandCase):
+class InACluster(svc.CommandCase):
+    """The tests of a class share a cluster of these nodes; those that are apart have one of their own."""
+
+    names = "abc"
+    options = {}
+    shared = None
+
+    def __init__(self, name="runTest"):
+        super().__init__(name)
+        self.shares_server = not getattr(getattr(self, name, None), "is_apart", False)
+
+    def setUp(self):
+        super().setUp()
+        self.cluster = self.shared if self.shares_server else None
+        if not self.cluster:
+            lease_s = getattr(getattr(self, self._testMethodName), "lease_s", cluster.LEASE_S)
+            at_end = self.addClassCleanup if self.shares_server else self.addCleanup
+            self.cluster = cluster.Cluster(at_end, self.names, LeaseSeconds=lease_s, **self.options)
+        if self.shares_server:
+            type(self).shared = self.cluster
+        self.cluster.wait_until_known()
+        self.nodes = self.cluster.nodes
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.shared = None
+        cls.doClassCleanups()
+        for _, error, _ in cls.tearDown_exceptions:
+            raise error
+
+
+class ClusterCase(InACluster):
     """Three nodes. Commands ask the one that `asked` names."""
 
     def setUp(self):
         super().setUp()
-        lease_s = getattr(getattr(self, self._testMethodName), "lease_s", cluster.LEASE_S)
-        self.cluster = cluster.Cluster(self, LeaseSeconds=lease_s)
-        self.nodes = self.cluster.nodes
         self.asked = "a"
 
     def url(self):
@@ -133,11 +161,12 @@ class StepDown(ClusterCase):
         self.assertRegex(out, r"^node \w leads, after ")
 
     def test_by_name_it_is_done_once(self):
-        leader, _ = self.hand_over("follower", "a")
-        self.assertEqual(leader.name, "a")
+        named = self.cluster.leader().name
+        leader, _ = self.hand_over("follower", named)
+        self.assertEqual(leader.name, named)
         now = self.cluster.leader()
         harness.wait_until(lambda: self.cluster.roles(now) == ["Follower", "Follower", "Leader"], "it knows of all")
-        self.svc("cluster", "step-down", "a")
+        self.svc("cluster", "step-down", named)
         self.assertEqual(self.cluster.leader(), now)
 
     def test_without_waiting(self):
@@ -327,13 +356,15 @@ class Restore(ClusterCase):
             harness.wait_until(lambda node=node: self.is_lost(node), f"node {node.name} says so")
 
 
-class Redirected(svc.CommandCase):
+class Redirected(InACluster):
     """Two nodes whose follower sends changes on to the leader; it is the one that commands ask."""
+
+    names = "ab"
+    options = {"Redirect": True}
 
     def setUp(self):
         super().setUp()
-        self.cluster = cluster.Cluster(self, "ab", Redirect=True)
-        self.leader, self.asked = self.cluster.nodes["a"], self.cluster.nodes["b"]
+        self.leader, self.asked = self.nodes["a"], self.nodes["b"]
 
     def url(self):
         return self.asked.url()
@@ -354,9 +385,11 @@ class Redirected(svc.CommandCase):
         _, errors = self.svc("post", "/Shop.Person", "--data", '{"Nobody":1}', status=svc.REFUSED)
         self.assertIn("Nobody", errors)
 
+    @harness.apart
     def test_it_hands_over(self):
         self.assertRegex(self.svc("cluster", "step-down", "--wait")[0], r"^node b leads")
 
+    @harness.apart
     def test_the_leader_is_gone(self):
         self.leader.kill()
         _, errors = self.svc("post", "/Shop.Person", "--data", '{"Name":"Ada"}', status=svc.NOT_REACHED)
