@@ -12,7 +12,11 @@ int main(int argc, char **argv)
     struct sock_fprog program = {.filter = rules};
     FILE *file = fopen(FILTER, "rb");
 
-    if (file == NULL || argc == 0) {
+    if (argc == 0) {
+        fputs("in_filter: started without a name\n", stderr);
+        return 2;
+    }
+    if (file == NULL) {
         perror(FILTER);
         return 2;
     }
