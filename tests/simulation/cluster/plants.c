@@ -2,7 +2,7 @@
 #include "plants.h"
 
 const struct plant_info plant_infos[PLANT_COUNT] = {
-#define PLANT_AS_INFO(symbol, name, text, promise) [symbol] = {name, text, promise},
+#define PLANT_AS_INFO(symbol, name, text, promise, seed) [symbol] = {name, text, promise, seed},
     PLANTS(PLANT_AS_INFO)
 #undef PLANT_AS_INFO
 };

@@ -976,8 +976,9 @@ START_TEST(who_reads_in_time_stays)
 }
 END_TEST
 
-/* When all clients together leave too much unread, the one goes that has done so for longest. It has two answers unread
- * then, even if the kernel takes as many more of them as it ever does (tcp_wmem). */
+/* When all clients together leave too much unread, the one goes that has done so for longest. It
+ * has two answers unread then, even if the kernel takes as many more of them as it ever does
+ * (tcp_wmem). */
 START_TEST(who_has_not_read_for_longest_makes_room)
 {
     enum { TAKEN_MOST = 4 << 20 };
