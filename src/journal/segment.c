@@ -43,7 +43,9 @@
  * the commit is over: everything up to the next block offset must be 0, and there the next commit
  * begins. If there are zeros again, the segment ends, and everything up to the end of the file must
  * be 0. So every bit of the file is accounted for: none can change without being noticed. A file
- * may be cut short after the last record.
+ * may be cut short after the last record. (One thing is not noticed: a cut at the end of a commit
+ * behind which only copies stood, as these take no serials that the next segment would show to be
+ * missing. No loss of power does so.)
  *
  * Recovery. Segments are read in the order of their numbers; each must begin with the serial where
  * the one before ended. Records are handed on change by change. Bytes in the last segment that are
