@@ -47,6 +47,7 @@ struct journal_walk {
     char name[JOURNAL_NAME_BYTES];
     struct span file;
     struct segment_scan scan;
+    uint64_t record_bytes;         /* of its records that were handed on */
     uint64_t damaged_at;           /* after an error: offset of the change that cannot be read */
     struct segment_record *change; /* records of one whose last has not come yet */
     size_t change_count, change_size;

@@ -7,7 +7,7 @@
 #include "base/uuid.h"
 
 #define SEGMENT_HEADER_BYTES 4096u
-#define SEGMENT_FORMAT_VERSION 2u
+#define SEGMENT_FORMAT_VERSION 3u
 #define SEGMENT_RECORD_HEADER_BYTES 24u
 
 struct segment_header {
@@ -17,6 +17,8 @@ struct segment_header {
     uint64_t number;     /* 1, 2, 3, ... without gaps */
     uint64_t first_serial;
     int64_t created_unix_ns;
+    uint64_t bytes_before; /* of all records in the segment before: the sum of segment_record_bytes;
+                              0 in the first one, and in versions 1 and 2 */
 };
 
 struct segment_record {
@@ -31,6 +33,9 @@ struct segment_record {
     struct span body;
     uint64_t offset; /* of the record in the file */
 };
+
+/* Is bytes_before what it says? Else the format has no such member. */
+bool segment_tells_of_before(const struct segment_header *h);
 
 /* 4096 bytes. */
 void segment_add_header(struct buf *b, const struct segment_header *h);

@@ -18,7 +18,6 @@
 struct recovery {
     struct journal *j;
     struct journal_walk walk;
-    uint64_t records; /* bytes of those of the segment that is walked */
 };
 
 static struct err *replay(void *context, const struct segment_record *record)
@@ -27,7 +26,6 @@ static struct err *replay(void *context, const struct segment_record *record)
     struct journal *j = r->j;
     struct journal_place place = {(uint32_t)r->walk.number, (uint32_t)record->offset};
 
-    r->records += segment_record_bytes(record->body.n);
     return j->callbacks.on_replay(j->callbacks.context, record, place);
 }
 
@@ -87,7 +85,7 @@ static void add_segment(const struct recovery *r, bool is_last, uint64_t end)
     segment->sealed = !is_last;
     segment->size = r->walk.file.n;
     segment->end = disk_blocks(end);
-    segment->records = r->records;
+    segment->records = r->walk.record_bytes;
     segment_file_name(r->walk.number, segment->name);
     list_push_back(&r->j->segments, &segment->link);
     r->j->stats.bytes += segment->size;
@@ -98,7 +96,6 @@ static struct err *recover_segment(struct recovery *r, uint64_t number, bool is_
 {
     struct journal_walk_end end;
 
-    r->records = 0;
     TRY(journal_walk_segment(&r->walk, number, is_last, &end));
     if (end.why != NULL)
         TRY(cut_tail(r, &end));

@@ -403,6 +403,7 @@ struct journal_segment *journal_room_take(struct journal *j, uint64_t bytes)
         .number = number,
         .first_serial = j->next_serial,
         .created_unix_ns = clock_unix_ns(),
+        .bytes_before = last == NULL ? 0 : last->records,
     };
     list_push_back(&j->segments, &segment->link);
     note_size(j, segment);

@@ -130,6 +130,8 @@ static struct err *check_header(struct journal_walk *w)
         return damaged(w, 0, "the segment belongs to another journal");
     if (w->has_begun && h->first_serial != w->next_serial)
         return damaged(w, 0, "it does not begin with the serial where the segment before ends");
+    if (w->has_begun && segment_tells_of_before(h) && h->bytes_before != w->record_bytes)
+        return damaged(w, 0, "the segment before does not end where it did when this one began");
     return NULL;
 }
 
@@ -144,6 +146,7 @@ static struct err *hand_on(struct journal_walk *w, const struct segment_record *
     }
     w->next_serial = record->serial + record->serials;
     w->records++;
+    w->record_bytes += segment_record_bytes(record->body.n);
     return NULL;
 }
 
@@ -241,6 +244,7 @@ struct err *journal_walk_segment(struct journal_walk *w, uint64_t number, bool i
     TRY(check_header(w));
     w->id = w->scan.header.journal;
     w->next_serial = w->scan.header.first_serial;
+    w->record_bytes = 0;
     w->has_begun = true;
     return scan_records(w, is_last, out_end);
 }

@@ -1,5 +1,5 @@
 /* clang-format off */
-/* Segment files, format version 2. All numbers are little-endian; offsets and lengths in bytes.
+/* Segment files, format version 3. All numbers are little-endian; offsets and lengths in bytes.
  *
  * A journal is a directory of segments `journal-<number, 16 hex digits>.seg` with consecutive
  * numbers. A segment is a file of whole blocks of 4096 bytes: block 0 is the header, records begin
@@ -13,7 +13,8 @@
  *       32     8  number of the segment
  *       40     8  serial of its first record
  *       48     8  when it was made, nanoseconds since 1970
- *       56  4036  0
+ *       56     8  bytes of all records in the segment before; 0 in the first segment
+ *       64  4028  0
  *     4092     4  CRC-32C of the 4092 bytes before
  *
  *   record, at a multiple of 8
@@ -25,7 +26,7 @@
  *       18     2  flags: 1 commit_start, 2 more, 4 after_sync; other bits are 0
  *       20     4  serials; 0: it takes none
  *       24     n  body
- *     24+n   0-7  0, up to a multiple of 8
+ *     24+n   0-7  0, up to a multiple of 8: with these it has as many bytes as count in a header
  *
  * A record that takes no serial is a copy of what an earlier one says, which cleaning has made
  * (docs/design/journal.md, "Cleaning"). Its own serial is that of the record to come.
@@ -43,24 +44,24 @@
  * the commit is over: everything up to the next block offset must be 0, and there the next commit
  * begins. If there are zeros again, the segment ends, and everything up to the end of the file must
  * be 0. So every bit of the file is accounted for: none can change without being noticed. A file
- * may be cut short after the last record. (One thing is not noticed: a cut at the end of a commit
- * behind which only copies stood, as these take no serials that the next segment would show to be
- * missing. No loss of power does so.)
+ * may be cut short after the last record.
  *
  * Recovery. Segments are read in the order of their numbers; each must begin with the serial where
- * the one before ended. Records are handed on change by change. Bytes in the last segment that are
- * no valid record, or a change without its last record, are what an interrupted write left,
- * provided that no block from there on begins with a valid commit_start record that has after_sync
- * and a serial not yet seen (that of the record to come is none that was seen: it may be a copy's).
- * Such a record proves that the broken bytes had been on stable storage:
+ * the one before ended, and say how many bytes of records that one has: copies that are missing at
+ * its end would leave no gap between serials. Records are handed on change by change. Bytes in the
+ * last segment that are no valid record, or a change without its last record, are what an
+ * interrupted write left, provided that no block from there on begins with a valid commit_start
+ * record that has after_sync and a serial not yet seen (that of the record to come is none that was
+ * seen: it may be a copy's). Such a record proves that the broken bytes had been on stable storage:
  * that is damage, and the journal refuses to start. So does anything wrong in another segment: a
  * segment is synced before the next one is begun. A torn tail is overwritten with zeros, durably,
  * and the next commit goes to the next block. (after_sync is missing where Fsync is not `always`,
  * and the writes before were not synced yet: these may reach the disk in any order.)
  *
- * Version 1 is the same, but every record takes a serial at least. It is read; what is appended to
- * a journal of version 1 goes to a new segment, so that a program that knows no other names the
- * version and takes nothing for damage.
+ * Version 2 is the same, but bytes 56 to 63 of the header are 0: it says nothing of the segment
+ * before. In version 1, moreover, every record takes a serial at least. Both are read; what is
+ * appended to a journal of an older version goes to a new segment, so that a program that knows no
+ * other names the version and takes nothing for damage.
  *
  * Changing the format. Magic, version and the place of the header's checksum stay for ever, so that
  * any program can tell a newer segment from a damaged one. Whatever else changes, raise
@@ -86,8 +87,10 @@
 
 /* The first one in which a record may take no serial. */
 #define VERSION_WITH_COPIES 2u
+/* The first one whose header tells of the segment before. */
+#define VERSION_WITH_BYTES_BEFORE 3u
 
-#define HEADER_ZEROS_AT 56u
+#define HEADER_ZEROS_AT 64u
 #define HEADER_CHECKSUM_AT (SEGMENT_HEADER_BYTES - 4u)
 
 enum { FLAG_COMMIT_START = 1, FLAG_MORE = 2, FLAG_AFTER_SYNC = 4, FLAGS_KNOWN = 7 };
@@ -145,10 +148,16 @@ static void add_zeros(struct buf *b, size_t n)
     buf_commit(b, n);
 }
 
+bool segment_tells_of_before(const struct segment_header *h)
+{
+    return h->version >= VERSION_WITH_BYTES_BEFORE;
+}
+
 void segment_add_header(struct buf *b, const struct segment_header *h)
 {
     size_t start = b->n;
 
+    MUST(h->bytes_before == 0 || segment_tells_of_before(h));
     buf_add(b, magic);
     buf_add_le32(b, h->version);
     buf_add_le32(b, 0);
@@ -156,6 +165,7 @@ void segment_add_header(struct buf *b, const struct segment_header *h)
     buf_add_le64(b, h->number);
     buf_add_le64(b, h->first_serial);
     buf_add_le64(b, (uint64_t)h->created_unix_ns);
+    buf_add_le64(b, h->bytes_before);
     add_zeros(b, HEADER_CHECKSUM_AT - HEADER_ZEROS_AT);
     if (!buf_over(b))
         buf_add_le32(b, hash_crc32c(0, b->p + start, HEADER_CHECKSUM_AT));
@@ -195,6 +205,7 @@ struct err *segment_read_header(struct span file, struct segment_header *out_hea
     h.number = get_le(p + 32, 8);
     h.first_serial = get_le(p + 40, 8);
     h.created_unix_ns = (int64_t)get_le(p + 48, 8);
+    h.bytes_before = get_le(p + 56, 8);
     *out_header = h;
     return NULL;
 }

@@ -90,12 +90,14 @@ KINDS = {1: entity, 2: lambda b: {"resource": b.text16(), "id": b.uuid()}, 3: ev
 
 
 def read_segment(data, expected):
-    """Yields (offset, serial, serials, more, kind, body); returns the serial that comes next."""
-    magic, version, zero, journal, number, serial, _ = struct.unpack("<8sII16sQQQ", data[:56])
-    assert (magic, version, zero) == (b"SVCJRNL\n", 2, 0) and not any(data[56:4092])
+    """Yields (offset, serial, serials, more, kind, body); returns what the header of the next one says. `expected`:
+    what this one's does; None: it is the first that is there."""
+    magic, version, zero, journal, number, serial, _, before = struct.unpack("<8sII16sQQQQ", data[:64])
+    assert (magic, version, zero) == (b"SVCJRNL\n", 3, 0) and not any(data[64:4092])
     assert struct.unpack("<I", data[4092:4096])[0] == crc32c(data[:4092])
-    assert expected is None or expected == (journal, number, serial)
+    assert (journal, number, serial, before) == expected or (expected is None and (before == 0 or number > 1))
     at = BLOCK
+    used = 0
     while at < len(data) and any(data[at:at + 8]):
         length, check, record, kind, flags, serials = struct.unpack("<IIQHHI", data[at:at + 24])
         body = data[at + 24:at + 24 + length]
@@ -107,24 +109,38 @@ def read_segment(data, expected):
         end = at + 24 + length
         at = (end + 7) // 8 * 8
         assert not any(data[end:at])
+        used += at - end + 24 + length
         if not any(data[at:at + 8]):
             block = (at + BLOCK - 1) // BLOCK * BLOCK
             assert not any(data[at:block])
             at = block
     assert not any(data[at:])
+    return journal, number + 1, serial, used
+
+
+def read_journal(directory):
+    paths = sorted(glob.glob(os.path.join(directory, "*.seg")))
+    assert len(paths) > 2, paths
+    expected = None
+    for path in paths:
+        with open(path, "rb") as file:
+            expected = yield from read_segment(file.read(), expected)
 
 
 class Format(harness.ServerCase):
+    def make_config(self):
+        return dict(harness.load_config(harness.SHOP), SegmentBytes=65536)
+
     def fill(self):
         receiver = self.receiver()
         self.webhook(Destination=receiver.url(), EventSelector="/OrderPlaced")
         for number in range(5):
-            self.created("/Shop.Message", {"No": number})
-        self.server.request("DELETE", "/Shop.Message/No=3")
+            self.created("/Shop.Message", {"No": number, "Text": "x" * 30000})
         self.created("/Svc.Event", {"ClientId": "once", "Resource": "Shop.OrderPlaced", "Payload": {"A": 1}})
         self.created("/Svc.Event", b"{}", {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/x", "ce-type": "OrderPlaced"})
         receiver.take()
         self.settle()
+        self.server.request("DELETE", "/Shop.Message/No=3")  # last: nothing of it is cleaned away
 
     def test_the_page_is_enough(self):
         self.fill()
@@ -132,10 +148,7 @@ class Format(harness.ServerCase):
         dumped = [json.loads(line) for line in subprocess.run(
             [TOOL, "dump", self.server.data], capture_output=True, text=True, timeout=harness.DEADLINE_S,
             check=True).stdout.splitlines()]
-        found = []
-        for path in sorted(glob.glob(os.path.join(self.server.data, "*.seg"))):
-            with open(path, "rb") as file:
-                found += list(read_segment(file.read(), None))
+        found = list(read_journal(self.server.data))
         self.assertGreater(len(found), 12)
         self.assertEqual([(d["offset"], d["serial"], d["serials"], d["more"]) for d in dumped],
                          [record[:4] for record in found])

@@ -120,13 +120,24 @@ static struct span make_body(struct written *w, unsigned what, struct segment_re
     return input_written(&b, &w->arena);
 }
 
+static uint64_t bytes_so_far(const struct written *w)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < w->count; i++)
+        bytes += segment_record_bytes(w->records[i].body.n);
+    return bytes;
+}
+
 /* The first record of a segment begins a commit, and no change goes beyond a segment's last. */
 static void write_segment(struct written *w, size_t place, size_t count, struct input *in)
 {
     struct buf *file = &w->files[place];
 
-    w->headers[place] = (struct segment_header){
-        .version = SEGMENT_FORMAT_VERSION, .number = place + 1, .first_serial = w->next_serial};
+    w->headers[place] = (struct segment_header){.version = SEGMENT_FORMAT_VERSION,
+                                                .number = place + 1,
+                                                .first_serial = w->next_serial,
+                                                .bytes_before = bytes_so_far(w)};
     segment_add_header(file, &w->headers[place]);
     for (size_t i = 0; i < count; i++) {
         struct segment_record *r = &w->records[w->count];

@@ -208,7 +208,7 @@ END_TEST
 
 START_TEST(damaged_headers)
 {
-    struct segment_header h = {.version = 3, .number = 1, .first_serial = 1};
+    struct segment_header h = {.version = 4, .number = 1, .first_serial = 1};
     struct fixture f;
     struct buf b;
     size_t n;
@@ -223,9 +223,9 @@ START_TEST(damaged_headers)
     segment_add_header(&b, &h);
     fx_patch(&f, 1, 0, b.p, b.n);
     ck_fails(fx_try_open(&f), ERR_STORAGE_FAILURE,
-             "journal-0000000000000001.seg: the segment has format version 3, this program knows "
-             "versions 1 to 2");
-    h.version = 2;
+             "journal-0000000000000001.seg: the segment has format version 4, this program knows "
+             "versions 1 to 3");
+    h.version = 3;
     h.first_serial = 0;
     buf_clear(&b);
     segment_add_header(&b, &h);
@@ -301,9 +301,8 @@ START_TEST(a_torn_tail_in_the_middle)
 }
 END_TEST
 
-/* What is appended to a journal of version 1 goes to a new segment: nothing of the old one changes.
- */
-static void as_version_1(const struct fixture *f, uint64_t number)
+/* The header of a segment as an older version has written it. */
+static void as_version(const struct fixture *f, uint64_t number, uint32_t version)
 {
     struct segment_header h;
     struct buf b;
@@ -311,13 +310,94 @@ static void as_version_1(const struct fixture *f, uint64_t number)
     char *whole = fx_read_file(f, number, &n);
 
     ck_ok(segment_read_header(span_of(whole, n), &h));
-    h.version = 1;
+    h.version = version;
+    h.bytes_before = 0;
     buf_init(&b, BLOCK);
     segment_add_header(&b, &h);
     fx_patch(f, number, 0, b.p, b.n);
     buf_done(&b);
     mem_free(whole);
 }
+
+/* Commits of two changes, most of which are moves, until a segment has a move as its last record.
+ * Returns the place of that record. */
+static size_t write_moves(struct fixture *f)
+{
+    const struct fx_record *r;
+    size_t last;
+
+    set_up(f);
+    f->moves = true;
+    fx_open(f);
+    do {
+        fx_append(f, 1, 300);
+        fx_append(f, 1, 500);
+        fx_commit(f);
+        last = f->appended.count - 3;
+        r = f->appended.records + last;
+    } while (f->appended.count < 6 || r->serials > 0 || r->place.segment == r[1].place.segment);
+    fx_close(f);
+    return last;
+}
+
+/* Their serials do not show that they are missing: what the next header says of this segment does.
+ */
+START_TEST(moves_missing_at_the_end_of_a_segment)
+{
+    struct fixture f;
+    const struct fx_record *r;
+    size_t last = write_moves(&f), n;
+    uint64_t segment, at;
+    char *whole;
+
+    r = &f.appended.records[last];
+    segment = r->place.segment;
+    at = r->place.offset;
+    whole = fx_read_file(&f, segment, &n);
+    memset(whole + at, 0, n - at);
+    fx_write_file(&f, segment, whole, _i == 0 ? n : at);
+    mem_free(whole);
+    ck_fails(fx_try_open(&f), ERR_STORAGE_FAILURE,
+             ".seg is damaged at offset 0: the segment before does not end where it did");
+    as_version(&f, segment + 1, 2); /* which says nothing of it */
+    fx_open(&f);
+    ck_assert_uint_eq(f.replayed.count, f.appended.count - 1);
+    fx_done(&f);
+}
+END_TEST
+
+/* Each segment says of the one before what a walk finds there, also when journals were opened in
+ * between, and what was torn was cut. */
+START_TEST(headers_tell_of_the_segment_before)
+{
+    struct fixture f;
+    uint64_t last = write_segments(&f), number, sum = 0;
+    const struct fx_record *r;
+    struct segment_header h;
+    char *whole;
+    size_t n;
+
+    r = &f.appended.records[f.appended.count - 1];
+    fx_flip(&f, last, r->place.offset + 30);
+    fx_open(&f);
+    fx_check_replayed(&f, 0, r->serial - 1);
+    fx_forget_lost(&f);
+    fx_commit_many(&f, 60);
+    fx_close(&f);
+    for (number = 1; fx_exists(&f, number); number++) {
+        whole = fx_read_file(&f, number, &n);
+        ck_ok(segment_read_header(span_of(whole, n), &h));
+        ck_assert_uint_eq(h.bytes_before, sum);
+        sum = 0;
+        for (size_t i = 0; i < f.appended.count; i++)
+            if (f.appended.records[i].place.segment == number)
+                sum += segment_record_bytes(f.appended.records[i].n);
+        mem_free(whole);
+    }
+    ck_assert_uint_gt(number, last + 1);
+    fx_done(&f);
+}
+END_TEST
 
 static uint32_t version_of(const struct fixture *f, uint64_t number)
 {
@@ -330,14 +410,16 @@ static uint32_t version_of(const struct fixture *f, uint64_t number)
     return h.version;
 }
 
-START_TEST(a_journal_of_version_1)
+/* What is appended to a journal of an older version goes to a new segment: nothing of the old one
+ * changes. */
+START_TEST(a_journal_of_an_older_version)
 {
     struct fixture f;
     char *before, *after;
     size_t n;
 
     write_three_commits(&f);
-    as_version_1(&f, 1);
+    as_version(&f, 1, (uint32_t)_i);
     before = fx_read_file(&f, 1, &n);
     fx_open(&f);
     fx_check_replayed(&f, 0, 0);
@@ -351,8 +433,8 @@ START_TEST(a_journal_of_version_1)
     }
     ck_assert_uint_eq(f.appended.records[8].place.segment, 2);
     fx_reopen_whole(&f);
-    ck_assert_uint_eq(version_of(&f, 1), 1);
-    ck_assert_uint_eq(version_of(&f, 2), 2);
+    ck_assert_uint_eq(version_of(&f, 1), _i);
+    ck_assert_uint_eq(version_of(&f, 2), SEGMENT_FORMAT_VERSION);
     after = fx_read_file(&f, 1, &n);
     ck_assert_mem_eq(before, after, n);
     mem_free(before);
@@ -653,7 +735,9 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, a_missing_segment);
     tcase_add_test(tc, a_torn_tail_in_the_middle);
     tcase_add_test(tc, a_segment_of_another_journal);
-    tcase_add_test(tc, a_journal_of_version_1);
+    tcase_add_loop_test(tc, moves_missing_at_the_end_of_a_segment, 0, 2);
+    tcase_add_test(tc, headers_tell_of_the_segment_before);
+    tcase_add_loop_test(tc, a_journal_of_an_older_version, 1, SEGMENT_FORMAT_VERSION);
     tcase_add_loop_test(tc, a_blank_last_segment, 0, ARRAY_LEN(blank_sizes));
     tcase_add_test(tc, a_blank_only_segment);
     tcase_add_test(tc, an_empty_last_segment);

@@ -17,6 +17,7 @@ static const struct segment_header header = {
     .number = 7,
     .first_serial = 100,
     .created_unix_ns = 1234567890,
+    .bytes_before = 0x123456,
 };
 
 /* A segment that is built commit by commit. */
@@ -163,6 +164,7 @@ START_TEST(header_comes_back)
     ck_assert_uint_eq(back.number, header.number);
     ck_assert_uint_eq(back.first_serial, header.first_serial);
     ck_assert_int_eq(back.created_unix_ns, header.created_unix_ns);
+    ck_assert_uint_eq(back.bytes_before, header.bytes_before);
     buf_done(&f.b);
 }
 END_TEST
@@ -171,11 +173,12 @@ END_TEST
 START_TEST(layout)
 {
     static const char head[] = "SVCJRNL\n"
-                               "\x02\0\0\0\0\0\0\0"
+                               "\x03\0\0\0\0\0\0\0"
                                "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10"
                                "\x07\0\0\0\0\0\0\0"
                                "\x64\0\0\0\0\0\0\0"
-                               "\xd2\x02\x96\x49\0\0\0\0";
+                               "\xd2\x02\x96\x49\0\0\0\0"
+                               "\x56\x34\x12\0\0\0\0\0";
     static const char tail[] = "\x05\x04\x03\x02\x01\0\0\0" /* serial */
                                "\x34\x12"                   /* kind */
                                "\x07\0"                     /* flags */
@@ -244,11 +247,12 @@ START_TEST(names_a_newer_version)
     buf_init(&b, BLOCK);
     segment_add_header(&b, &newer);
     ck_fails(segment_read_header(buf_span(&b), &h), ERR_STORAGE_FAILURE,
-             "format version 23, this program knows versions 1 to 2");
+             "format version 23, this program knows versions 1 to 3");
     ck_assert(segment_is_of_another_version(buf_span(&b)));
     b.p[40] ^= 1; /* damaged besides: then nobody knows what it was */
     ck_assert(!segment_is_of_another_version(buf_span(&b)));
     newer.version = 0;
+    newer.bytes_before = 0;
     buf_clear(&b);
     segment_add_header(&b, &newer);
     ck_assert(segment_is_of_another_version(buf_span(&b)));
@@ -264,10 +268,13 @@ START_TEST(knows_older_versions)
     buf_init(&b, BLOCK);
     for (older.version = 1; older.version <= SEGMENT_FORMAT_VERSION; older.version++) {
         buf_clear(&b);
+        older.bytes_before = older.version < 3 ? 0 : header.bytes_before;
         segment_add_header(&b, &older);
         ck_assert(!segment_is_of_another_version(buf_span(&b)));
         ck_ok(segment_read_header(buf_span(&b), &h));
         ck_assert_uint_eq(h.version, older.version);
+        ck_assert_uint_eq(h.bytes_before, older.bytes_before);
+        ck_assert(segment_tells_of_before(&h) == (older.version == 3));
     }
     buf_done(&b);
 }
@@ -295,6 +302,7 @@ START_TEST(records_without_serials)
     ck_assert_uint_eq(r.count, ARRAY_LEN(records));
     ck_assert_uint_eq(r.scan.next_serial, 102);
     first.version = 1;
+    first.bytes_before = 0;
     buf_truncate(&f.b, 0);
     segment_add_header(&f.b, &first);
     segment_add_record(&f.b, &header, &records[0]);
