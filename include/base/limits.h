@@ -87,7 +87,9 @@
     X(cloudevent_attributes, "CloudEventAttributes", 64, 4, 1000, "attributes",                    \
       "of a CloudEvent, that its sender gives it")                                                 \
     X(cloudevent_attribute_bytes, "CloudEventAttributeBytes", 16384, 256, 1048576, "bytes",        \
-      "of these, as an object of JSON")
+      "of these, as an object of JSON")                                                            \
+    X(ed25519_bytes, "Ed25519Bytes", 2097152, 65536, 1073741824, "bytes",                          \
+      "largest body that a whsk_ secret signs, which it has to in one piece")
 
 struct limits {
 #define LIMIT_AS_MEMBER(member, name, value, least, most, unit, meaning) int64_t member;

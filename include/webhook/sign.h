@@ -21,10 +21,27 @@ struct signer;
 struct err *signer_new(const struct span *secrets, size_t count,
                        struct signer **out_signer) MUST_USE;
 /* NULL is allowed. */
-void signer_free(struct signer *signer);
+void signer_unref(struct signer *signer);
+/* How many signatures it makes of a body, each of which reads it. */
+size_t signer_count(const struct signer *signer);
+/* Does one of them read all of it at once: is one ed25519? */
+bool signer_reads_whole(const struct signer *signer);
 /* Appends one signature per secret, separated by blanks: the webhook-signature value. ERR_UNKNOWN
  * when libcrypto fails. */
 struct err *signer_add(struct signer *signer, struct buf *b, struct span id, int64_t timestamp_s,
                        struct span body) MUST_USE;
+
+/* The same of a body that is too large to be read in one turn of the loop: in steps. */
+struct signing;
+/* Keeps the signer. The body is not copied. */
+struct signing *signing_new(struct signer *signer, struct span id, int64_t timestamp_s,
+                            struct span body);
+/* NULL is allowed. */
+void signing_free(struct signing *signing);
+/* Reads so many bytes more, or for ed25519 all. Not after the last one, which *out_is_last tells.
+ * ERR_UNKNOWN when libcrypto fails. */
+struct err *signing_step(struct signing *signing, size_t bytes, bool *out_is_last) MUST_USE;
+/* What signer_add appends; valid as long as the signing. */
+struct span signing_value(const struct signing *signing);
 
 #endif

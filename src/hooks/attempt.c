@@ -1,7 +1,7 @@
 /* One attempt, in order: settings are read from the webhook, a body is made (the event's payload,
- * or the result of the custom payload request), the request is sent (by fetch, or evaluated in
- * process for a local destination), the outcome decides the delivery's next state, and one change
- * records it with an entry of Svc.Admin.WebhookLog. */
+ * or the result of the custom payload request), the request is signed and sent (by fetch, or
+ * evaluated in process for a local destination), the outcome decides the delivery's next state, and
+ * one change records it with an entry of Svc.Admin.WebhookLog. */
 #include "hooks/attempt.h"
 #include "base/blob.h"
 #include "base/clock.h"
@@ -19,14 +19,18 @@
 #include "hooks/webhook_sent.h"
 #include "io/timer.h"
 #include "store/turn.h"
+#include "webhook/signings.h"
 
 enum {
     IDLE_ATTEMPTS = 256,
     AGAIN_MS = 1000 /* when an outcome finds no room on the disk */
 };
 
+static const struct span signature = SPAN_INIT("webhook-signature");
+
 struct sending {
     struct attempt attempt;
+    struct signing_job signing; /* of a large body, before it is sent */
     struct fetch fetch;
     struct timer again; /* the outcome could not be recorded yet */
 };
@@ -97,6 +101,7 @@ void attempt_cancel(struct attempt *attempt)
         return;
     }
     attempt_forget_request(attempt);
+    signings_cancel(&sending_of(attempt)->signing);
     fetch_cancel(d->hooks->fetcher, &sending_of(attempt)->fetch);
     if (list_linked(&attempt->link))
         list_remove(&d->stopped_attempts, &attempt->link);
@@ -108,6 +113,7 @@ void attempts_init(struct deliveries *d)
 {
     list_init(&d->idle_attempts);
     list_init(&d->stopped_attempts);
+    d->signings = signings_new(d->hooks->loop, d->hooks->limits);
     attempt_requests_init(d);
 }
 
@@ -117,6 +123,7 @@ void attempts_done(struct deliveries *d)
 
     while ((idle = pop(&d->idle_attempts)) != NULL)
         attempt_free(idle);
+    signings_free(d->signings);
     attempt_requests_done(d);
 }
 
@@ -201,11 +208,48 @@ static void fail(struct attempt *attempt, struct err *e)
     err_free(e);
 }
 
-/* HEAD has no body: none is signed, counted, or said to be of a type. */
-static void drop_body(struct attempt *attempt)
+/* Takes the error, when it could not be signed. */
+static void send_signed(struct attempt *attempt, struct err *e)
 {
-    body_leave(attempt);
-    attempt->content_type = (struct span){NULL, 0};
+    if (e != NULL)
+        fail(attempt, e);
+    else if (attempt->settings->webhook.is_local)
+        attempt_send_local(attempt);
+    else
+        send_remote(attempt);
+}
+
+static void on_signed(struct signing_job *job, struct err *e, struct span value)
+{
+    struct attempt *attempt = &CONTAINER_OF(job, struct sending, signing)->attempt;
+    struct deliveries *d = attempt->deliveries;
+
+    if (e == NULL)
+        attempt_add_header(attempt, signature, arena_copy(&attempt->arena, value));
+    send_signed(attempt, e);
+    attempts_record(d);
+}
+
+/* A large body's signature comes later: then it is under way. */
+static struct err *sign(struct attempt *attempt)
+{
+    struct lane_settings *settings = attempt->settings;
+    struct signing_job *job = &sending_of(attempt)->signing;
+    char id[UUID_TEXT_BYTES + 1];
+    struct buf b;
+
+    if (settings->webhook.secret_count == 0)
+        return NULL;
+    TRY(webhook_keep_signer(&settings->signer, &settings->webhook, attempt->outcome.time_unix_ns,
+                            &attempt->arena));
+    uuid_text(&attempt->delivery->event->id, id);
+    buf_init_arena(&b, &attempt->arena);
+    job->on_done = on_signed;
+    TRY(signings_sign(attempt->deliveries->signings, job, settings->signer.keys, span_str(id),
+                      attempt->outcome.time_unix_ns / 1000000000, blob_span(attempt->body), &b));
+    if (job->signing == NULL)
+        attempt_add_header(attempt, signature, buf_span(&b));
+    return NULL;
 }
 
 /* Nothing was sent, and it counts as not made. A request that gave way may end while its lane
@@ -223,15 +267,14 @@ static void send_body(struct attempt *attempt)
 {
     struct err *e;
 
-    if (span_eq(attempt->settings->webhook.method, SPAN("HEAD")))
-        drop_body(attempt);
-    e = attempt_add_headers(attempt);
-    if (e != NULL)
-        fail(attempt, e);
-    else if (attempt->settings->webhook.is_local)
-        attempt_send_local(attempt);
-    else
-        send_remote(attempt);
+    if (span_eq(attempt->settings->webhook.method, SPAN("HEAD"))) {
+        body_leave(attempt); /* none is signed, counted, or said to be of a type */
+        attempt->content_type = (struct span){NULL, 0};
+    }
+    attempt_add_headers(attempt);
+    e = sign(attempt);
+    if (sending_of(attempt)->signing.signing == NULL)
+        send_signed(attempt, e);
 }
 
 /* The body is there, unless the attempt has stopped, or there is no room for it. */
@@ -271,7 +314,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_
     attempt->content_type = (struct span){NULL, 0};
     attempt->is_aborted = attempt->is_cancelled = attempt->has_no_room = false;
     attempt->answer = (struct retry_answer){.retry_after_s = -1};
-    attempt->outcome = (struct webhook_log_entry){.time_unix_ns = clock_unix_ns()};
+    attempt->outcome = (struct webhook_log_entry){.time_unix_ns = MAX(clock_unix_ns(), 0)};
     delivery_move(d, delivery, DELIVERY_IN_FLIGHT);
     delivery->attempt = attempt;
     if (attempt_lacks_source(attempt))

@@ -33,16 +33,15 @@ struct attempt {
     struct header_field *headers; /* these, or when they are more, in the arena */
     size_t header_size;           /* places there */
     size_t header_count;          /* 0: nothing is sent */
-    size_t
-        known_headers; /* of these: those of the webhook, and those that tell what the log does */
+    size_t known_headers;         /* of the webhook, and those that tell what the log does */
     struct blob *body;
     struct body *made;  /* whose bytes it has, when they were made for it */
     bool sends_payload; /* they are its event's, as they are */
     bool has_no_room;   /* for what was made: the delivery waits its turn */
     struct span content_type;
     uint64_t started_ns;
-    int64_t ended_unix_ns; /* when its outcome is recorded */
-    struct webhook_log_entry outcome;
+    int64_t ended_unix_ns;            /* when its outcome is recorded */
+    struct webhook_log_entry outcome; /* whose time is not before 1970 */
     struct retry_answer answer;
     struct event_chain *chain;     /* that its local requests belong to, should the event go */
     struct evaluation *evaluation; /* of a local request that gave way to others; or NULL */
@@ -89,7 +88,8 @@ void attempt_take_custom_payload(struct attempt *attempt, struct response *respo
 void attempt_send_local(struct attempt *attempt);
 void attempt_requests_init(struct deliveries *d);
 void attempt_requests_done(struct deliveries *d);
-struct err *attempt_add_headers(struct attempt *attempt) MUST_USE;
+/* All but the signature. */
+void attempt_add_headers(struct attempt *attempt);
 void attempt_make_room_for_headers(struct attempt *attempt);
 static inline void attempt_add_header(struct attempt *attempt, struct span name, struct span value)
 {

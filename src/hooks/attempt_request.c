@@ -1,5 +1,5 @@
 /* What an attempt asks and sends beside its body: local requests, which are evaluated in process (a
- * local destination, the custom payload request), and the header fields, signature included. */
+ * local destination, the custom payload request), and the header fields. */
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/fiber.h"
@@ -16,7 +16,6 @@
 #include "rest/evaluation.h"
 #include "rest/request.h"
 #include "rest/response.h"
-#include "webhook/sign.h"
 
 #include <string.h>
 
@@ -210,50 +209,11 @@ static struct span uuid_span(struct attempt *attempt, const struct uuid *id)
     return arena_copy(&attempt->arena, span_str(text));
 }
 
-/* Of the secrets that sign now. */
-static struct err *make_signer(struct lane_settings *settings, int64_t now_unix_ns, struct arena *a)
-{
-    const struct webhook_settings *webhook = &settings->webhook;
-    struct span *active = ARENA_ARRAY(a, struct span, webhook->secret_count);
-    size_t count = 0;
-
-    signer_free(TAKE(settings->signer));
-    settings->signer_until_unix_ns = WEBHOOK_SIGNS_ALWAYS;
-    for (size_t i = 0; i < webhook->secret_count; i++) {
-        int64_t expires_unix_ns = webhook->secrets[i].expires_unix_ns;
-
-        if (expires_unix_ns <= now_unix_ns)
-            continue;
-        active[count++] = webhook->secrets[i].text;
-        settings->signer_until_unix_ns = MIN(settings->signer_until_unix_ns, expires_unix_ns);
-    }
-    return signer_new(active, count, &settings->signer);
-}
-
-static struct err *add_signature(struct attempt *attempt, struct span id, int64_t timestamp_s)
-{
-    struct lane_settings *settings = attempt->settings;
-    const struct webhook_settings *webhook = &settings->webhook;
-    int64_t now_unix_ns = attempt->outcome.time_unix_ns;
-    struct buf b;
-
-    if (webhook->secret_count == 0)
-        return NULL;
-    if (settings->signer == NULL || now_unix_ns >= settings->signer_until_unix_ns)
-        TRY(make_signer(settings, now_unix_ns, &attempt->arena));
-    buf_init_arena(&b, &attempt->arena);
-    TRY(signer_add(settings->signer, &b, id, timestamp_s, blob_span(attempt->body)));
-    attempt_add_header(attempt, SPAN("webhook-signature"), buf_span(&b));
-    return NULL;
-}
-
-struct err *attempt_add_headers(struct attempt *attempt)
+void attempt_add_headers(struct attempt *attempt)
 {
     const struct delivery *delivery = attempt->delivery;
     const struct webhook_settings *settings = &attempt->settings->webhook;
     struct arena *a = &attempt->arena;
-    struct span event_id = uuid_span(attempt, &delivery->event->id);
-    int64_t timestamp_s = MAX(attempt->outcome.time_unix_ns, 0) / 1000000000;
 
     attempt->header_count = 0;
     attempt->headers = attempt->few_headers;
@@ -268,13 +228,13 @@ struct err *attempt_add_headers(struct attempt *attempt)
     attempt_add_header(attempt, SPAN("Svc-event"), delivery->event->resource);
     attempt_add_header(attempt, SPAN("Svc-attempt"), arena_u64(a, delivery->attempts + 1u));
     attempt_add_header(attempt, SPAN("Svc-depth"), arena_u64(a, delivery->event->depth + 1u));
-    attempt_add_header(attempt, SPAN("webhook-id"), event_id);
-    attempt_add_header(attempt, SPAN("webhook-timestamp"), arena_u64(a, (uint64_t)timestamp_s));
+    attempt_add_header(attempt, SPAN("webhook-id"), uuid_span(attempt, &delivery->event->id));
+    attempt_add_header(attempt, SPAN("webhook-timestamp"),
+                       arena_u64(a, (uint64_t)attempt->outcome.time_unix_ns / 1000000000));
     attempt->known_headers = attempt->header_count;
     if (settings->format == WEBHOOK_CLOUD_BINARY)
         attempt_add_cloud_headers(attempt);
     if (settings->verifies)
         attempt_add_header(attempt, SPAN("WebHook-Request-Origin"),
                            attempt->deliveries->hooks->cloudevents_origin);
-    return add_signature(attempt, event_id, timestamp_s);
 }

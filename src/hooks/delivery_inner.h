@@ -10,6 +10,7 @@ struct bodies;
 struct record_delivery;
 struct response;
 struct scheduler;
+struct signings;
 
 struct deliveries {
     struct hooks *hooks;
@@ -30,6 +31,7 @@ struct deliveries {
     uint64_t first_no;                      /* whatever is older was there before the start */
     struct list idle_attempts;              /* kept for the next ones, a bounded number */
     struct list stopped_attempts; /* whose outcome is to be recorded: see attempts_record */
+    struct signings *signings;    /* of their large bodies */
     struct response *response;    /* of local requests, which are evaluated one at a time */
 };
 

@@ -126,7 +126,7 @@ void lane_settings_put(struct lane_settings *settings)
 {
     if (settings == NULL || --settings->refs > 0)
         return;
-    signer_free(settings->signer);
+    signer_unref(settings->signer.keys);
     arena_done(&settings->arena);
     mem_free(settings);
 }

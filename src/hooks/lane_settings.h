@@ -7,7 +7,6 @@
 #include "webhook/webhook_settings.h"
 
 struct lane;
-struct signer;
 
 struct lane_settings {
     struct list_link link; /* while they are the lane's */
@@ -15,8 +14,7 @@ struct lane_settings {
     unsigned refs;
     uint64_t version; /* of the webhook */
     struct webhook_settings webhook;
-    struct signer *signer;        /* NULL: not needed yet */
-    int64_t signer_until_unix_ns; /* when one of its secrets expires */
+    struct webhook_signer signer;
     struct span sent, sent_lines; /* webhook_sent of most attempts, and as text; absent: not made */
     struct arena arena;
 };

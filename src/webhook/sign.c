@@ -1,6 +1,7 @@
-/* HMAC takes the signed text in pieces, so that a body is not copied; ed25519 reads its text twice
- * and needs it in one piece. To find an algorithm and to take in a key costs libcrypto several
- * times what signing a small body does: a signer does both once. */
+/* HMAC takes the signed text in pieces, so that a body is not copied, and a large one can be read
+ * in several turns of the loop; ed25519 reads its text twice and needs it in one piece. To find an
+ * algorithm and to take in a key costs libcrypto several times what signing a small body does: a
+ * signer does both once. */
 #include "webhook/sign.h"
 
 #include "base/digest.h"
@@ -133,6 +134,7 @@ struct scheme {
     const char *wanted;
     struct err *(*open)(struct key *key);
     struct err *(*check)(const struct key *key); /* beyond its length; NULL: anything goes */
+    bool reads_whole;
     /* *out_n comes in as the room there is. */
     struct err *(*sign)(struct key *key, const struct span *parts, size_t count, uint8_t *out,
                         size_t *out_n);
@@ -155,6 +157,7 @@ static const struct scheme schemes[] = {
         .wanted = "a seed of 32 bytes or a key of 64",
         .open = open_pair,
         .check = check_pair,
+        .reads_whole = true,
         .sign = sign_ed25519,
     },
 };
@@ -228,7 +231,7 @@ static struct err *add_public_key(uint8_t pair[KEY_PAIR_BYTES])
 struct err *sign_make_secret(struct span like, struct arena *a, struct span *out_secret)
 {
     const struct scheme *scheme = like.n == 0 ? &schemes[0] : scheme_of(like);
-    bool is_pair = scheme != NULL && scheme->sign == sign_ed25519;
+    bool is_pair = scheme != NULL && scheme->reads_whole;
     uint8_t bytes[KEY_PAIR_BYTES];
     struct err *e = NULL;
     struct buf b;
@@ -247,6 +250,7 @@ struct err *sign_make_secret(struct span like, struct arena *a, struct span *out
 }
 
 struct signer {
+    unsigned users;
     size_t count;
     struct key keys[];
 };
@@ -256,6 +260,7 @@ struct err *signer_new(const struct span *secrets, size_t count, struct signer *
     struct signer *signer = mem_zero(sizeof(*signer) + count * sizeof(struct key));
     struct err *e = NULL;
 
+    signer->users = 1;
     while (signer->count < count && e == NULL) {
         e = key_open(&signer->keys[signer->count], secrets[signer->count]);
         signer->count++;
@@ -263,28 +268,55 @@ struct err *signer_new(const struct span *secrets, size_t count, struct signer *
     if (e == NULL)
         *out_signer = signer;
     else
-        signer_free(signer);
+        signer_unref(signer);
     return e;
 }
 
-void signer_free(struct signer *signer)
+void signer_unref(struct signer *signer)
 {
-    if (signer == NULL)
+    if (signer == NULL || --signer->users > 0)
         return;
     for (size_t i = 0; i < signer->count; i++)
         key_done(&signer->keys[i]);
     mem_free(signer);
 }
 
-static struct err *add_signature(struct buf *b, struct key *key, const struct span *parts,
-                                 size_t count)
+size_t signer_count(const struct signer *signer)
+{
+    return signer->count;
+}
+
+bool signer_reads_whole(const struct signer *signer)
+{
+    for (size_t i = 0; i < signer->count; i++)
+        if (signer->keys[i].scheme->reads_whole)
+            return true;
+    return false;
+}
+
+/* ---- the value ---- */
+
+/* What stands between id and body. */
+static void add_time(struct buf *b, int64_t timestamp_s)
+{
+    buf_add_char(b, '.');
+    buf_add_i64(b, timestamp_s);
+    buf_add_char(b, '.');
+}
+
+static void add_signature(struct buf *b, const struct key *key, const uint8_t *signature, size_t n)
+{
+    buf_add(b, key->scheme->version);
+    text_add_base64(b, span_of((const char *)signature, n));
+}
+
+static struct err *sign(struct buf *b, struct key *key, const struct span *parts, size_t count)
 {
     uint8_t signature[SIGNATURE_BYTES_MOST];
     size_t n = sizeof(signature);
 
     TRY(key->scheme->sign(key, parts, count, signature, &n));
-    buf_add(b, key->scheme->version);
-    text_add_base64(b, span_of((const char *)signature, n));
+    add_signature(b, key, signature, n);
     return NULL;
 }
 
@@ -295,14 +327,108 @@ struct err *signer_add(struct signer *signer, struct buf *b, struct span id, int
     struct buf time = {.p = room, .size = sizeof(room), .max = sizeof(room)};
     struct span parts[] = {id, {NULL, 0}, body};
 
-    buf_add_char(&time, '.');
-    buf_add_i64(&time, timestamp_s);
-    buf_add_char(&time, '.');
+    add_time(&time, timestamp_s);
     parts[1] = buf_span(&time);
     for (size_t i = 0; i < signer->count; i++) {
         if (i > 0)
             buf_add_char(b, ' ');
-        TRY(add_signature(b, &signer->keys[i], parts, ARRAY_LEN(parts)));
+        TRY(sign(b, &signer->keys[i], parts, ARRAY_LEN(parts)));
     }
     return NULL;
+}
+
+/* ---- in steps ---- */
+
+struct signing {
+    struct signer *signer;
+    struct buf head; /* what is signed before the body */
+    struct span body;
+    struct buf value;
+    size_t at;        /* the key that signs */
+    EVP_MAC_CTX *mac; /* its own one of that key, which others may sign with meanwhile; or NULL */
+    size_t read;      /* of the body */
+};
+
+struct signing *signing_new(struct signer *signer, struct span id, int64_t timestamp_s,
+                            struct span body)
+{
+    struct signing *s = NEW(struct signing);
+
+    s->signer = signer;
+    signer->users++;
+    buf_init(&s->head, BUF_NO_CAP);
+    buf_add(&s->head, id);
+    add_time(&s->head, timestamp_s);
+    s->body = body;
+    buf_init(&s->value, BUF_NO_CAP);
+    return s;
+}
+
+void signing_free(struct signing *s)
+{
+    if (s == NULL)
+        return;
+    EVP_MAC_CTX_free(s->mac);
+    buf_done(&s->head);
+    buf_done(&s->value);
+    signer_unref(s->signer);
+    mem_free(s);
+}
+
+static bool begin_mac(struct signing *s, const struct key *key)
+{
+    const struct span head = buf_span(&s->head);
+
+    s->mac = EVP_MAC_CTX_dup(key->mac);
+    s->read = 0;
+    return s->mac != NULL && EVP_MAC_init(s->mac, NULL, 0, NULL) == 1 &&
+           hmac_update(s->mac, &head, 1);
+}
+
+static bool end_mac(struct signing *s, const struct key *key)
+{
+    uint8_t signature[SIGNATURE_BYTES_MOST];
+    size_t n;
+
+    if (EVP_MAC_final(s->mac, signature, &n, sizeof(signature)) != 1)
+        return false;
+    add_signature(&s->value, key, signature, n);
+    EVP_MAC_CTX_free(TAKE(s->mac));
+    s->at++;
+    return true;
+}
+
+static struct err *step_hmac(struct signing *s, const struct key *key, size_t bytes)
+{
+    bool is_good = s->mac != NULL || begin_mac(s, key);
+    const struct span piece = span_sub(s->body, s->read, s->read + bytes);
+
+    s->read += piece.n;
+    if (is_good && hmac_update(s->mac, &piece, 1) && (s->read < s->body.n || end_mac(s, key)))
+        return NULL;
+    return crypto_failed("sign with HMAC");
+}
+
+static struct err *step_whole(struct signing *s, struct key *key)
+{
+    const struct span parts[] = {buf_span(&s->head), s->body};
+
+    s->at++;
+    return sign(&s->value, key, parts, ARRAY_LEN(parts));
+}
+
+struct err *signing_step(struct signing *s, size_t bytes, bool *out_is_last)
+{
+    struct key *key = &s->signer->keys[s->at];
+
+    if (s->at > 0 && s->mac == NULL)
+        buf_add_char(&s->value, ' ');
+    TRY(key->scheme->reads_whole ? step_whole(s, key) : step_hmac(s, key, bytes));
+    *out_is_last = s->at == s->signer->count;
+    return NULL;
+}
+
+struct span signing_value(const struct signing *s)
+{
+    return buf_span(&s->value);
 }

@@ -56,6 +56,29 @@ size_t webhook_secrets(struct json_value signing, struct arena *a,
     return count;
 }
 
+struct err *webhook_keep_signer(struct webhook_signer *kept,
+                                const struct webhook_settings *settings, int64_t now_unix_ns,
+                                struct arena *a)
+{
+    struct span *active;
+    size_t count = 0;
+
+    if (kept->keys != NULL && now_unix_ns < kept->until_unix_ns)
+        return NULL;
+    active = ARENA_ARRAY(a, struct span, settings->secret_count);
+    signer_unref(TAKE(kept->keys));
+    kept->until_unix_ns = WEBHOOK_SIGNS_ALWAYS;
+    for (size_t i = 0; i < settings->secret_count; i++) {
+        const struct webhook_secret *secret = &settings->secrets[i];
+
+        if (secret->expires_unix_ns <= now_unix_ns)
+            continue;
+        active[count++] = secret->text;
+        kept->until_unix_ns = MIN(kept->until_unix_ns, secret->expires_unix_ns);
+    }
+    return signer_new(active, count, &kept->keys);
+}
+
 /* Checking. -------------------------------------------------------------------------------- */
 
 /* A webhook's secrets while they are written. */

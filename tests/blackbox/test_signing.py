@@ -32,6 +32,31 @@ class SigningCase(harness.ServerCase):
         return answer.json()[0]
 
 
+class LargeBodies(SigningCase):
+    def made_of_messages(self, **signing):
+        for number in range(4):
+            self.created("/Shop.Message", {"No": number, "Text": "x" * 600000})
+        receiver = self.receiver()
+        self.webhook(Destination=receiver.url(), EventSelector="/Shop.OrderPlaced", Signing=signing,
+                     CustomPayloadRequest={"URI": "/Shop.Message"})
+        self.raise_event()
+        return receiver
+
+    def test_each_secret_signs_one(self):
+        """Piece by piece, while others are answered."""
+        secrets = ["whsec_" + base64.b64encode(bytes([byte] * 32)).decode() for byte in range(10)]
+        request = self.made_of_messages(Secrets=secrets).take()
+        self.assertGreater(len(request.body), 2400000)
+        self.assertEqual(request.headers["webhook-signature"].split(), [signature(secret, request) for secret in secrets])
+
+    def test_ed25519_signs_none(self):
+        self.made_of_messages(Secrets=["whsk_" + base64.b64encode(bytes(32)).decode()])
+        harness.wait_until(lambda: self.server.request("REPORT", "/Svc.Admin.Delivery/State=Aborted").json() ==
+                           [{"Count": 1}], "it is aborted")
+        delivery, = self.server.request("GET", "/Svc.Admin.Delivery/State=Aborted").json()
+        self.assertRegex(delivery["LastError"], r"^the body has \d+ bytes, more than .* Ed25519Bytes \(2097152 bytes\)$")
+
+
 class Secrets(SigningCase):
     def test_a_made_secret_signs(self):
         receiver = self.receiver()

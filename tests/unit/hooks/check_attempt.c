@@ -214,10 +214,88 @@ START_TEST(each_secret_signs)
         answer_now(500);
         pass(20);
     }
-    signer_free(signer);
+    signer_unref(signer);
     ck_asks(200, "PATCH", asking_printf("/Webhook/Id=%s", id), "{\"Signing\":null}");
     raise_event("{}");
     ck_assert_ptr_null(header_of(oldest(A), "webhook-signature").p);
+    answer_now(200);
+}
+END_TEST
+
+enum { LARGE_BYTES = 900000 };
+
+/* An entity with a string of so many bytes. */
+static const char *large_payload(void)
+{
+    struct buf b;
+
+    buf_init_arena(&b, &asking.arena);
+    buf_add_str(&b, "{\"a\":\"");
+    memset(buf_reserve(&b, LARGE_BYTES), 'x', LARGE_BYTES);
+    buf_commit(&b, LARGE_BYTES);
+    buf_add(&b, SPAN("\"}\0"));
+    return b.p;
+}
+
+static struct span array_of(const char *entity)
+{
+    return arena_printf(&asking.arena, "[%s]", entity);
+}
+
+/* It is sent when it is signed, and others need not wait for that. */
+START_TEST(a_large_body_is_signed_before_it_is_sent)
+{
+    const struct span secret = SPAN(SECRET_A);
+    const char *payload = large_payload();
+    struct signer *signer;
+    struct buf b;
+
+    webhook("/Placed", A "/", "\"Signing\":{\"Secrets\":[\"" SECRET_A "\"]}");
+    ck_asks(201, "POST", "/Svc.Event/Resource=Placed", payload);
+    while (in_state(DELIVERY_IN_FLIGHT) == 0)
+        asking_turn();
+    ck_assert_uint_eq(under_way(A), 0);
+    settle();
+    ck_assert_uint_eq(under_way(A), 1);
+    buf_init_arena(&b, &asking.arena);
+    ck_ok(signer_new(&secret, 1, &signer));
+    ck_ok(signer_add(signer, &b, header_of(oldest(A), "webhook-id"), clock_unix_ns() / 1000000000,
+                     array_of(payload)));
+    ck_span_is(header_of(oldest(A), "webhook-signature"), buf_span(&b));
+    signer_unref(signer);
+    answer_now(200);
+    ck_assert_uint_eq(in_state(DELIVERY_DELIVERED), 1);
+}
+END_TEST
+
+START_TEST(what_is_being_signed_may_go)
+{
+    const char *id = webhook("/Placed", A "/", "\"Signing\":{\"Secrets\":[\"" SECRET_A "\"]}");
+
+    ck_asks(201, "POST", "/Svc.Event/Resource=Placed", large_payload());
+    while (in_state(DELIVERY_IN_FLIGHT) == 0)
+        asking_turn();
+    ck_asks(200, "DELETE", asking_printf("/Webhook/Id=%s", id), NULL);
+    settle();
+    ck_assert_uint_eq(starts, 0);
+    ck_assert_uint_eq(in_state(DELIVERY_IN_FLIGHT), 0);
+}
+END_TEST
+
+START_TEST(ed25519_signs_no_larger_body)
+{
+    webhook("/Placed", A "/",
+            "\"Signing\":{\"Secrets\":[\"whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk=\"]}");
+    asking.service->limits.ed25519_bytes = LARGE_BYTES;
+    raise_event(large_payload());
+    ck_assert_uint_eq(starts, 0);
+    look("Svc.Admin.Delivery");
+    ck_member_eq("0.State", "\"Aborted\"");
+    ck_assert(span_find(span_str(answered_text("0.LastError")),
+                        SPAN("the limit Ed25519Bytes (900000 bytes)")) != SIZE_MAX);
+    asking.service->limits.ed25519_bytes = LARGE_BYTES + 100;
+    raise_event(large_payload());
+    ck_assert(span_starts(header_of(oldest(A), "webhook-signature"), SPAN("v1a,")));
     answer_now(200);
 }
 END_TEST
@@ -689,6 +767,9 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, a_request_says_what_it_is);
     tcase_add_loop_test(tc, a_body_has_the_form_that_was_asked_for, 0, ARRAY_LEN(bodies));
     tcase_add_test(tc, each_secret_signs);
+    tcase_add_test(tc, a_large_body_is_signed_before_it_is_sent);
+    tcase_add_test(tc, what_is_being_signed_may_go);
+    tcase_add_test(tc, ed25519_signs_no_larger_body);
     tcase_add_test(tc, a_payload_that_is_not_held_is_read_back);
     tcase_add_test(tc, a_body_may_be_too_large_in_its_form);
     tcase_add_loop_test(tc, an_answer_decides_what_follows, 0, ARRAY_LEN(outcomes));

@@ -51,7 +51,7 @@ START_TEST(published_vectors)
                 signer_add(signer, &b, span_str(message_id), message_time, span_str(message_body)));
             ck_span_is(buf_span(&b), span_str(published[i].signature));
         }
-        signer_free(signer);
+        signer_unref(signer);
         buf_done(&b);
     }
 }
@@ -68,7 +68,7 @@ static struct span signature_of(struct arena *a, struct span secret, const char 
     ck_ok(signer_new(&secret, 1, &signer));
     ck_ok(signer_add(signer, &b, span_str(id), time, body));
     signature = arena_copy(a, buf_span(&b));
-    signer_free(signer);
+    signer_unref(signer);
     buf_done(&b);
     return signature;
 }
@@ -109,6 +109,85 @@ START_TEST(bodies_of_any_size_and_kind)
     ck_span_is(signature_of(&a, SPAN(SEED_SECRET), "id", 1, span_of(NULL, 0)),
                signature_of(&a, SPAN(SEED_SECRET), "id", 1, SPAN("")));
     arena_done(&a);
+}
+END_TEST
+
+/* Others sign with the same keys meanwhile; then nobody else has them any more. */
+static void check_steps(const char *const *texts, size_t count, struct span body, size_t bytes)
+{
+    struct span secrets[3];
+    struct signer *signer;
+    struct signing *signing;
+    bool is_last = false;
+    size_t steps = 0;
+    struct buf b;
+
+    for (size_t i = 0; i < count; i++)
+        secrets[i] = span_str(texts[i]);
+    ck_ok(signer_new(secrets, count, &signer));
+    ck_assert_uint_eq(signer_count(signer), count);
+    signing = signing_new(signer, span_str(message_id), message_time, body);
+    for (buf_init(&b, BUF_NO_CAP); !is_last; steps++) {
+        ck_ok(signing_step(signing, bytes, &is_last));
+        if (!is_last) {
+            buf_clear(&b);
+            ck_ok(signer_add(signer, &b, span_str(message_id), message_time, body));
+        }
+    }
+    buf_clear(&b);
+    ck_ok(signer_add(signer, &b, span_str(message_id), message_time, body));
+    signer_unref(signer);
+    ck_span_is(signing_value(signing), buf_span(&b));
+    ck_assert_uint_ge(steps, count);
+    signing_free(signing);
+    buf_done(&b);
+}
+
+static const size_t step_bytes[] = {1, 7, 64, 999, 1000, 1001, 5000};
+
+START_TEST(in_steps_as_at_once)
+{
+    static char body[1000];
+
+    memset(body, 'y', sizeof(body));
+    for (size_t i = 0; i < ARRAY_LEN(published); i++)
+        for (size_t s = 0; s < ARRAY_LEN(step_bytes) && published[i].count > 0; s++) {
+            size_t most = published[i].count;
+
+            check_steps(published[i].secrets, most, span_of(body, sizeof(body)), step_bytes[s]);
+            check_steps(published[i].secrets, most, SPAN(""), step_bytes[s]);
+        }
+}
+END_TEST
+
+/* Of HMAC each step reads so much, of ed25519 the first one all. */
+START_TEST(steps_read_what_they_may)
+{
+    static const char body[1000];
+    const struct span secrets[] = {SPAN(HMAC_SECRET), SPAN(SEED_SECRET)};
+    bool is_last;
+
+    for (size_t i = 0; i < ARRAY_LEN(secrets); i++) {
+        struct signer *signer;
+        struct signing *signing;
+        size_t steps = 0;
+
+        ck_ok(signer_new(&secrets[i], 1, &signer));
+        ck_assert(signer_reads_whole(signer) == (i == 1));
+        signing = signing_new(signer, SPAN("id"), 1, span_of(body, sizeof(body)));
+        do {
+            ck_ok(signing_step(signing, 300, &is_last));
+            steps++;
+        } while (!is_last);
+        ck_assert_uint_eq(steps, i == 0 ? 4 : 1);
+        signing_free(signing);
+        signing = signing_new(signer, SPAN("id"), 1, span_of(body, sizeof(body)));
+        ck_ok(signing_step(signing, 300, &is_last));
+        signing_free(signing); /* in the midst of it */
+        signer_unref(signer);
+    }
+    signing_free(NULL);
+    signer_unref(NULL);
 }
 END_TEST
 
@@ -232,6 +311,8 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, published_vectors);
     tcase_add_test(tc, everything_is_signed);
     tcase_add_test(tc, bodies_of_any_size_and_kind);
+    tcase_add_test(tc, in_steps_as_at_once);
+    tcase_add_test(tc, steps_read_what_they_may);
     tcase_add_test(tc, lengths_are_checked);
     tcase_add_test(tc, bad_secrets_are_refused_and_not_repeated);
     tcase_add_test(tc, a_whole_key_signs_as_its_seed);
