@@ -39,7 +39,7 @@ struct signing *signing_new(struct signer *signer, struct span id, int64_t times
 /* NULL is allowed. */
 void signing_free(struct signing *signing);
 /* Reads so many bytes more, or for ed25519 all. Not after the last one, which *out_is_last tells.
- * ERR_UNKNOWN when libcrypto fails. */
+ * ERR_UNKNOWN when libcrypto fails: then there is no further step either. */
 struct err *signing_step(struct signing *signing, size_t bytes, bool *out_is_last) MUST_USE;
 /* What signer_add appends; valid as long as the signing. */
 struct span signing_value(const struct signing *signing);

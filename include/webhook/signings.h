@@ -26,7 +26,8 @@ struct signings *signings_new(struct loop *loop, const struct limits *limits);
 /* None is under way. NULL is allowed. */
 void signings_free(struct signings *all);
 /* As signer_add; or, of a large body, the job is under way, and nothing is appended. The signer is
- * kept, the body is to stay. ERR_PAYLOAD_TOO_LARGE past Ed25519Bytes, when a key is ed25519. */
+ * kept, the body is to stay. ERR_PAYLOAD_TOO_LARGE past Ed25519Bytes, when a key is ed25519;
+ * ERR_UNKNOWN when libcrypto fails. */
 struct err *signings_sign(struct signings *all, struct signing_job *job, struct signer *signer,
                           struct span id, int64_t timestamp_s, struct span body,
                           struct buf *b) MUST_USE;

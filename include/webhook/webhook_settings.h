@@ -60,15 +60,18 @@ struct webhook_settings {
 };
 struct err *webhook_read(const struct webhook *w, struct arena *a,
                          struct webhook_settings *out_settings) MUST_USE;
+
 /* Keys of the secrets that sign now. */
 struct webhook_signer {
-    struct signer *keys;   /* NULL: not needed yet */
+    struct signer *keys;   /* to be unreferenced; NULL: not needed yet */
     int64_t until_unix_ns; /* when one of the secrets expires */
 };
-/* They are made, unless they still hold. */
+/* They are made, unless they still hold; the arena is for what that takes. ERR_UNKNOWN when
+ * libcrypto fails: there are none then. */
 struct err *webhook_keep_signer(struct webhook_signer *kept,
                                 const struct webhook_settings *settings, int64_t now_unix_ns,
                                 struct arena *a) MUST_USE;
+
 /* Has each request a body of its own, or the event's payload as it is? */
 bool webhook_makes_bodies(const struct webhook_settings *settings);
 

@@ -26,7 +26,7 @@ enum {
     AGAIN_MS = 1000 /* when an outcome finds no room on the disk */
 };
 
-static const struct span signature = SPAN_INIT("webhook-signature");
+static const struct span signature_field = SPAN_INIT("webhook-signature");
 
 struct sending {
     struct attempt attempt;
@@ -225,7 +225,7 @@ static void on_signed(struct signing_job *job, struct err *e, struct span value)
     struct deliveries *d = attempt->deliveries;
 
     if (e == NULL)
-        attempt_add_header(attempt, signature, arena_copy(&attempt->arena, value));
+        attempt_add_header(attempt, signature_field, arena_copy(&attempt->arena, value));
     send_signed(attempt, e);
     attempts_record(d);
 }
@@ -248,7 +248,7 @@ static struct err *sign(struct attempt *attempt)
     TRY(signings_sign(attempt->deliveries->signings, job, settings->signer.keys, span_str(id),
                       attempt->outcome.time_unix_ns / 1000000000, blob_span(attempt->body), &b));
     if (job->signing == NULL)
-        attempt_add_header(attempt, signature, buf_span(&b));
+        attempt_add_header(attempt, signature_field, buf_span(&b));
     return NULL;
 }
 

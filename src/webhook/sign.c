@@ -231,7 +231,7 @@ static struct err *add_public_key(uint8_t pair[KEY_PAIR_BYTES])
 struct err *sign_make_secret(struct span like, struct arena *a, struct span *out_secret)
 {
     const struct scheme *scheme = like.n == 0 ? &schemes[0] : scheme_of(like);
-    bool is_pair = scheme != NULL && scheme->reads_whole;
+    bool is_pair = scheme != NULL && scheme->sign == sign_ed25519;
     uint8_t bytes[KEY_PAIR_BYTES];
     struct err *e = NULL;
     struct buf b;

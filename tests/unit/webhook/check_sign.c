@@ -127,7 +127,8 @@ static void check_steps(const char *const *texts, size_t count, struct span body
     ck_ok(signer_new(secrets, count, &signer));
     ck_assert_uint_eq(signer_count(signer), count);
     signing = signing_new(signer, span_str(message_id), message_time, body);
-    for (buf_init(&b, BUF_NO_CAP); !is_last; steps++) {
+    buf_init(&b, BUF_NO_CAP);
+    for (; !is_last; steps++) {
         ck_ok(signing_step(signing, bytes, &is_last));
         if (!is_last) {
             buf_clear(&b);
