@@ -19,16 +19,18 @@ struct account {
     uint32_t refs;
     uint32_t webhooks;
     uint32_t streams;
-    uint32_t in_flight;         /* attempts under way */
-    size_t pending;             /* deliveries that have not ended */
-    size_t bytes;               /* that its requests, answers and attempts hold now */
-    struct list coming, going;  /* its evaluations (evaluation.h) that have not begun, or have */
-    struct list_link in_turn;   /* while there are such: among the accounts that take turns */
-    uint32_t evaluations_begun; /* those that wait for something included */
-    struct list passing;        /* its passages (dispatch/passage.h) that wait for a place */
-    struct list_link in_line;   /* while it has such, and may have a place */
-    uint32_t passing_count;     /* those that have one */
-    uint64_t rests_until_ns;    /* monotonic: before, it makes no long change (evaluation.h) */
+    uint32_t in_flight;          /* attempts under way */
+    size_t pending;              /* deliveries that have not ended */
+    size_t bytes;                /* that its requests, answers and attempts hold now */
+    struct list coming, going;   /* its evaluations (evaluation.h) that have not begun, or have */
+    struct list_link in_turn;    /* while there are such: among the accounts that take turns */
+    uint32_t evaluations_begun;  /* those that wait for something included */
+    struct list signing;         /* its large bodies (webhook/signings.h) that are being signed */
+    struct list_link in_signing; /* while there are such: among the accounts that take turns */
+    struct list passing;         /* its passages (dispatch/passage.h) that wait for a place */
+    struct list_link in_line;    /* while it has such, and may have a place */
+    uint32_t passing_count;      /* those that have one */
+    uint64_t rests_until_ns;     /* monotonic: before, it makes no long change (evaluation.h) */
     uint64_t paid_until_ns; /* loop clock: the requests that it made so far, one after the other */
 };
 

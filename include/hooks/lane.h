@@ -42,6 +42,7 @@
 
 #include "base/span.h"
 
+struct account;
 struct arena;
 struct buf;
 struct collection;
@@ -150,6 +151,8 @@ size_t lane_pending(const struct lane *lane);
 struct webhook *lane_webhook(const struct lane *lane);
 /* The webhook's tenant; empty: it has none, or is deleted. */
 struct span lane_tenant(const struct lane *lane);
+/* In whose name it is. Not during a replay. */
+struct account *lane_account(const struct lane *lane);
 /* The webhook is deleted, the deliveries are being dropped. */
 bool lane_is_dying(const struct lane *lane);
 

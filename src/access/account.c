@@ -49,6 +49,7 @@ static struct account *make(struct accounts *a, struct span name)
     *account = (struct account){.name = span_of(text, name.n)};
     list_init(&account->coming);
     list_init(&account->going);
+    list_init(&account->signing);
     list_init(&account->passing);
     map_add(&a->by_name, account);
     return account;

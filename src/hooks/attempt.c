@@ -26,8 +26,6 @@ enum {
     AGAIN_MS = 1000 /* when an outcome finds no room on the disk */
 };
 
-static const struct span signature_field = SPAN_INIT("webhook-signature");
-
 struct sending {
     struct attempt attempt;
     struct signing_job signing; /* of a large body, before it is sent */
@@ -113,7 +111,7 @@ void attempts_init(struct deliveries *d)
 {
     list_init(&d->idle_attempts);
     list_init(&d->stopped_attempts);
-    d->signings = signings_new(d->hooks->loop, d->hooks->limits);
+    d->signings = signings_new(d->hooks->rest);
     attempt_requests_init(d);
 }
 
@@ -208,9 +206,11 @@ static void fail(struct attempt *attempt, struct err *e)
     err_free(e);
 }
 
-/* Takes the error, when it could not be signed. */
-static void send_signed(struct attempt *attempt, struct err *e)
+/* The signature is in its arena; empty: there is none. Takes the error, when it failed. */
+static void send_signed(struct attempt *attempt, struct span signature, struct err *e)
 {
+    if (signature.n > 0)
+        attempt_add_header(attempt, SPAN("webhook-signature"), signature);
     if (e != NULL)
         fail(attempt, e);
     else if (attempt->settings->webhook.is_local)
@@ -224,14 +224,12 @@ static void on_signed(struct signing_job *job, struct err *e, struct span value)
     struct attempt *attempt = &CONTAINER_OF(job, struct sending, signing)->attempt;
     struct deliveries *d = attempt->deliveries;
 
-    if (e == NULL)
-        attempt_add_header(attempt, signature_field, arena_copy(&attempt->arena, value));
-    send_signed(attempt, e);
+    send_signed(attempt, arena_copy(&attempt->arena, value), e);
     attempts_record(d);
 }
 
 /* A large body's signature comes later: then it is under way. */
-static struct err *sign(struct attempt *attempt)
+static struct err *sign(struct attempt *attempt, struct span *out_signature)
 {
     struct lane_settings *settings = attempt->settings;
     struct signing_job *job = &sending_of(attempt)->signing;
@@ -245,10 +243,10 @@ static struct err *sign(struct attempt *attempt)
     uuid_text(&attempt->delivery->event->id, id);
     buf_init_arena(&b, &attempt->arena);
     job->on_done = on_signed;
-    TRY(signings_sign(attempt->deliveries->signings, job, settings->signer.keys, span_str(id),
+    TRY(signings_sign(attempt->deliveries->signings, job, lane_account(attempt->delivery->lane),
+                      settings->signer.keys, span_str(id),
                       attempt->outcome.time_unix_ns / 1000000000, blob_span(attempt->body), &b));
-    if (job->signing == NULL)
-        attempt_add_header(attempt, signature_field, buf_span(&b));
+    *out_signature = buf_span(&b);
     return NULL;
 }
 
@@ -265,6 +263,7 @@ static void put_back(struct attempt *attempt)
 
 static void send_body(struct attempt *attempt)
 {
+    struct span signature = SPAN("");
     struct err *e;
 
     if (span_eq(attempt->settings->webhook.method, SPAN("HEAD"))) {
@@ -272,9 +271,9 @@ static void send_body(struct attempt *attempt)
         attempt->content_type = (struct span){NULL, 0};
     }
     attempt_add_headers(attempt);
-    e = sign(attempt);
+    e = sign(attempt, &signature);
     if (sending_of(attempt)->signing.signing == NULL)
-        send_signed(attempt, e);
+        send_signed(attempt, signature, e);
 }
 
 /* The body is there, unless the attempt has stopped, or there is no room for it. */

@@ -448,6 +448,11 @@ struct span lane_tenant(const struct lane *lane)
     return lane->webhook == NULL ? span_of(NULL, 0) : webhook_tenant(lane->webhook);
 }
 
+struct account *lane_account(const struct lane *lane)
+{
+    return lane->share->account;
+}
+
 const struct uuid *lane_webhook_id(const struct lane *lane)
 {
     return &lane->webhook_id;

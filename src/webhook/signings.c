@@ -2,11 +2,13 @@
  * read at once. */
 #include "webhook/signings.h"
 
+#include "access/account.h"
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/must.h"
 #include "io/loop.h"
+#include "rest/rest.h"
 #include "webhook/sign.h"
 
 #include <inttypes.h>
@@ -14,46 +16,81 @@
 enum { AT_ONCE_BYTES = 256 << 10, STEP_BYTES = 512 << 10 };
 
 struct signings {
-    struct loop *loop;
-    const struct limits *limits;
+    struct rest *rest;
     struct loop_task task;
-    struct list queue; /* struct signing_job */
+    struct list ring; /* accounts with some, the one whose turn it is first */
 };
 
-static void end(struct signing_job *job, struct err *e)
+/* Behind the others of its account, which comes to the end of the ring, if it is not in it. */
+static void queue(struct signing_job *job)
 {
-    struct signing *signing = TAKE(job->signing);
+    struct account *account = job->account;
 
-    job->on_done(job, e, e == NULL ? signing_value(signing) : SPAN(""));
-    signing_free(signing);
+    list_push_back(&account->signing, &job->link);
+    if (!list_linked(&account->in_signing))
+        list_push_back(&job->all->ring, &account->in_signing);
+    loop_post(job->all->rest->loop, &job->all->task);
+}
+
+static void take_out(struct signing_job *job)
+{
+    struct account *account = job->account;
+
+    list_remove(&account->signing, &job->link);
+    if (list_empty(&account->signing))
+        list_remove(&job->all->ring, &account->in_signing);
+}
+
+/* NULL: there is none. Its account's others come behind those of other accounts. */
+static struct signing_job *take_next(struct signings *all)
+{
+    struct account *account = LIST_OBJECT(list_pop_front(&all->ring), struct account, in_signing);
+    struct signing_job *job;
+
+    if (account == NULL)
+        return NULL;
+    list_push_back(&all->ring, &account->in_signing);
+    job = LIST_OBJECT(list_first(&account->signing), struct signing_job, link);
+    take_out(job);
+    return job;
+}
+
+/* Returns what was signed so far, which is to be freed. */
+static struct signing *end(struct signing_job *job)
+{
+    account_unref(job->all->rest->accounts, TAKE(job->account));
+    return TAKE(job->signing);
 }
 
 static void on_turn(struct loop_task *task)
 {
     struct signings *all = CONTAINER_OF(task, struct signings, task);
-    struct signing_job *job = LIST_OBJECT(list_pop_front(&all->queue), struct signing_job, link);
+    struct signing_job *job = take_next(all);
+    struct signing *signing;
     bool is_last = false;
     struct err *e;
 
     if (job == NULL)
         return; /* it was cancelled */
     e = signing_step(job->signing, STEP_BYTES, &is_last);
-    if (e == NULL && !is_last)
-        list_push_back(&all->queue, &job->link);
-    if (!list_empty(&all->queue))
-        loop_post(all->loop, task);
-    if (e != NULL || is_last)
-        end(job, e);
+    if (e == NULL && !is_last) {
+        queue(job);
+        return;
+    }
+    if (!list_empty(&all->ring))
+        loop_post(all->rest->loop, task);
+    signing = end(job);
+    job->on_done(job, e, e == NULL ? signing_value(signing) : SPAN(""));
+    signing_free(signing);
 }
 
-struct signings *signings_new(struct loop *loop, const struct limits *limits)
+struct signings *signings_new(struct rest *rest)
 {
     struct signings *all = NEW(struct signings);
 
-    all->loop = loop;
-    all->limits = limits;
+    all->rest = rest;
     all->task.run = on_turn;
-    list_init(&all->queue);
+    list_init(&all->ring);
     return all;
 }
 
@@ -61,15 +98,15 @@ void signings_free(struct signings *all)
 {
     if (all == NULL)
         return;
-    MUST(list_empty(&all->queue));
-    loop_unpost(all->loop, &all->task);
+    MUST(list_empty(&all->ring));
+    loop_unpost(all->rest->loop, &all->task);
     mem_free(all);
 }
 
 /* It is read in one piece, while all else waits. */
 static struct err *check_size(const struct signings *all, const struct signer *signer, size_t bytes)
 {
-    int64_t most = all->limits->ed25519_bytes;
+    int64_t most = all->rest->limits->ed25519_bytes;
 
     if (bytes <= (size_t)most || !signer_reads_whole(signer))
         return NULL;
@@ -79,16 +116,17 @@ static struct err *check_size(const struct signings *all, const struct signer *s
                bytes, most);
 }
 
-struct err *signings_sign(struct signings *all, struct signing_job *job, struct signer *signer,
-                          struct span id, int64_t timestamp_s, struct span body, struct buf *b)
+struct err *signings_sign(struct signings *all, struct signing_job *job, struct account *account,
+                          struct signer *signer, struct span id, int64_t timestamp_s,
+                          struct span body, struct buf *b)
 {
     TRY(check_size(all, signer, body.n));
     if (body.n * signer_count(signer) <= AT_ONCE_BYTES)
         return signer_add(signer, b, id, timestamp_s, body);
     job->all = all;
+    job->account = account_keep(account);
     job->signing = signing_new(signer, id, timestamp_s, body);
-    list_push_back(&all->queue, &job->link);
-    loop_post(all->loop, &all->task);
+    queue(job);
     return NULL;
 }
 
@@ -96,6 +134,6 @@ void signings_cancel(struct signing_job *job)
 {
     if (job->signing == NULL)
         return;
-    list_remove(&job->all->queue, &job->link);
-    signing_free(TAKE(job->signing));
+    take_out(job);
+    signing_free(end(job));
 }

@@ -1,9 +1,11 @@
 /* A loop of the test's own, turn by turn. */
 #include "testing.h"
 
+#include "access/account.h"
 #include "base/buf.h"
 #include "base/limits.h"
 #include "io/loop.h"
+#include "rest/rest.h"
 #include "webhook/sign.h"
 #include "webhook/signings.h"
 
@@ -18,6 +20,8 @@ static const struct limits limits = {.ed25519_bytes = STEP};
 
 static struct {
     struct loop loop;
+    struct rest rest;
+    struct account *account, *other;
     struct signings *all;
     struct signer *signer; /* HMAC */
     struct buf at_once;
@@ -53,7 +57,10 @@ static struct signer *signer_of(struct span secret)
 static void begin(void)
 {
     ck_ok(loop_init(&t.loop));
-    t.all = signings_new(&t.loop, &limits);
+    t.rest = (struct rest){.loop = &t.loop, .limits = &limits, .accounts = accounts_new()};
+    t.account = account_ref(t.rest.accounts, SPAN("a"), SPAN(""));
+    t.other = account_ref(t.rest.accounts, SPAN("b"), SPAN(""));
+    t.all = signings_new(&t.rest);
     t.signer = signer_of(SPAN(HMAC_SECRET));
     buf_init(&t.at_once, BUF_NO_CAP);
 }
@@ -61,22 +68,28 @@ static void begin(void)
 static void end(void)
 {
     signings_free(t.all);
+    ck_assert_uint_eq(t.account->refs + t.other->refs, 2);
+    account_unref(t.rest.accounts, t.account);
+    account_unref(t.rest.accounts, t.other);
+    accounts_free(t.rest.accounts);
     signer_unref(t.signer);
     loop_done(&t.loop);
     buf_done(&t.at_once);
 }
 
-static struct err *try_sign(struct waiting *w, struct signer *signer, size_t n)
+static struct err *try_sign(struct waiting *w, struct account *account, struct signer *signer,
+                            size_t n)
 {
     *w = (struct waiting){.job.on_done = on_done};
     buf_init(&w->value, BUF_NO_CAP);
     buf_clear(&t.at_once);
-    return signings_sign(t.all, &w->job, signer, SPAN("id"), 1, span_of(large, n), &t.at_once);
+    return signings_sign(t.all, &w->job, account, signer, SPAN("id"), 1, span_of(large, n),
+                         &t.at_once);
 }
 
 static void sign(struct waiting *w, size_t n)
 {
-    ck_ok(try_sign(w, t.signer, n));
+    ck_ok(try_sign(w, t.account, t.signer, n));
 }
 
 static void turn(void)
@@ -155,6 +168,30 @@ START_TEST(each_in_its_turn)
 }
 END_TEST
 
+/* The second account's three pieces are done after six turns, however many the first has. */
+START_TEST(accounts_take_turns)
+{
+    struct waiting first[10], second;
+    unsigned done = 0;
+
+    begin();
+    for (unsigned i = 0; i < 10; i++)
+        sign(&first[i], MOST);
+    ck_ok(try_sign(&second, t.other, t.signer, 3 * STEP));
+    for (unsigned i = 0; i < 6; i++) {
+        ck_assert_uint_eq(second.times, 0);
+        turn();
+    }
+    check_value(&second, 3 * STEP);
+    ck_assert_uint_eq(t.other->refs, 1);
+    for (unsigned i = 3; i < 10 * MOST / STEP; i++)
+        turn();
+    for (; done < 10; done++)
+        check_value(&first[done], MOST);
+    end();
+}
+END_TEST
+
 START_TEST(cancelled)
 {
     struct waiting first, second;
@@ -179,11 +216,11 @@ START_TEST(ed25519_signs_so_much)
     struct signer *pair = signer_of(SPAN(SEED_SECRET));
 
     begin();
-    ck_fails(try_sign(&w, pair, STEP + 1), ERR_PAYLOAD_TOO_LARGE,
+    ck_fails(try_sign(&w, t.account, pair, STEP + 1), ERR_PAYLOAD_TOO_LARGE,
              "the body has 524289 bytes, more than a whsk_ secret signs by the limit Ed25519Bytes "
              "(524288 bytes)");
     ck_assert_ptr_null(w.job.signing);
-    ck_ok(try_sign(&w, pair, STEP));
+    ck_ok(try_sign(&w, t.account, pair, STEP));
     signer_unref(pair); /* the job has it */
     turn();
     ck_assert_uint_eq(w.times, 1);
@@ -198,6 +235,7 @@ void testing_cases(TCase *tc)
     tcase_add_test(tc, small_ones_at_once);
     tcase_add_test(tc, a_large_one_a_piece_a_turn);
     tcase_add_test(tc, each_in_its_turn);
+    tcase_add_test(tc, accounts_take_turns);
     tcase_add_test(tc, cancelled);
     tcase_add_test(tc, ed25519_signs_so_much);
 }
