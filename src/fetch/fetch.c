@@ -125,11 +125,18 @@ uint32_t fetch_age_ms(const struct fetch_transfer *t)
 }
 
 /* Peers are quoted in some of the words. */
-static void keep_printable(char *text)
+static void say_why(struct fetch_transfer *t, const char *why)
 {
-    for (; *text != '\0'; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
+    struct fetch_result *r = &t->result;
+    struct span origin = fetch_origin_text(t->origin);
+    size_t scheme = span_find(origin, SPAN("://"));
+    size_t from = scheme == SIZE_MAX ? 0 : scheme + strlen("://");
+
+    snprintf(r->why, sizeof(r->why), "%.*s: %s",
+             SPAN_FMT(span_sub(origin, from, from + AUTHORITY_BYTES)), why);
+    for (char *c = r->why; *c != '\0'; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
 }
 
 static void describe(struct fetch_transfer *t, enum fetch_error error, const char *why)
@@ -138,8 +145,6 @@ static void describe(struct fetch_transfer *t, enum fetch_error error, const cha
     struct fetch_result *r = &t->result;
     bool is_answer = t->state == FETCH_EXCHANGING;
     bool has_status = is_answer && a->complete_head;
-    struct span authority = fetch_origin_text(t->origin);
-    size_t scheme = span_find(authority, SPAN("://"));
 
     r->error = error;
     r->total_ms = fetch_age_ms(t);
@@ -156,13 +161,8 @@ static void describe(struct fetch_transfer *t, enum fetch_error error, const cha
     for (size_t i = 0; has_status && i < t->fetch->wanted_count; i++)
         if (a->found[i].n > 0 && !buf_over(&a->found[i]))
             r->found[i] = buf_span(&a->found[i]);
-    if (error == FETCH_OK)
-        return;
-    if (scheme != SIZE_MAX)
-        authority = span_sub(authority, scheme + strlen("://"), authority.n);
-    snprintf(r->why, sizeof(r->why), "%.*s: %s", SPAN_FMT(span_sub(authority, 0, AUTHORITY_BYTES)),
-             why);
-    keep_printable(r->why);
+    if (error != FETCH_OK)
+        say_why(t, why);
 }
 
 void fetch_end(struct fetch_transfer *t, enum fetch_error error, const char *why)

@@ -131,9 +131,7 @@ static bool read_answer(struct fetch_conn *c, bool is_last)
         }
         if (!take(c, span_of(scratch, (size_t)n)))
             return false;
-        if (c->transfer->is_paused)
-            return true;
-        if (c->is_drained && !is_last)
+        if (c->transfer->is_paused || (c->is_drained && !is_last))
             return true;
     }
     loop_post(c->fetcher->loop, &c->again); /* of TLS no event tells what has been read already */
@@ -155,7 +153,7 @@ static bool send_request(struct fetch_conn *c)
 {
     struct fetch_transfer *t = c->transfer;
     struct span head = buf_span(&t->head);
-    struct span body = t->sends_body ? blob_span(t->fetch->body) : span_of(NULL, 0);
+    struct span body = t->sends_body ? blob_span(t->fetch->body) : SPAN("");
     bool is_all = false;
 
     for (int writes = 0; writes < WRITES_MOST && !is_all; writes++) {

@@ -48,9 +48,7 @@ static void on_again(struct timer *timer)
 /* The first of these, taken out; NULL: there is none. */
 static struct attempt *pop(struct list *attempts)
 {
-    struct list_link *link = list_pop_front(attempts);
-
-    return link == NULL ? NULL : CONTAINER_OF(link, struct attempt, link);
+    return LIST_OBJECT(list_pop_front(attempts), struct attempt, link);
 }
 
 static struct attempt *attempt_get(struct deliveries *d)
@@ -304,6 +302,7 @@ static void take_payload(struct attempt *attempt)
 void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_origin *origin)
 {
     struct attempt *attempt = attempt_get(d);
+    int64_t now_unix_ns = clock_unix_ns();
 
     attempt->delivery = delivery;
     attempt->settings = lane_settings_get(delivery->lane);
@@ -313,7 +312,7 @@ void attempt_start(struct deliveries *d, struct delivery *delivery, struct lane_
     attempt->content_type = (struct span){NULL, 0};
     attempt->is_aborted = attempt->is_cancelled = attempt->has_no_room = false;
     attempt->answer = (struct retry_answer){.retry_after_s = -1};
-    attempt->outcome = (struct webhook_log_entry){.time_unix_ns = MAX(clock_unix_ns(), 0)};
+    attempt->outcome = (struct webhook_log_entry){.time_unix_ns = MAX(now_unix_ns, 0)};
     delivery_move(d, delivery, DELIVERY_IN_FLIGHT);
     delivery->attempt = attempt;
     if (attempt_lacks_source(attempt))

@@ -64,6 +64,7 @@ HEAP = {"malloc", "calloc", "realloc"}
 # fails, or the pipe for signals that it makes at the start.
 ABORTING = {"malloc": "svcd: ", "calloc": "svcd: ", "realloc": "svcd: ", "mmap": "svcd: ", "epoll_ctl": "", "pipe2": ""}
 REQUEST_S = harness.DEADLINE_S
+TWO_PARTS_BYTES = 20000  # more than are copied behind the head of a request (fetch_channel.c)
 
 
 class Script:
@@ -115,9 +116,9 @@ class Script:
         if status == 200 and body == [{"Count": 1}]:
             self.absent.add(ident)
 
-    def event(self, number):
-        status, body = self.request("POST", "/Svc.Event",
-                                    {"Resource": "Shop.OrderPlaced", "Payload": {"No": number}})
+    def event(self, number, note=""):
+        payload = {"No": number, "Note": note}
+        status, body = self.request("POST", "/Svc.Event", {"Resource": "Shop.OrderPlaced", "Payload": payload})
         if status == 201:
             self.events.add(body[0]["Id"])
 
@@ -134,7 +135,7 @@ class Script:
             self.delete(ident)
         if self.has_webhooks:
             self.event(20)
-            self.event(21)
+            self.event(21, "x" * TWO_PARTS_BYTES)
         self.request("GET", "/Shop.Message/No<100/orderby=No")
         self.request("GET", "/Shop.Nothing")
         self.insert(5, fresh=True)
