@@ -107,7 +107,7 @@ static struct span gather(struct fetch_conn *c, struct span first, struct span s
     char *scratch = c->fetcher->loop->scratch;
     size_t n = MIN(first.n, RECORD_BYTES), more = MIN(second.n, RECORD_BYTES - n);
 
-    if (n == 0)
+    if (first.n == 0)
         return span_sub(second, 0, more);
     memcpy(scratch, first.p, n);
     memcpy(scratch + n, second.p, more);
