@@ -28,9 +28,8 @@ void reply_add_chunk_head(struct buf *b, size_t bytes);
 extern const struct span reply_last_chunk;
 /* `HTTP/1.1 100 Continue` */
 void reply_add_continue(struct buf *b);
-/* The lines that all answers of a second have: Date and Svc-version. */
+/* The lines that all answers of a second have: Date, `Sat, 31 Jan 2026 12:00:00 GMT` (RFC 9110,
+ * section 5.6.7), and Svc-version. */
 void reply_add_common(struct buf *b, int64_t unix_s);
-/* `Sat, 31 Jan 2026 12:00:00 GMT` (RFC 9110, section 5.6.7). */
-void reply_add_date(struct buf *b, int64_t unix_s);
 
 #endif

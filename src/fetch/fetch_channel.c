@@ -123,7 +123,7 @@ static ssize_t write_parts(const struct fetch_conn *c, struct span first, struct
     return of_kernel(sendmsg(fetch_socket_fd(c->socket), &message, SEND_FLAGS));
 }
 
-/* To copy what is small takes less time than a system call of two parts takes more. */
+/* What is small is copied: that takes less time than a system call with two parts takes more. */
 ssize_t fetch_channel_write(struct fetch_conn *c, struct span first, struct span second)
 {
     bool is_plain = c->is_direct && c->ssl == NULL;

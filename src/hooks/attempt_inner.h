@@ -88,7 +88,7 @@ void attempt_take_custom_payload(struct attempt *attempt, struct response *respo
 void attempt_send_local(struct attempt *attempt);
 void attempt_requests_init(struct deliveries *d);
 void attempt_requests_done(struct deliveries *d);
-void attempt_add_headers(struct attempt *attempt); /* but the signature */
+void attempt_add_headers(struct attempt *attempt); /* all but the signature */
 void attempt_make_room_for_headers(struct attempt *attempt);
 static inline void attempt_add_header(struct attempt *attempt, struct span name, struct span value)
 {

@@ -137,7 +137,7 @@ void reply_add_continue(struct buf *b)
     buf_add(b, SPAN("HTTP/1.1 100 Continue\r\n\r\n"));
 }
 
-void reply_add_date(struct buf *b, int64_t unix_s)
+void reply_add_common(struct buf *b, int64_t unix_s)
 {
     static const char days[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
@@ -145,13 +145,7 @@ void reply_add_date(struct buf *b, int64_t unix_s)
     struct datetime_parts at;
 
     datetime_parts((struct instant){unix_s, 0}, &at);
-    buf_printf(b, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[at.day_of_week], at.day,
-               months[at.month - 1], at.year, at.hour, at.minute, at.second);
-}
-
-void reply_add_common(struct buf *b, int64_t unix_s)
-{
-    buf_add_str(b, "Date: ");
-    reply_add_date(b, unix_s);
-    buf_add_str(b, "\r\nSvc-version: " SVCD_VERSION "\r\n");
+    buf_printf(b, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\nSvc-version: " SVCD_VERSION "\r\n",
+               days[at.day_of_week], at.day, months[at.month - 1], at.year, at.hour, at.minute,
+               at.second);
 }

@@ -467,13 +467,6 @@ static void fill(struct journal *j, struct journal_segment *segment)
     disk_write(segment->file, &step->job, step->zeros, step->to - step->from, step->from, true);
 }
 
-/* A successor is made not long before it is needed: until then cleaning can drop the oldest
- * segment, so that a journal that holds little is two segments and not three. */
-static bool is_nearly_used(const struct journal_segment *segment)
-{
-    return is_of_older_format(segment) || segment->end >= segment->size / 8 * 7;
-}
-
 static void prepare_successor(struct journal *j)
 {
     static const struct journal_left nothing = {0, 0};
@@ -487,6 +480,8 @@ static void prepare_successor(struct journal *j)
     err_free(e);
 }
 
+/* A successor is made not long before it is needed: until then cleaning can drop the oldest
+ * segment, so that a journal that holds little is two segments and not three. */
 void journal_room_keep(struct journal *j)
 {
     struct journal_segment *last = journal_last_segment(j);
@@ -494,7 +489,7 @@ void journal_room_keep(struct journal *j)
 
     if (j->stats.full && j->no_room_for == 0)
         look_whether_still_full(j);
-    if (j->ahead[0] == NULL && is_nearly_used(last))
+    if (j->ahead[0] == NULL && (is_of_older_format(last) || last->end >= last->size / 8 * 7))
         prepare_successor(j);
     if (j->fill.segment == NULL && needs_zeros(segment) &&
         (list_empty(&j->batches) || behind(segment, last)))

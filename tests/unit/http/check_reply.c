@@ -191,17 +191,15 @@ static const struct {
 
 START_TEST(dates_as_the_rfc_wants_them)
 {
-    struct buf b;
+    struct buf b, wanted;
 
     buf_init(&b, BUF_NO_CAP);
-    reply_add_date(&b, dates[_i].unix_s);
-    ck_span_is(buf_span(&b), span_str(dates[_i].text));
-    buf_clear(&b);
+    buf_init(&wanted, BUF_NO_CAP);
+    buf_printf(&wanted, "Date: %s\r\nSvc-version: " SVCD_VERSION "\r\n", dates[_i].text);
     reply_add_common(&b, dates[_i].unix_s);
-    ck_assert(span_starts(buf_span(&b), SPAN("Date: ")));
-    ck_assert(span_find(buf_span(&b), span_str(dates[_i].text)) == SPAN("Date: ").n);
-    ck_assert(span_ends(buf_span(&b), SPAN(" GMT\r\nSvc-version: " SVCD_VERSION "\r\n")));
+    ck_span_is(buf_span(&b), buf_span(&wanted));
     buf_done(&b);
+    buf_done(&wanted);
 }
 END_TEST
 

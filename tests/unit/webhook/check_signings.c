@@ -172,7 +172,6 @@ END_TEST
 START_TEST(accounts_take_turns)
 {
     struct waiting first[10], second;
-    unsigned done = 0;
 
     begin();
     for (unsigned i = 0; i < 10; i++)
@@ -186,8 +185,8 @@ START_TEST(accounts_take_turns)
     ck_assert_uint_eq(t.other->refs, 1);
     for (unsigned i = 3; i < 10 * MOST / STEP; i++)
         turn();
-    for (; done < 10; done++)
-        check_value(&first[done], MOST);
+    for (unsigned i = 0; i < 10; i++)
+        check_value(&first[i], MOST);
     end();
 }
 END_TEST
